@@ -1,0 +1,2 @@
+//! The wire.
+fn main() {}
