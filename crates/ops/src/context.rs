@@ -1,0 +1,117 @@
+//! What every operation is given: the limits of the process and the caller's patience.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// What no call may exceed, whatever its arguments say.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The largest file that is read whole without an explicit range.
+    pub max_full_read_size: u64,
+    /// The most bytes of content one reply holds.
+    pub max_file_size: u64,
+    /// Whether a write is on disk before it is confirmed.
+    pub durability: sandbox::Durability,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_full_read_size: 1024 * 1024,
+            max_file_size: 10 * 1024 * 1024,
+            durability: sandbox::Durability::Fsync,
+        }
+    }
+}
+
+/// Given to every operation.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The process's limits.
+    pub limits: Arc<Limits>,
+    /// The caller's deadline, cancellation and progress.
+    pub cancel: Cancel,
+}
+
+/// The caller's patience: a deadline, a way to give up, and a counter it can watch.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    deadline: Option<Instant>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    cancelled: AtomicBool,
+    done: AtomicU64,
+}
+
+impl Cancel {
+    /// Never gives up by itself.
+    #[must_use]
+    pub fn never() -> Cancel {
+        Cancel { deadline: None, shared: Arc::default() }
+    }
+
+    /// Gives up after `timeout`.
+    #[must_use]
+    pub fn after(timeout: Duration) -> Cancel {
+        Cancel { deadline: Instant::now().checked_add(timeout), shared: Arc::default() }
+    }
+
+    /// The same caller with a deadline no later than `timeout` from now.
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Cancel {
+        let own = Instant::now().checked_add(timeout);
+        let deadline = [self.deadline, own].into_iter().flatten().min();
+        Cancel { deadline, shared: Arc::clone(&self.shared) }
+    }
+
+    /// Gives up now; work stops at its next check.
+    pub fn cancel(&self) {
+        self.shared.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether the caller gave up.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the deadline has passed.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Fails where the work has to stop. Call it inside every loop.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() {
+            Err(Error::Cancelled)
+        } else if self.is_expired() {
+            Err(Error::Timeout)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Tells whether the work has to stop, for callers that keep what they have.
+    #[must_use]
+    pub fn must_stop(&self) -> bool {
+        self.is_cancelled() || self.is_expired()
+    }
+
+    /// Adds finished units of work (files, or bytes where a file is the unit) to what the caller sees.
+    pub fn advance(&self, units: u64) {
+        self.shared.done.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// The units finished so far.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.shared.done.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,183 @@
+//! Every way an operation can fail. A variant holds facts; each tool set's face turns them into words.
+
+use sandbox::{FileKind, PathFault};
+
+/// What operations return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a missing path was wanted as, so that a message can say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything.
+    Anything,
+    /// The source of a copy or move.
+    Source,
+}
+
+/// A failed operation. Paths are relative to the root as clients see them.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the field names and the variants' sentences say it all")]
+pub enum Error {
+    #[error("invalid path {path:?}: {fault:?}")]
+    InvalidPath { path: String, fault: PathFault },
+    /// `leads_to` may hold a host path: for the log only.
+    #[error("{path:?} resolves outside the root")]
+    Outside { path: String, leads_to: String },
+    #[error("too many links on the way to {path:?}")]
+    Loop { path: String },
+    /// `near` holds up to three names of the same directory that look like the missing one.
+    #[error("{path:?} does not exist")]
+    NotFound { path: String, wanted: Wanted, near: Vec<String> },
+    #[error("{path:?} already exists")]
+    AlreadyExists { path: String, kind: FileKind },
+    #[error("{path:?} is not a directory")]
+    NotADirectory { path: String },
+    #[error("{path:?} is a directory")]
+    IsADirectory { path: String },
+    #[error("{path:?} is a {kind}")]
+    NotAFile { path: String, kind: FileKind },
+    #[error("{path:?} is not empty")]
+    DirectoryNotEmpty { path: String },
+    #[error("{path:?} has {size} bytes, over {limit}")]
+    TooLarge { path: String, size: u64, limit: u64 },
+    #[error("the patch is malformed at line {line}: {reason}")]
+    PatchMalformed { line: usize, reason: String },
+    #[error("hunk {hunk} does not match at line {line}")]
+    PatchMismatch { path: String, hunk: usize, line: usize, expected: String, found: Option<String> },
+    #[error("invalid pattern in {argument}: {reason}")]
+    InvalidPattern { argument: &'static str, reason: String },
+    #[error("invalid {argument}: {reason}")]
+    InvalidArgument { argument: &'static str, reason: String },
+    /// Not valid UTF-8 where text is needed.
+    #[error("{path:?} is not text")]
+    NotText { path: String },
+    #[error("the content does not match its encoding")]
+    InvalidEncoding { reason: String },
+    #[error("the string is not in {path:?}")]
+    StringNotFound { path: String, nearest: Option<(u64, String)> },
+    #[error("the string appears {count} times in {path:?}")]
+    StringNotUnique { path: String, count: u64, lines: Vec<u64> },
+    #[error("line {line} is out of range 1 to {max}")]
+    LineOutOfRange { path: String, line: i64, max: u64 },
+    #[error("permission denied on {path:?}")]
+    PermissionDenied { path: String },
+    #[error("no space left while writing {path:?}")]
+    DiskFull { path: String },
+    #[error("the root itself is protected")]
+    RootProtected,
+    #[error("{path:?} cannot be put inside itself")]
+    IntoItself { path: String },
+    #[error("the deadline has passed")]
+    Timeout,
+    #[error("the call was cancelled")]
+    Cancelled,
+    #[error("{operation} failed on {path:?}: {reason}")]
+    Io { operation: &'static str, path: String, reason: String },
+}
+
+/// The closed list of kinds. Every face matches it without a catch-all, so a new kind does not compile
+/// until each set has words for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each kind is the variant of the same name")]
+pub enum ErrorKind {
+    InvalidPath,
+    Outside,
+    Loop,
+    NotFound,
+    AlreadyExists,
+    NotADirectory,
+    IsADirectory,
+    NotAFile,
+    DirectoryNotEmpty,
+    TooLarge,
+    PatchFailed,
+    InvalidPattern,
+    InvalidArgument,
+    NotText,
+    InvalidEncoding,
+    StringNotFound,
+    StringNotUnique,
+    LineOutOfRange,
+    PermissionDenied,
+    DiskFull,
+    RootProtected,
+    IntoItself,
+    Timeout,
+    Cancelled,
+    Io,
+}
+
+impl Error {
+    /// The kind of this failure.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::InvalidPath { .. } => ErrorKind::InvalidPath,
+            Error::Outside { .. } => ErrorKind::Outside,
+            Error::Loop { .. } => ErrorKind::Loop,
+            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::NotADirectory { .. } => ErrorKind::NotADirectory,
+            Error::IsADirectory { .. } => ErrorKind::IsADirectory,
+            Error::NotAFile { .. } => ErrorKind::NotAFile,
+            Error::DirectoryNotEmpty { .. } => ErrorKind::DirectoryNotEmpty,
+            Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::PatchMalformed { .. } | Error::PatchMismatch { .. } => ErrorKind::PatchFailed,
+            Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
+            Error::InvalidArgument { .. } => ErrorKind::InvalidArgument,
+            Error::NotText { .. } => ErrorKind::NotText,
+            Error::InvalidEncoding { .. } => ErrorKind::InvalidEncoding,
+            Error::StringNotFound { .. } => ErrorKind::StringNotFound,
+            Error::StringNotUnique { .. } => ErrorKind::StringNotUnique,
+            Error::LineOutOfRange { .. } => ErrorKind::LineOutOfRange,
+            Error::PermissionDenied { .. } => ErrorKind::PermissionDenied,
+            Error::DiskFull { .. } => ErrorKind::DiskFull,
+            Error::RootProtected => ErrorKind::RootProtected,
+            Error::IntoItself { .. } => ErrorKind::IntoItself,
+            Error::Timeout => ErrorKind::Timeout,
+            Error::Cancelled => ErrorKind::Cancelled,
+            Error::Io { .. } => ErrorKind::Io,
+        }
+    }
+}
+
+impl From<sandbox::Error> for Error {
+    fn from(error: sandbox::Error) -> Error {
+        use sandbox::Error as E;
+        match error {
+            E::InvalidPath { path, fault } => Error::InvalidPath { path, fault },
+            E::Outside { path, leads_to } => Error::Outside { path, leads_to },
+            E::NotFound { path, .. } => {
+                Error::NotFound { path, wanted: Wanted::Anything, near: Vec::new() }
+            }
+            E::NotADirectory { path } => Error::NotADirectory { path },
+            E::IsADirectory { path } => Error::IsADirectory { path },
+            E::NotAFile { path, kind } => Error::NotAFile { path, kind },
+            E::AlreadyExists { path } => Error::AlreadyExists { path, kind: FileKind::Unknown },
+            E::NotEmpty { path } => Error::DirectoryNotEmpty { path },
+            E::Loop { path } => Error::Loop { path },
+            E::RootProtected => Error::RootProtected,
+            E::IntoItself { path } => Error::IntoItself { path },
+            E::PermissionDenied { path } => Error::PermissionDenied { path },
+            E::DiskFull { path } => Error::DiskFull { path },
+            E::Stopped => Error::Cancelled,
+            E::CrossDevice { path } => Error::Io {
+                operation: "rename",
+                path,
+                reason: "source and destination are on different file systems".to_owned(),
+            },
+            E::TooManyOpenFiles => Error::Io {
+                operation: "open",
+                path: String::new(),
+                reason: "too many open files; try again in a moment".to_owned(),
+            },
+            E::Io { operation, path, source } => {
+                Error::Io { operation, path, reason: source.to_string() }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Every way a call on a root can fail, with the facts a caller needs to explain it.
+
+use std::io;
+
+/// What this crate's calls return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Says what is wrong with a path before anything is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathFault {
+    /// Holds a NUL byte.
+    Nul,
+    /// Is longer than the system takes (4,096 bytes).
+    TooLong,
+    /// Holds a name longer than the system takes (255 bytes).
+    NameTooLong,
+}
+
+/// A failed call. Paths are as shown to clients: relative to the root, with `/`, never a host path.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path cannot name anything.
+    #[error("invalid path {path:?}: {fault:?}")]
+    InvalidPath {
+        /// The path as it came, shortened.
+        path: String,
+        /// What is wrong with it.
+        fault: PathFault,
+    },
+    /// The path resolves outside the root. Nothing outside was touched.
+    #[error("{path:?} resolves outside the root")]
+    Outside {
+        /// The path as it came.
+        path: String,
+        /// Where it leads, as text, for the log only: it may hold a host path.
+        leads_to: String,
+    },
+    /// Nothing is there.
+    #[error("{path:?} does not exist")]
+    NotFound {
+        /// The path as it came.
+        path: String,
+        /// The deepest directory on the way that does exist, resolved.
+        parent: String,
+        /// The name that is missing in that directory.
+        missing: String,
+    },
+    /// A component on the way, or the thing itself, is not a directory.
+    #[error("{path:?} is not a directory")]
+    NotADirectory {
+        /// What is not a directory.
+        path: String,
+    },
+    /// A directory stands where something else was wanted.
+    #[error("{path:?} is a directory")]
+    IsADirectory {
+        /// The directory.
+        path: String,
+    },
+    /// A FIFO, socket or device: never opened.
+    #[error("{path:?} is a {kind}, not a regular file")]
+    NotAFile {
+        /// The special file.
+        path: String,
+        /// What it is.
+        kind: crate::FileKind,
+    },
+    /// Something is there already and was not to be replaced.
+    #[error("{path:?} already exists")]
+    AlreadyExists {
+        /// What is there.
+        path: String,
+    },
+    /// The directory still has entries.
+    #[error("{path:?} is not empty")]
+    NotEmpty {
+        /// The directory.
+        path: String,
+    },
+    /// Links lead to each other, or there are more than 40 on the way.
+    #[error("too many links on the way to {path:?}")]
+    Loop {
+        /// The path as it came.
+        path: String,
+    },
+    /// The root itself would be removed, renamed or replaced.
+    #[error("the root itself cannot be changed that way")]
+    RootProtected,
+    /// Source and destination are on different file systems, or one lies inside the other.
+    #[error("{path:?} cannot be renamed to another file system")]
+    CrossDevice {
+        /// The source.
+        path: String,
+    },
+    /// A directory would be moved or copied into itself.
+    #[error("{path:?} cannot be put inside itself")]
+    IntoItself {
+        /// The source.
+        path: String,
+    },
+    /// The system refuses access, or the file is immutable or on a read-only mount.
+    #[error("permission denied on {path:?}")]
+    PermissionDenied {
+        /// What access was refused to.
+        path: String,
+    },
+    /// No space, inodes or quota left.
+    #[error("no space left while writing {path:?}")]
+    DiskFull {
+        /// What was being written.
+        path: String,
+    },
+    /// The process has no descriptor left. A later try may succeed.
+    #[error("too many open files")]
+    TooManyOpenFiles,
+    /// The caller's stop check said so.
+    #[error("stopped")]
+    Stopped,
+    /// Anything else the system says.
+    #[error("{operation} failed on {path:?}: {source}")]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// On what.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,85 @@
+//! What `statx` tells of a file, in types that say what they mean.
+
+use std::fmt;
+
+/// The kinds of thing a name can stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// A regular file: the only kind whose content is ever opened.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+    /// Something this system has and we do not know.
+    Unknown,
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Symlink => "symlink",
+            FileKind::Fifo => "fifo",
+            FileKind::Socket => "socket",
+            FileKind::CharDevice => "character device",
+            FileKind::BlockDevice => "block device",
+            FileKind::Unknown => "special file",
+        })
+    }
+}
+
+/// A moment in seconds and nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time {
+    /// Whole seconds; negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds within the second.
+    pub nanoseconds: u32,
+}
+
+/// What is known of one file, directory or link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: FileKind,
+    /// Its size in bytes, as the system reports it.
+    pub size: u64,
+    /// Permission bits with set-uid, set-gid and sticky (`mode & 0o7777`).
+    pub mode: u32,
+    /// The owner's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// How many names it has.
+    pub links: u32,
+    /// When the content last changed.
+    pub modified: Time,
+    /// When it was last read.
+    pub accessed: Time,
+    /// When content or attributes last changed.
+    pub changed: Time,
+    /// When it was made, where the file system remembers.
+    pub created: Option<Time>,
+    /// The device it is on.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+}
+
+impl Metadata {
+    /// Tells whether both describe the same file.
+    #[must_use]
+    pub fn same_file(&self, other: &Metadata) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}

@@ -1,0 +1,138 @@
+//! Names as bytes, and the reversible form in which clients see bytes that are not UTF-8.
+//!
+//! Each byte b that is not part of valid UTF-8 is shown as the private-use character U+F700 + b. A genuine
+//! character of U+F780..U+F7FF is shown byte by byte in the same way, so that the way back is unambiguous.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Where the private characters that stand for single bytes begin.
+const BYTE_BASE: u32 = 0xF700;
+
+/// The characters that stand for a byte; bytes below 0x80 are always valid UTF-8 and never shown so.
+const BYTE_CHARS: std::ops::RangeInclusive<u32> = 0xF780..=0xF7FF;
+
+/// One name in a directory: never empty, `.`, `..`, and without `/` and NUL.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    /// Takes a name the kernel gave or a parsed path holds; `None` where it could not be one entry's name.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Name> {
+        let plain = !bytes.is_empty() && bytes != b"." && bytes != b"..";
+        // Security: a name with a slash would let one `openat` cross directories and follow a link.
+        (plain && !bytes.contains(&b'/') && !bytes.contains(&0)).then(|| Name(bytes.into()))
+    }
+
+    /// The bytes as the file system has them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The name as clients see it.
+    #[must_use]
+    pub fn shown(&self) -> Cow<'_, str> {
+        shown(&self.0)
+    }
+
+    /// Tells whether the bytes are not UTF-8, so that clients see a stand-in form.
+    #[must_use]
+    pub fn is_invalid_utf8(&self) -> bool {
+        std::str::from_utf8(&self.0).is_err()
+    }
+
+    /// Tells whether the name begins with a dot.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.0.first() == Some(&b'.')
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown())
+    }
+}
+
+/// Shows bytes to clients: UTF-8 as it is, every other byte as its private-use character.
+#[must_use]
+pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(stands_for_byte) => Cow::Borrowed(text),
+        _ => Cow::Owned(shown_piecewise(bytes)),
+    }
+}
+
+fn shown_piecewise(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if stands_for_byte(c) {
+                let mut buffer = [0; 4];
+                text.extend(c.encode_utf8(&mut buffer).bytes().map(byte_char));
+            } else {
+                text.push(c);
+            }
+        }
+        text.extend(chunk.invalid().iter().copied().map(byte_char));
+    }
+    text
+}
+
+/// Turns what a client sent back into bytes: the inverse of [`shown`].
+#[must_use]
+pub(crate) fn to_bytes(text: &str) -> Cow<'_, [u8]> {
+    if !text.chars().any(stands_for_byte) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        if stands_for_byte(c) {
+            bytes.push((u32::from(c) - BYTE_BASE) as u8);
+        } else {
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    Cow::Owned(bytes)
+}
+
+fn stands_for_byte(c: char) -> bool {
+    BYTE_CHARS.contains(&u32::from(c))
+}
+
+fn byte_char(byte: u8) -> char {
+    char::from_u32(BYTE_BASE + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn valid_text_is_shown_as_it_is() {
+        assert_eq!(shown("naïve 日本".as_bytes()), "naïve 日本");
+    }
+
+    #[test]
+    fn a_genuine_private_character_is_shown_byte_by_byte() {
+        let genuine = "\u{F7E9}";
+        assert_eq!(shown(genuine.as_bytes()), "\u{F7EF}\u{F79F}\u{F7A9}");
+    }
+
+    #[test]
+    fn names_that_could_cross_directories_are_none() {
+        for bytes in [&b""[..], b".", b"..", b"a/b", b"a\0", b"link/"] {
+            assert!(Name::new(bytes).is_none(), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_goes_back_to_the_same_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            prop_assert_eq!(to_bytes(&shown(&bytes)).into_owned(), bytes);
+        }
+    }
+}
