@@ -1,0 +1,67 @@
+//! The client's side of the protocol: who we say we are, and what we answer when asked.
+
+#![expect(
+    deprecated,
+    reason = "the SDK marks sampling as deprecated; clients of today still use it"
+)]
+
+use std::sync::{Arc, Mutex};
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    Implementation, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use serde_json::{Value, json};
+
+/// Answers a sampling request: its parameters in, its result out, or the message of an error.
+pub(crate) type Sampler = Arc<dyn Fn(Value) -> Result<Value, String> + Send + Sync>;
+
+/// A client that remembers progress and answers sampling where it was told how.
+#[derive(Clone)]
+pub(crate) struct Agent {
+    pub(crate) revision: ProtocolVersion,
+    pub(crate) sampler: Option<Sampler>,
+    pub(crate) progress: Arc<Mutex<Vec<Value>>>,
+}
+
+impl ClientHandler for Agent {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = match self.sampler {
+            Some(_) => json!({"sampling": {}}),
+            None => json!({}),
+        };
+        let capabilities: ClientCapabilities =
+            serde_json::from_value(capabilities).expect("capabilities");
+        let name = Implementation::new("testkit", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, name).with_protocol_version(self.revision.clone())
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let note = serde_json::to_value(params).unwrap_or_default();
+        self.progress
+            .lock()
+            .expect("no panic while held")
+            .push(note);
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let refused = |reason: String| ErrorData::internal_error(reason, None);
+        let sampler = self
+            .sampler
+            .clone()
+            .ok_or_else(|| refused("no sampling".to_owned()))?;
+        let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
+        let result = sampler(params).map_err(refused)?;
+        serde_json::from_value(result).map_err(|error| refused(error.to_string()))
+    }
+}

@@ -1,0 +1,125 @@
+//! Plain HTTP requests to the server, for what no MCP client would send.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A pooled HTTP client and the server's address.
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: reqwest::Client,
+    address: SocketAddr,
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as text.
+    pub body: String,
+}
+
+impl Reply {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The JSON-RPC message: the body, or the last event of a stream.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let text = match self.header("content-type") {
+            Some(kind) if kind.starts_with("text/event-stream") => last_event(&self.body),
+            _ => self.body.clone(),
+        };
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+fn last_event(stream: &str) -> String {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data:"));
+    data.map(str::trim)
+        .rfind(|data| !data.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+impl Http {
+    pub(crate) fn new(address: SocketAddr) -> Http {
+        // Loopback only, whatever the environment says about proxies.
+        let builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
+        Http {
+            client: builder.build().expect("an HTTP client"),
+            address,
+        }
+    }
+
+    pub(crate) fn client(&self) -> reqwest::Client {
+        self.client.clone()
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The whole address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Sends `GET`.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.try_get(path)
+            .await
+            .unwrap_or_else(|error| panic!("GET {path}: {error:?}"))
+    }
+
+    pub(crate) async fn try_get(&self, path: &str) -> Result<Reply, reqwest::Error> {
+        reply(self.client.get(self.url(path)).send().await?).await
+    }
+
+    /// Sends a JSON-RPC message as an MCP client would, with more headers.
+    pub async fn post(&self, path: &str, headers: &[(&str, &str)], message: &Value) -> Reply {
+        let accepted = "application/json, text/event-stream";
+        let mut request = self
+            .client
+            .post(self.url(path))
+            .header("accept", accepted)
+            .json(message);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = request
+            .send()
+            .await
+            .unwrap_or_else(|error| panic!("POST {path}: {error:?}"));
+        reply(sent)
+            .await
+            .unwrap_or_else(|error| panic!("POST {path}: {error:?}"))
+    }
+}
+
+async fn reply(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
+    let status = response.status().as_u16();
+    let headers = response.headers().iter().map(|(name, value)| {
+        (
+            name.as_str().to_owned(),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )
+    });
+    let headers = headers.collect();
+    Ok(Reply {
+        status,
+        headers,
+        body: response.text().await?,
+    })
+}
