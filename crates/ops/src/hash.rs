@@ -85,3 +85,58 @@ fn hexadecimal(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn hash(tree: &Tree, path: &str, algorithm: Algorithm, context: &Context) -> Result<Hashed> {
+        Hash { place: tree.place(path), algorithm }.run(context)
+    }
+
+    #[test]
+    fn known_content_has_known_hashes() {
+        let tree = Tree::new();
+        tree.file("known", "test content\n").link("link", "known").file("empty", "");
+        for (algorithm, hex) in [
+            (Algorithm::Md5, "d6eb32081c822ed572b70567826d9d9d"),
+            (Algorithm::Sha1, "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527"),
+            (Algorithm::Sha256, "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae"),
+        ] {
+            let hashed = hash(&tree, "link", algorithm, &context()).unwrap();
+            assert_eq!((hashed.hex.as_str(), hashed.size, hashed.path.as_str()), (hex, 13, "known"));
+        }
+        let empty = hash(&tree, "empty", Algorithm::Md5, &context()).unwrap();
+        assert_eq!(empty.hex, "d41d8cd98f00b204e9800998ecf8427e");
+    }
+
+    #[test]
+    fn large_files_are_hashed_in_pieces_and_watched() {
+        let tree = Tree::new();
+        tree.file("large", vec![b'a'; 1_000_000]);
+        let context = context();
+        let hashed = hash(&tree, "large", Algorithm::Sha256, &context).unwrap();
+        assert_eq!(hashed.hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+        assert_eq!(context.cancel.done(), 1_000_000);
+    }
+
+    #[test]
+    fn only_files_are_hashed() {
+        let tree = Tree::new();
+        tree.directory("dir").fifo("pipe").file("file", "").link("out", "../outside/secret");
+        for (path, kind) in [
+            ("dir", ErrorKind::IsADirectory),
+            ("", ErrorKind::IsADirectory),
+            ("pipe", ErrorKind::NotAFile),
+            ("none", ErrorKind::NotFound),
+            ("out", ErrorKind::Outside),
+        ] {
+            let failure = hash(&tree, path, Algorithm::Sha1, &context()).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}");
+        }
+        let failure = hash(&tree, "file", Algorithm::Sha1, &cancelled()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+    }
+}

@@ -26,6 +26,8 @@ mod read;
 mod remove;
 mod replace_string;
 mod stat;
+#[cfg(test)]
+mod testing;
 pub mod text;
 mod write;
 

@@ -237,3 +237,148 @@ impl Filter {
         self.hidden == Hidden::Include || !name.is_hidden()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn request(tree: &Tree, path: &str) -> List {
+        List {
+            place: tree.place(path),
+            max_depth: Some(1),
+            hidden: Hidden::Include,
+            pattern: None,
+            detail: Detail::Metadata,
+            max_entries: List::MAX_ENTRIES,
+        }
+    }
+
+    fn paths(listed: &Listed) -> Vec<&str> {
+        listed.entries.iter().map(|entry| entry.path.as_str()).collect()
+    }
+
+    fn sample() -> Tree {
+        let tree = Tree::new();
+        tree.file("d/b.txt", "12").file("d/a/x.txt", "").file("d/a-b", "").file("d/.h/y.txt", "");
+        tree.file("d/B.rs", "").directory("d/empty");
+        tree
+    }
+
+    #[test]
+    fn own_entries_come_in_byte_order_with_metadata() {
+        let tree = sample();
+        let listed = request(&tree, "d").run(&context()).unwrap();
+        assert_eq!(paths(&listed), ["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]);
+        let last_file = &listed.entries[4];
+        assert_eq!((last_file.name(), last_file.metadata.unwrap().size), ("b.txt", 2));
+        assert!(listed.entries[0].hidden && !listed.truncated && listed.faults.is_empty());
+        assert_eq!(listed.path, "d");
+    }
+
+    #[test]
+    fn trees_come_in_path_order() {
+        let tree = sample();
+        let mut list = request(&tree, "");
+        list.max_depth = None;
+        list.hidden = Hidden::Skip;
+        let listed = list.run(&context()).unwrap();
+        let expected = ["d", "d/B.rs", "d/a", "d/a-b", "d/a/x.txt", "d/b.txt", "d/empty"];
+        assert_eq!(paths(&listed), expected);
+        let mut list = request(&tree, "");
+        list.max_depth = Some(2);
+        assert_eq!(paths(&list.run(&context()).unwrap()).len(), 7);
+    }
+
+    #[test]
+    fn patterns_choose_by_name_or_by_path() {
+        let tree = sample();
+        for (pattern, depth, expected) in [
+            ("*", Some(1), vec!["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]),
+            ("*.txt", Some(1), vec!["d/b.txt"]),
+            ("*.txt", None, vec!["d/.h/y.txt", "d/a/x.txt", "d/b.txt"]),
+            ("a/*.txt", None, vec!["d/a/x.txt"]),
+            ("*.{rs,txt}", Some(1), vec!["d/B.rs", "d/b.txt"]),
+        ] {
+            let mut list = request(&tree, "d");
+            (list.pattern, list.max_depth) = (Some(pattern.to_owned()), depth);
+            assert_eq!(paths(&list.run(&context()).unwrap()), expected, "{pattern}");
+        }
+        let mut list = request(&tree, "d");
+        list.pattern = Some("[".to_owned());
+        assert_eq!(list.run(&context()).unwrap_err().kind(), ErrorKind::InvalidPattern);
+    }
+
+    #[test]
+    fn names_alone_cost_no_metadata() {
+        let tree = sample();
+        let mut list = request(&tree, "d");
+        list.detail = Detail::Names;
+        let listed = list.run(&context()).unwrap();
+        assert!(listed.entries.iter().all(|entry| entry.metadata.is_none()));
+        assert_eq!(listed.entries[2].kind, FileKind::Directory);
+    }
+
+    #[test]
+    fn a_full_listing_is_cut() {
+        let tree = sample();
+        for depth in [Some(1), None] {
+            let mut list = request(&tree, "d");
+            (list.max_entries, list.max_depth) = (2, depth);
+            let listed = list.run(&context()).unwrap();
+            assert!(listed.truncated);
+            assert_eq!(listed.entries.len(), 2);
+        }
+        let mut list = request(&tree, "d");
+        list.max_entries = 6;
+        assert!(!list.run(&context()).unwrap().truncated);
+    }
+
+    #[test]
+    fn links_say_where_they_lead() {
+        let tree = Tree::new();
+        tree.file("file", "").directory("sub").link("1-file", "file").link("2-dir", "sub");
+        tree.link("3-out", "../outside").link("4-dangling", "none").link("5-loop", "5-loop");
+        tree.fifo("6-pipe");
+        let listed = request(&tree, "").run(&context()).unwrap();
+        let target = |index: usize| listed.entries[index].target.as_deref();
+        let inside = |index: usize| match target(index) {
+            Some(LinkTarget::Inside { metadata, .. }) => Some(metadata.kind),
+            _ => None,
+        };
+        assert_eq!((inside(0), inside(1)), (Some(FileKind::File), Some(FileKind::Directory)));
+        assert_eq!(target(2), Some(&LinkTarget::Outside));
+        assert_eq!(target(3), Some(&LinkTarget::Dangling));
+        assert_eq!(target(4), Some(&LinkTarget::Loop));
+        assert_eq!((listed.entries[5].kind, target(5)), (FileKind::Fifo, None));
+        let mut list = request(&tree, "");
+        list.max_depth = None;
+        assert_eq!(list.run(&context()).unwrap().entries.len(), 8, "links are not entered");
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_shown_reversibly() {
+        let tree = Tree::new();
+        tree.file_named(b"\xe9t\xe9", "");
+        let listed = request(&tree, "").run(&context()).unwrap();
+        assert_eq!(listed.entries[0].name(), "\u{F7E9}t\u{F7E9}");
+        assert!(listed.entries[0].invalid_utf8);
+    }
+
+    #[test]
+    fn only_directories_are_listed() {
+        let tree = sample();
+        tree.link("out", "../outside").link("in", "d/a");
+        for (path, kind) in [
+            ("d/b.txt", ErrorKind::NotADirectory),
+            ("none", ErrorKind::NotFound),
+            ("out", ErrorKind::Outside),
+        ] {
+            assert_eq!(request(&tree, path).run(&context()).unwrap_err().kind(), kind, "{path}");
+        }
+        assert_eq!(paths(&request(&tree, "in").run(&context()).unwrap()), ["d/a/x.txt"]);
+        let failure = request(&tree, "d").run(&cancelled()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+    }
+}

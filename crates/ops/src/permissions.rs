@@ -93,8 +93,10 @@ fn triple(bits: u32, special: bool, letter: char) -> String {
 }
 
 #[cfg(test)]
-mod letters {
+mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, context};
 
     #[test]
     fn modes_read_as_ls_writes_them() {
@@ -110,6 +112,32 @@ mod letters {
         ];
         for (kind, mode, expected) in cases {
             assert_eq!(mode_string(kind, mode), expected, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn owner_group_and_bits_are_told() {
+        let tree = Tree::new();
+        tree.file("script", "").set_mode("script", 0o4755).link("link", "script");
+        tree.link("out", "../outside/secret");
+        let ask = |path| Permissions { place: tree.place(path) }.run(&context());
+        let status = ask("script").unwrap();
+        assert_eq!((status.mode.as_str(), status.mode_string.as_str()), ("4755", "-rwsr-xr-x"));
+        assert!(status.access.executable && !status.owner.is_empty() && !status.group.is_empty());
+        assert_eq!(ask("link").unwrap().mode_string, "lrwxrwxrwx");
+        assert_eq!(ask("out").unwrap_err().kind(), ErrorKind::Outside);
+        assert_eq!(ask("none").unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(ask("").unwrap().mode_string.starts_with('d'));
+    }
+
+    #[test]
+    fn owners_without_a_name_are_numbers() {
+        let tree = Tree::new();
+        tree.file("file", "");
+        // Only the superuser may give files away.
+        if std::os::unix::fs::chown(tree.host("file"), Some(54_321), Some(54_322)).is_ok() {
+            let status = Permissions { place: tree.place("file") }.run(&context()).unwrap();
+            assert_eq!((status.owner.as_str(), status.group.as_str()), ("54321", "54322"));
         }
     }
 }

@@ -166,3 +166,96 @@ pub(crate) fn remove_tree(
     let removal = located.remove_tree(&stop, on_fault, &|count| context.cancel.advance(count));
     removal.map_err(|error| context.cancel.explain(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn request(tree: &Tree, path: &str, target: RemoveTarget, recurse: Recurse) -> Remove {
+        let (on_missing, on_fault) = (OnMissing::Fail, OnFault::Stop);
+        Remove { place: tree.place(path), target, recurse, on_missing, on_fault }
+    }
+
+    fn remove(tree: &Tree, path: &str, target: RemoveTarget) -> Result<Removed> {
+        request(tree, path, target, Recurse::Yes).run(&context())
+    }
+
+    #[test]
+    fn trees_go_and_are_counted() {
+        let tree = Tree::new();
+        tree.file("dir/a/file", "").file("dir/b", "").fifo("dir/pipe").file("kept", "");
+        tree.link("dir/out", "../../outside").link("dir/in", "../kept");
+        let removed = remove(&tree, "dir", RemoveTarget::Directory).unwrap();
+        assert_eq!((removed.files, removed.directories, removed.kind), (5, 2, Some(FileKind::Directory)));
+        assert_eq!(tree.names(""), ["kept"]);
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn targets_are_what_the_caller_takes_them_for() {
+        let tree = Tree::new();
+        tree.directory("dir").file("file", "").fifo("pipe");
+        for (path, target, kind) in [
+            ("dir", RemoveTarget::File, ErrorKind::IsADirectory),
+            ("file", RemoveTarget::Directory, ErrorKind::NotADirectory),
+            ("pipe", RemoveTarget::Directory, ErrorKind::NotADirectory),
+            ("", RemoveTarget::Any, ErrorKind::RootProtected),
+            ("dir/..", RemoveTarget::Directory, ErrorKind::RootProtected),
+            ("fil", RemoveTarget::File, ErrorKind::NotFound),
+            ("../outside", RemoveTarget::Any, ErrorKind::Outside),
+        ] {
+            let failure = remove(&tree, path, target).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
+        }
+        remove(&tree, "pipe", RemoveTarget::File).unwrap();
+        remove(&tree, "file", RemoveTarget::Any).unwrap();
+        remove(&tree, "dir", RemoveTarget::Any).unwrap();
+        assert!(tree.names("").is_empty());
+    }
+
+    #[test]
+    fn a_link_goes_itself_unless_it_leads_outside() {
+        let tree = Tree::new();
+        tree.file("dir/file", "").link("to-dir", "dir").link("to-file", "dir/file");
+        tree.link("loop", "loop").link("dangling", "nowhere").link("out", "../outside/secret");
+        let failure = remove(&tree, "out", RemoveTarget::Any).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Outside);
+        let failure = remove(&tree, "to-file", RemoveTarget::Directory).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::NotADirectory);
+        remove(&tree, "to-dir", RemoveTarget::Directory).unwrap();
+        for path in ["to-file", "loop", "dangling"] {
+            assert_eq!(remove(&tree, path, RemoveTarget::File).unwrap().kind, Some(FileKind::Symlink));
+        }
+        assert_eq!((tree.names(""), tree.has("dir/file")), (vec!["dir".into(), "out".into()], true));
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn without_recursion_only_empty_directories_go() {
+        let tree = Tree::new();
+        tree.file("full/.hidden", "").directory("empty");
+        let remove = |path| request(&tree, path, RemoveTarget::Any, Recurse::No).run(&context());
+        assert_eq!(remove("full").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+        assert_eq!(remove("empty").unwrap().directories, 1);
+        assert_eq!(tree.names(""), ["full"]);
+    }
+
+    #[test]
+    fn nothing_there_may_be_fine() {
+        let tree = Tree::new();
+        let mut remove = request(&tree, "no/where", RemoveTarget::Any, Recurse::Yes);
+        remove.on_missing = OnMissing::Succeed;
+        assert_eq!(remove.run(&context()).unwrap().kind, None);
+    }
+
+    #[test]
+    fn a_caller_that_gave_up_loses_nothing() {
+        let tree = Tree::new();
+        tree.file("dir/file", "");
+        let remove = request(&tree, "dir", RemoveTarget::Any, Recurse::Yes);
+        assert_eq!(remove.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(tree.has("dir/file"));
+    }
+}

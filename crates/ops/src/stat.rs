@@ -88,3 +88,63 @@ fn status(
         link,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::testing::{Tree, context};
+
+    fn stat(tree: &Tree, path: &str) -> Result<Status> {
+        Stat { place: tree.place(path) }.run(&context())
+    }
+
+    #[test]
+    fn files_and_directories_tell_what_they_are() {
+        let tree = Tree::new();
+        tree.file("dir/.hidden", "12345").set_mode("dir/.hidden", 0o600);
+        let status = stat(&tree, "dir/./.hidden").unwrap();
+        assert_eq!((status.path.as_str(), status.name.as_str()), ("dir/.hidden", ".hidden"));
+        assert_eq!((status.metadata.size, status.metadata.kind), (5, FileKind::File));
+        assert!(status.hidden && status.link.is_none() && status.access.readable);
+        assert!(!status.access.executable);
+        let root = stat(&tree, "").unwrap();
+        assert_eq!((root.path.as_str(), root.name.as_str()), (".", ""));
+        assert_eq!(root.metadata.kind, FileKind::Directory);
+    }
+
+    #[test]
+    fn links_tell_both_sides() {
+        let tree = Tree::new();
+        tree.file("target", "12345").link("link", "target").link("dangling", "nowhere");
+        tree.link("loop", "loop").link("out", "../outside/secret");
+        let status = stat(&tree, "link").unwrap();
+        assert_eq!((status.path.as_str(), status.metadata.size), ("link", 5));
+        let link = status.link.unwrap();
+        assert_eq!(link.metadata.kind, FileKind::Symlink);
+        assert!(matches!(link.target, LinkTarget::Inside { path, .. } if path == "target"));
+        for path in ["dangling", "loop"] {
+            assert_eq!(stat(&tree, path).unwrap().metadata.kind, FileKind::Symlink, "{path}");
+        }
+        assert_eq!(stat(&tree, "out").unwrap_err().kind(), ErrorKind::Outside);
+    }
+
+    #[test]
+    fn a_missing_name_has_near_ones() {
+        let tree = Tree::new();
+        tree.file("dir/report.txt", "").file("dir/unlike", "");
+        let failure = stat(&tree, "dir/reprot.txt").unwrap_err();
+        let Error::NotFound { path, wanted, near } = failure else { panic!("{failure:?}") };
+        assert_eq!((path.as_str(), wanted), ("dir/reprot.txt", Wanted::Anything));
+        assert_eq!(near, ["report.txt"]);
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_go_round() {
+        let tree = Tree::new();
+        tree.file_named(b"a\xff", "content");
+        let status = stat(&tree, "a\u{F7FF}").unwrap();
+        assert!(status.invalid_utf8);
+        assert_eq!((status.name.as_str(), status.metadata.size), ("a\u{F7FF}", 7));
+    }
+}

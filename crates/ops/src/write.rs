@@ -126,3 +126,99 @@ pub(crate) fn write_failed(located: &Located<'_>, error: &std::io::Error) -> Err
         _ => Error::Io { operation: "write", path, reason: error.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context, with_limits};
+    use crate::{FileKind, Limits};
+
+    fn write(tree: &Tree, path: &str, text: &str, mode: WriteMode) -> Result<Written> {
+        let (place, parents) = (tree.place(path), Parents::Create);
+        Write { place, bytes: text.as_bytes().to_vec(), mode, parents }.run(&context())
+    }
+
+    #[test]
+    fn overwrite_creates_and_replaces() {
+        let tree = Tree::new();
+        let written = write(&tree, "deep/er/file", "one", WriteMode::Overwrite).unwrap();
+        assert_eq!((written.effect, written.bytes_written), (Effect::Created, 3));
+        assert_eq!(written.path, "deep/er/file");
+        tree.set_mode("deep/er/file", 0o640);
+        let written = write(&tree, "deep//./er/file", "other", WriteMode::Overwrite).unwrap();
+        assert_eq!((written.effect, written.metadata.size), (Effect::Replaced, 5));
+        assert_eq!((tree.read("deep/er/file"), tree.mode("deep/er/file")), ("other".into(), 0o640));
+        assert_eq!(tree.names("deep/er"), ["file"]);
+    }
+
+    #[test]
+    fn append_creates_and_adds() {
+        let tree = Tree::new();
+        assert_eq!(write(&tree, "log", "a\n", WriteMode::Append).unwrap().effect, Effect::Created);
+        let written = write(&tree, "log", "b\n", WriteMode::Append).unwrap();
+        assert_eq!((written.effect, written.bytes_written), (Effect::Appended, 2));
+        assert_eq!((tree.read("log"), written.metadata.size), ("a\nb\n".into(), 4));
+    }
+
+    #[test]
+    fn create_only_leaves_what_is_there() {
+        let tree = Tree::new();
+        assert_eq!(write(&tree, "f", "a", WriteMode::CreateOnly).unwrap().effect, Effect::Created);
+        let failure = write(&tree, "f", "b", WriteMode::CreateOnly).unwrap_err();
+        assert!(matches!(failure, Error::AlreadyExists { kind: FileKind::File, .. }));
+        assert_eq!(tree.read("f"), "a");
+    }
+
+    #[test]
+    fn missing_parents_are_an_error_where_they_are_required() {
+        let tree = Tree::new();
+        tree.directory("docs");
+        let place = tree.place("dosc/file");
+        let (bytes, mode, parents) = (Vec::new(), WriteMode::Overwrite, Parents::Require);
+        let failure = Write { place, bytes, mode, parents }.run(&context()).unwrap_err();
+        let Error::NotFound { near, wanted, .. } = failure else { panic!("{failure:?}") };
+        assert_eq!((near, wanted), (vec!["docs".to_owned()], Wanted::Directory));
+        assert_eq!(tree.names(""), ["docs"]);
+    }
+
+    #[test]
+    fn only_regular_files_are_written() {
+        let tree = Tree::new();
+        tree.directory("dir").fifo("pipe").file("file", "");
+        tree.link("out", "../outside/new").link("in", "dir/new");
+        for (path, kind) in [
+            ("dir", ErrorKind::IsADirectory),
+            ("", ErrorKind::IsADirectory),
+            ("new/", ErrorKind::IsADirectory),
+            ("pipe", ErrorKind::NotAFile),
+            ("file/below", ErrorKind::NotADirectory),
+            ("out", ErrorKind::Outside),
+            ("../x", ErrorKind::Outside),
+        ] {
+            let failure = write(&tree, path, "x", WriteMode::Overwrite).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
+        }
+        write(&tree, "in", "through", WriteMode::Overwrite).unwrap();
+        assert_eq!((tree.read("dir/new"), tree.read_link("in")), ("through".into(), "dir/new".into()));
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn a_caller_that_gave_up_changes_nothing() {
+        let tree = Tree::new();
+        let (place, parents) = (tree.place("a/b"), Parents::Create);
+        let write = Write { place, bytes: vec![1], mode: WriteMode::Overwrite, parents };
+        assert_eq!(write.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(tree.names("").is_empty());
+    }
+
+    #[test]
+    fn durable_writes_give_the_same() {
+        let tree = Tree::new();
+        let (place, parents) = (tree.place("a/b"), Parents::Create);
+        let write = Write { place, bytes: b"x".to_vec(), mode: WriteMode::CreateOnly, parents };
+        write.run(&with_limits(Limits::default())).unwrap();
+        assert_eq!(tree.read("a/b"), "x");
+    }
+}
