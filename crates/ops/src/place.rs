@@ -25,7 +25,10 @@ pub struct Place {
 impl Place {
     /// Parses a client's path.
     pub fn new(root: Arc<Root>, path: &str) -> Result<Place> {
-        Ok(Place { root, path: RelPath::parse(path)? })
+        Ok(Place {
+            root,
+            path: RelPath::parse(path)?,
+        })
     }
 
     /// Looks it up; a missing last part is no error yet.
