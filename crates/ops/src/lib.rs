@@ -7,6 +7,7 @@
 mod context;
 mod error;
 mod place;
+pub mod text;
 
 pub use context::{Cancel, Context, Limits};
 pub use error::{Error, ErrorKind, Result, Wanted};
