@@ -286,12 +286,9 @@ impl<'w> Search<'w> {
 
     /// Keeps only the end of the window, where a place or a line end may have begun.
     fn carry(&mut self) {
-        let kept = self.wanted().len().saturating_sub(1).max(1);
-        let from = self
-            .filled
-            .saturating_sub(kept)
-            .max(self.scanned)
-            .min(self.filled);
+        // One byte more than a place can have begun with: a `\r` at the end may still be dropped.
+        let kept = self.wanted().len();
+        let from = self.filled.saturating_sub(kept).max(self.scanned);
         self.base = self.offset(from);
         let gone = self.shortened.partition_point(|at| *at < from);
         self.shortened.drain(..gone);

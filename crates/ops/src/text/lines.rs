@@ -137,21 +137,21 @@ pub enum Sought {
 
 /// Finds the offset at which a line starts, counted from 0, reading forward in blocks.
 pub fn find_line_start(read: &mut ReadAt<'_>, line: u64) -> Result<Sought> {
+    if line == 0 {
+        return Ok(Sought::At(0));
+    }
     let (mut seeker, mut counter) = (LineSeeker::new(line), LineCounter::default());
     let mut blocks = Blocks::new(read, 0, BLOCK);
-    while line > 0 {
-        let Some((offset, block)) = blocks.next()? else {
-            return Ok(Sought::Beyond {
-                lines: counter.lines(),
-                size: blocks.offset,
-            });
-        };
+    while let Some((offset, block)) = blocks.next()? {
         if let Some(inside) = seeker.feed(block) {
             return Ok(Sought::At(offset + inside as u64));
         }
         counter.feed(block);
     }
-    Ok(Sought::At(0))
+    Ok(Sought::Beyond {
+        lines: counter.lines(),
+        size: blocks.offset,
+    })
 }
 
 /// Reads a text forward, block by block, into one buffer.

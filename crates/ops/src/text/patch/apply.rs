@@ -126,12 +126,18 @@ impl<'a> Work<'a> {
 
     fn mismatch(&self, index: usize, difference: &Difference<'_, '_>) -> Error {
         let shown = |text| excerpt(search::without_return(text), SHOWN);
-        let nothing = if difference.found.is_some() { END } else { MORE };
+        let nothing = if difference.found.is_some() {
+            END
+        } else {
+            MORE
+        };
         Error::PatchMismatch {
             path: self.path.to_owned(),
             hunk: index + 1,
             line: difference.line + 1,
-            expected: difference.expected.map_or_else(|| nothing.to_owned(), shown),
+            expected: difference
+                .expected
+                .map_or_else(|| nothing.to_owned(), shown),
             found: difference.found.map(shown),
         }
     }

@@ -259,6 +259,7 @@ impl<'p> Parser<'p> {
             git_header: false,
             names: false,
             ended: false,
+            last: None,
             signed: false,
         }
     }
@@ -300,7 +301,10 @@ impl<'p> Parser<'p> {
 
     /// A line after a hunk that is not the next hunk: only what tools put at the end is taken.
     fn afterword(&mut self, line: &[u8]) -> Result<()> {
-        if self.source.starts_names(line) || line.starts_with(b"diff ") || line.starts_with(b"Index: ") {
+        if self.source.starts_names(line)
+            || line.starts_with(b"diff ")
+            || line.starts_with(b"Index: ")
+        {
             return self.refuse(TWO_FILES);
         }
         if let Some(thing) = forbidden(line) {
@@ -318,13 +322,8 @@ impl<'p> Parser<'p> {
         if self.signed || line.trim_ascii().is_empty() {
             return Ok(());
         }
-        match (self.patch.hunks.last(), kind_and_text(line)) {
-            (Some(hunk), Some(_)) => {
-                let promised = hunk.header;
-                self.refuse(format!(
-                    "more lines follow than the hunk's header says ({promised})"
-                ))
-            }
+        match (self.last, kind_and_text(line)) {
+            (Some((start, header)), Some(_)) => Err(wrong_counts(start, header)),
             _ => self.refuse(format!("{:?} belongs to no hunk", excerpt(line, 80))),
         }
     }

@@ -144,7 +144,9 @@ pub(super) fn seek(content: &[u8], from: Cursor, line: usize) -> Option<Cursor> 
     }
     // The end of a text is where the line after its last one would start, newline or not.
     let open = !rest.is_empty() && !rest.ends_with(b"\n");
-    seeker.feed(if open { b"\n" } else { b"" }).map(|_| Cursor { offset, line })
+    seeker
+        .feed(if open { b"\n" } else { b"" })
+        .map(|_| Cursor { offset, line })
 }
 
 /// Hunks with more old lines than this are not looked for elsewhere: that would take memory.
