@@ -6,8 +6,19 @@
 
 mod context;
 mod error;
+mod glob;
+mod grep;
+mod ignore_rules;
+mod ordered;
+mod pattern;
 mod place;
+mod pool;
+mod walked;
 
 pub use context::{Cancel, Context, Limits};
 pub use error::{Error, ErrorKind, Result, Wanted};
+pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
+pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};
+pub use ignore_rules::IgnoreRules;
+pub use pattern::{Case, Pattern, Syntax};
 pub use place::Place;
