@@ -218,8 +218,8 @@ impl Filter {
     fn new(pattern: Option<&str>, hidden: Hidden) -> Result<Filter> {
         // "*" is the usual default and matches every name.
         let pattern = pattern.filter(|&text| text != "*");
-        let compile = |text| FileFilter::new("pattern", text);
-        Ok(Filter { pattern: pattern.map(compile).transpose()?, hidden })
+        let pattern = pattern.map(FileFilter::new).transpose().map_err(in_pattern)?;
+        Ok(Filter { pattern, hidden })
     }
 
     fn takes(&self, name: &Name, path: impl FnOnce() -> Vec<u8>) -> bool {
@@ -235,6 +235,16 @@ impl Filter {
 
     fn shows(&self, name: &Name) -> bool {
         self.hidden == Hidden::Include || !name.is_hidden()
+    }
+}
+
+/// Names this operation's own argument.
+fn in_pattern(error: Error) -> Error {
+    match error {
+        Error::InvalidPattern { reason, .. } => {
+            Error::InvalidPattern { argument: "pattern", reason }
+        }
+        other => other,
     }
 }
 
