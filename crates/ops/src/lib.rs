@@ -11,3 +11,5 @@ mod place;
 pub use context::{Cancel, Context, Limits};
 pub use error::{Error, ErrorKind, Result, Wanted};
 pub use place::Place;
+// What the layer above needs of the one below.
+pub use sandbox::{FileKind, PathFault, Root};

@@ -18,6 +18,9 @@ pub struct Place {
 impl Place {
     /// Parses a client's path.
     pub fn new(root: Arc<Root>, path: &str) -> Result<Place> {
-        Ok(Place { root, path: RelPath::parse(path)? })
+        Ok(Place {
+            root,
+            path: RelPath::parse(path)?,
+        })
     }
 }
