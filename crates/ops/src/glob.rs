@@ -96,9 +96,18 @@ impl Glob {
             max_results: self.max_results.min(ENTRIES_MAX),
             cancel: cancel.clone(),
         };
-        let dir = self.place.root.locate(&self.place.path, Follow::Last)?.open_dir()?;
-        let walked =
-            Walked::new(&self.place, dir, self.max_depth, self.ignore_rules, ENTRIES_PER_BATCH);
+        let dir = self
+            .place
+            .root
+            .locate(&self.place.path, Follow::Last)?
+            .open_dir()?;
+        let walked = Walked::new(
+            &self.place,
+            dir,
+            self.max_depth,
+            self.ignore_rules,
+            ENTRIES_PER_BATCH,
+        );
         let (mut found, ending) = ordered::run(search, walked, Globbed::default(), &cancel)?;
         found.timed_out = ending == Ending::Expired;
         Ok(found)
@@ -134,7 +143,8 @@ struct Search {
 
 impl Choice for Search {
     fn enters(&self, directory: &WalkItem) -> bool {
-        self.matcher.may_match_below(directory.name.as_bytes(), directory.depth)
+        self.matcher
+            .may_match_below(directory.name.as_bytes(), directory.depth)
     }
 
     fn wants(&self, item: &WalkItem) -> bool {
@@ -149,7 +159,11 @@ impl Search {
         let metadata = item.dir.stat(&item.name).ok()?;
         let invalid_utf8 =
             item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
-        Some(GlobEntry { path: item.path(), invalid_utf8, metadata })
+        Some(GlobEntry {
+            path: item.path(),
+            invalid_utf8,
+            metadata,
+        })
     }
 }
 
@@ -190,15 +204,26 @@ impl Stages for Search {
     }
 
     fn work(&self, batch: WalkedBatch, halt: &Halt) -> Worked<Globbed, WalkedBatch> {
-        let mut found = Globbed { directories_skipped: batch.unreadable, ..Globbed::default() };
+        let mut found = Globbed {
+            directories_skipped: batch.unreadable,
+            ..Globbed::default()
+        };
         if halt.must_stop() {
-            return Worked { found, rest: Some(batch) };
+            return Worked {
+                found,
+                rest: Some(batch),
+            };
         }
         let mut paths = RelativePaths::default();
-        let matching = batch.items.iter().filter(|item| self.matcher.is_match(paths.of(item)));
+        let matching = batch
+            .items
+            .iter()
+            .filter(|item| self.matcher.is_match(paths.of(item)));
         // One more than wanted tells whether more follows.
         let most = self.max_results.saturating_add(1);
-        found.entries.extend(matching.filter_map(Search::entry).take(most));
+        found
+            .entries
+            .extend(matching.filter_map(Search::entry).take(most));
         self.cancel.advance(batch.items.len() as u64);
         Worked { found, rest: None }
     }

@@ -75,17 +75,30 @@ impl IgnoreStack {
 
     /// Makes `dir` the last level. In path order its parent is already there.
     fn enter(&mut self, dir: &Dir) {
-        while self.levels.last().is_some_and(|rules| !is_within(dir.path(), &rules.path)) {
+        while self
+            .levels
+            .last()
+            .is_some_and(|rules| !is_within(dir.path(), &rules.path))
+        {
             self.levels.pop();
         }
-        if self.levels.last().is_none_or(|rules| rules.path != dir.path()) {
+        if self
+            .levels
+            .last()
+            .is_none_or(|rules| rules.path != dir.path())
+        {
             self.levels.push(Rules::read(dir));
         }
     }
 
     fn decide(&self, path: &[u8], is_directory: bool) -> bool {
-        let first = |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
-        let repository = self.levels.iter().rposition(|rules| rules.has_repository).unwrap_or(0);
+        let first =
+            |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
+        let repository = self
+            .levels
+            .iter()
+            .rposition(|rules| rules.has_repository)
+            .unwrap_or(0);
         let own = self.levels.get(repository..).unwrap_or_default();
         let in_own = |rules: &dyn Fn(&Rules) -> Option<bool>| own.iter().rev().find_map(rules);
         first(&|rules| rules.verdict(&rules.ignore, path, is_directory))
@@ -155,14 +168,23 @@ fn entry(name: &[u8]) -> Option<Name> {
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(index, _)| index);
     let above_root = (!path.is_empty()).then_some(0);
-    above_root.into_iter().chain(cuts).map(|cut| path.get(..cut).unwrap_or_default())
+    above_root
+        .into_iter()
+        .chain(cuts)
+        .map(|cut| path.get(..cut).unwrap_or_default())
 }
 
 fn components(path: &str) -> usize {
-    if path.is_empty() { 0 } else { path.split('/').count() }
+    if path.is_empty() {
+        0
+    } else {
+        path.split('/').count()
+    }
 }
 
 fn is_within(path: &str, directory: &str) -> bool {
     directory.is_empty()
-        || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || path
+            .strip_prefix(directory)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
