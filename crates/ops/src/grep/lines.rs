@@ -23,17 +23,16 @@ pub(super) enum Searched {
     Halted,
 }
 
-/// Hands every matching line of `bytes` to `matched`, beginning with the line at `from`.
+/// Hands every matching line of `bytes`, which begin a line, to `matched`.
 pub(super) fn search(
     matcher: &LineMatcher,
     bytes: &[u8],
-    mut from: usize,
     halt: &Halt,
     matched: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
 ) -> Searched {
-    let first = from;
+    let mut from = 0;
     while from < bytes.len() {
-        if from > first && halt.must_stop() {
+        if from > 0 && halt.must_stop() {
             return Searched::Halted;
         }
         let end = stretch_end(bytes, from);

@@ -441,6 +441,21 @@ fn the_ends_of_pieces_make_no_difference() {
 }
 
 #[test]
+fn a_mark_at_the_beginning_of_a_large_file_does_not_count() {
+    let tree = Tree::new();
+    tree.file(
+        "large",
+        "\u{feff}first\n".to_owned() + &"x\n".repeat(1 << 20),
+    );
+    let found = run(Grep {
+        context_lines: 1,
+        ..grep(&tree, "^first$")
+    });
+    assert_eq!(flat(&found), ["large:1:first"]);
+    assert_eq!(found.files[0].matches[0].after, ["x"]);
+}
+
+#[test]
 fn a_match_far_in_an_over_long_line_is_found() {
     let tree = Tree::new();
     tree.file(
@@ -514,7 +529,7 @@ fn a_reply_holds_no_more_text_than_the_limit() {
 fn files_that_cannot_be_read_are_counted() {
     use std::os::unix::fs::PermissionsExt;
     let tree = Tree::with(&[("a", "x"), ("closed", "x")]);
-    fs::set_permissions(tree.path("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(tree.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     let found = run(grep(&tree, "x"));
     // The superuser may read it all the same.
     assert_eq!(found.files_searched + found.files_skipped, 2);
