@@ -36,6 +36,8 @@ mod ordered;
 mod pattern;
 mod place;
 mod pool;
+#[cfg(test)]
+mod test_tree;
 mod walked;
 
 pub use context::{Cancel, Context, Limits};

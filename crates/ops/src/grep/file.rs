@@ -1,6 +1,5 @@
 //! The search through one file, whole or a piece of it, with one thread's buffer.
 
-use std::fs::File;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -78,7 +77,7 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
 }
 
 /// Tells whether a large file is binary, or cannot be read.
-pub(super) fn is_binary_file(file: &File) -> bool {
+pub(super) fn is_binary_file(file: &OpenFile) -> bool {
     let mut first = [0; BINARY_PREFIX];
     let read = read_at(file, &mut first, 0);
     read.is_ok_and(|read| first.get(..read).is_some_and(is_binary))
@@ -93,7 +92,7 @@ pub(super) fn search_whole(
     halt: &Halt,
 ) -> Option<(Hits, Searched)> {
     let size = usize::try_from(opened.metadata.size).ok()?;
-    let read = read_at(&opened.file, space(&mut scratch.buffer, size), 0).ok()?;
+    let read = read_at(opened, space(&mut scratch.buffer, size), 0).ok()?;
     let all = scratch.buffer.get(..read)?;
     if is_binary(all) {
         return None;
@@ -102,13 +101,14 @@ pub(super) fn search_whole(
     let window = Window {
         bytes,
         offset: (all.len() - bytes.len()) as u64,
-        file: &opened.file,
+        file: opened,
         size: read as u64,
         at_start: true,
     };
     let mut collector = Collector::new(&window, wanted, room, 0);
-    let searched =
-        search(&scratch.matcher, bytes, 0, halt, &mut |line| collector.matched(&line));
+    let searched = search(&scratch.matcher, bytes, 0, halt, &mut |line| {
+        collector.matched(&line)
+    });
     Some((collector.hits, searched))
 }
 
@@ -128,23 +128,39 @@ pub(super) fn search_piece(
     room: &mut Room,
     halt: &Halt,
 ) -> Piece {
-    let mut piece = Piece { hits: Hits::default(), lines: 0, searched: Searched::All };
-    let file = &large.opened.file;
+    let mut piece = Piece {
+        hits: Hits::default(),
+        lines: 0,
+        searched: Searched::All,
+    };
+    let file = &*large.opened;
     // The byte before the piece tells whether a line begins with it.
     let offset = large.start.saturating_sub(1);
-    let Some(loaded) = load(file, &mut scratch.buffer, offset..large.end) else { return piece };
-    let Some(bytes) = scratch.buffer.get(..loaded.end) else { return piece };
-    let Some(first) = first_line(bytes, large.start, loaded.own) else { return piece };
+    let Some(loaded) = load(file, &mut scratch.buffer, offset..large.end) else {
+        return piece;
+    };
+    let Some(bytes) = scratch.buffer.get(..loaded.end) else {
+        return piece;
+    };
+    let Some(first) = first_line(bytes, large.start, loaded.own) else {
+        return piece;
+    };
     let window = Window {
         bytes,
         offset,
         file,
-        size: if loaded.at_end { offset + bytes.len() as u64 } else { large.opened.metadata.size },
+        size: if loaded.at_end {
+            offset + bytes.len() as u64
+        } else {
+            large.opened.metadata.size
+        },
         at_start: large.start == 0,
     };
     let mut collector = Collector::new(&window, wanted, room, first);
     let matcher = &scratch.matcher;
-    piece.searched = search(matcher, bytes, first, halt, &mut |line| collector.matched(&line));
+    piece.searched = search(matcher, bytes, first, halt, &mut |line| {
+        collector.matched(&line)
+    });
     let last = first + last_line(bytes.get(first..).unwrap_or_default());
     if loaded.cut && piece.searched == Searched::All && collector.last_matched != last {
         let from = offset + bytes.len() as u64;
@@ -172,10 +188,15 @@ struct Loaded {
 }
 
 /// Reads a range of a file, and on to the end of its last line.
-fn load(file: &File, buffer: &mut Vec<u8>, range: Range<u64>) -> Option<Loaded> {
+fn load(file: &OpenFile, buffer: &mut Vec<u8>, range: Range<u64>) -> Option<Loaded> {
     let size = usize::try_from(range.end - range.start).ok()?;
     let own = read_at(file, space(buffer, size), range.start).ok()?;
-    let mut loaded = Loaded { own, end: own, cut: false, at_end: own < size };
+    let mut loaded = Loaded {
+        own,
+        end: own,
+        cut: false,
+        at_end: own < size,
+    };
     while !loaded.at_end && buffer.get(loaded.end.checked_sub(1)?) != Some(&b'\n') {
         if loaded.end - own >= LINE_MAX {
             loaded.cut = true;
@@ -202,7 +223,7 @@ fn first_line(bytes: &[u8], start: u64, own: usize) -> Option<usize> {
 
 /// Looks for a match in what was cut off an over-long line; `None` when it has to stop.
 fn search_rest_of_line(
-    file: &File,
+    file: &OpenFile,
     matcher: &LineMatcher,
     mut from: u64,
     halt: &Halt,
@@ -216,7 +237,10 @@ fn search_rest_of_line(
         let read = read_at(file, &mut part, from).unwrap_or(0);
         let line_end = part.get(OVERLAP..read).and_then(|new| memchr(b'\n', new));
         let end = line_end.map_or(read, |newline| OVERLAP + newline);
-        if part.get(..end).is_some_and(|part| matcher.is_match_within(part)) {
+        if part
+            .get(..end)
+            .is_some_and(|part| matcher.is_match_within(part))
+        {
             return Some(true);
         }
         if line_end.is_some() || read < part.len() {
@@ -241,7 +265,15 @@ struct Collector<'a> {
 impl<'a> Collector<'a> {
     fn new(window: &'a Window<'a>, wanted: Wanted, room: &'a mut Room, first: usize) -> Self {
         let hits = Hits::default();
-        Collector { window, wanted, room, hits, counted: 0, counted_to: first, last_matched: usize::MAX }
+        Collector {
+            window,
+            wanted,
+            room,
+            hits,
+            counted: 0,
+            counted_to: first,
+            last_matched: usize::MAX,
+        }
     }
 
     fn matched(&mut self, line: &Range<usize>) -> ControlFlow<()> {
@@ -255,7 +287,11 @@ impl<'a> Collector<'a> {
     }
 
     fn keep(&mut self, line: &Range<usize>) -> ControlFlow<()> {
-        let between = self.window.bytes.get(self.counted_to..line.start).unwrap_or_default();
+        let between = self
+            .window
+            .bytes
+            .get(self.counted_to..line.start)
+            .unwrap_or_default();
         self.counted += newlines(between);
         self.counted_to = line.start;
         let bytes = self.window.bytes.get(line.clone()).unwrap_or_default();
