@@ -253,3 +253,195 @@ fn text(status: StatusCode, message: String) -> Reply {
     reply.headers_mut().insert(CONTENT_TYPE, plain);
     reply
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use toolset::{Deployment, Gate, RootGrant, workspace};
+
+    const MODERN: &str = "2026-07-28";
+
+    fn site() -> Site {
+        let root = Arc::new(sandbox::Root::open(&std::env::temp_dir()).expect("a directory"));
+        let roots = vec![RootGrant::new("temp", root)];
+        let gate = Gate::new(Deployment {
+            roots,
+            ..Deployment::default()
+        });
+        let service = Service::new(vec![workspace::toolset()], gate).expect("a service");
+        let door = Door::new("127.0.0.1", &[], &[]);
+        let options = Options {
+            door,
+            max_body_size: 4096,
+            max_connections: 1,
+        };
+        let endpoint = Endpoint {
+            name: "workspace".to_owned(),
+            service,
+            sessions: false,
+        };
+        Site::new(options, vec![endpoint], &CancellationToken::new())
+    }
+
+    fn request(path: &str, headers: &[(&str, &str)], body: &Value) -> Request<Full<Bytes>> {
+        let mut request = Request::post(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request
+            .body(Full::new(Bytes::from(body.to_string())))
+            .expect("a request")
+    }
+
+    async fn answer(request: Request<Full<Bytes>>) -> (u16, String, Value) {
+        let reply = site().handle(request).await;
+        let status = reply.status().as_u16();
+        let kind = reply
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
+        let body = reply
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        (
+            status,
+            kind,
+            serde_json::from_slice(&body).unwrap_or(Value::Null),
+        )
+    }
+
+    fn call(arguments: &Value, meta: &Value) -> Value {
+        json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "hash_file", "arguments": arguments, "_meta": meta }
+        })
+    }
+
+    fn modern_meta() -> Value {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {}
+        })
+    }
+
+    #[tokio::test]
+    async fn health_is_ok_for_everybody() {
+        let reply = site().handle(
+            Request::get("/health")
+                .body(Full::new(Bytes::new()))
+                .expect("it"),
+        );
+        let reply = reply.await;
+        assert_eq!(reply.status(), 200);
+        let body = reply
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        assert_eq!(&body[..], b"ok");
+    }
+
+    #[tokio::test]
+    async fn old_revisions_need_no_session_and_get_json() {
+        let arguments = json!({ "root": "nonexistent" });
+        for path in ["/mcp", "/mcp/", "/mcp/workspace"] {
+            let headers = [("mcp-protocol-version", "2025-06-18")];
+            let (status, kind, body) =
+                answer(request(path, &headers, &call(&arguments, &json!({})))).await;
+            assert_eq!((status, kind.as_str()), (200, "application/json"), "{path}");
+            assert_eq!(
+                body["result"]["content"][0]["text"],
+                "unknown root: nonexistent"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_newest_revision_checks_its_headers_against_the_body() {
+        let arguments = json!({ "root": "temp", "path": "." , "algorithm": "md5" });
+        let body = call(&arguments, &modern_meta());
+        let headers = |root| {
+            [
+                ("mcp-protocol-version", MODERN),
+                ("mcp-method", "tools/call"),
+                ("mcp-name", "hash_file"),
+                ("mcp-param-root", root),
+            ]
+        };
+        let (status, _, reply) = answer(request("/mcp", &headers("temp"), &body)).await;
+        assert_eq!(status, 200);
+        assert_eq!(
+            reply["result"]["structuredContent"]["error"]["code"],
+            "is_a_directory"
+        );
+        let (status, _, reply) = answer(request("/mcp", &headers("other"), &body)).await;
+        assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)));
+    }
+
+    #[tokio::test]
+    async fn an_unknown_tool_is_a_protocol_error() {
+        let mut body = call(&json!({}), &json!({}));
+        body["params"]["name"] = json!("hash_files");
+        let (_, _, reply) = answer(request("/mcp", &[], &body)).await;
+        assert_eq!(reply["error"]["code"], -32602);
+        assert_eq!(
+            reply["error"]["message"],
+            "Unknown tool: hash_files; did you mean hash_file?"
+        );
+    }
+
+    #[tokio::test]
+    async fn large_bodies_and_other_paths_are_refused() {
+        let large = call(&json!({ "root": "x".repeat(5000) }), &json!({}));
+        assert_eq!(answer(request("/mcp", &[], &large)).await.0, 413);
+        for path in ["/", "/mcpx", "/mcp/files", "/mcp/workspace/x"] {
+            assert_eq!(
+                answer(request(path, &[], &json!({}))).await.0,
+                404,
+                "{path}"
+            );
+        }
+    }
+
+    /// A body that must not be asked for.
+    struct Untouched;
+
+    impl Body for Untouched {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: std::pin::Pin<&mut Self>,
+            _context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+            panic!("the body was read")
+        }
+    }
+
+    #[tokio::test]
+    async fn strangers_are_refused_before_their_body_is_read() {
+        let strange = [
+            ("host", "evil.com", "x", "x"),
+            ("host", "localhost", "origin", "http://evil.com"),
+        ];
+        for (host, name, origin, value) in strange {
+            let request = Request::post("/mcp")
+                .header(host, name)
+                .header(origin, value);
+            let reply = site()
+                .handle(request.body(Untouched).expect("a request"))
+                .await;
+            assert_eq!(reply.status(), 403);
+        }
+    }
+}

@@ -74,5 +74,5 @@ fn grant(path: &std::path::Path) -> anyhow::Result<RootGrant> {
     let name = path
         .file_name()
         .map_or_else(|| "root".to_owned(), |n| n.to_string_lossy().into());
-    Ok(RootGrant::new(name, Arc::new(sandbox::Root)))
+    Ok(RootGrant::new(name, Arc::new(sandbox::Root::open(path)?)))
 }
