@@ -467,7 +467,7 @@ mod tests {
         );
         assert_eq!(
             refusal(json!({ "path": "a", "xyz": 3 })),
-            "unknown argument: xyz; valid arguments: path, mode, limit_lines, deep, files, children"
+            "unknown argument: xyz; valid arguments: children, deep, files, limit_lines, mode, path"
         );
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::{Limits, Root};
+use ops::{Limits, Root, Users};
 
 /// Everything the tool sets need to know of this deployment.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub struct Deployment {
     pub roots: Vec<RootGrant>,
     /// What no call may exceed.
     pub limits: Arc<Limits>,
+    /// The names of owners and groups, read before the process locked itself in.
+    pub users: Arc<Users>,
     /// How long a call may take unless its tool says otherwise.
     pub request_timeout: Duration,
     /// How many calls run at once; further ones wait.
@@ -28,6 +30,7 @@ impl Default for Deployment {
         Deployment {
             roots: Vec::new(),
             limits: Arc::default(),
+            users: Arc::default(),
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,
             replies: Replies::Both,
