@@ -1,0 +1,349 @@
+//! The search through one file, whole or a piece of it, with one thread's buffer.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use memchr::memchr;
+use sandbox::OpenFile;
+
+use super::lines::{Searched, last_line, newlines, search, shown_line};
+use super::window::{Window, read_at, without_mark};
+use super::{LineMatch, Output};
+use crate::ordered::Halt;
+use crate::pattern::LineMatcher;
+
+/// Files up to this size are read whole, by one call.
+pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
+/// How much of a larger file one unit searches.
+pub(super) const PIECE: u64 = 512 * 1024;
+/// The longest line that is matched as a whole; what is behind it is matched part by part.
+const LINE_MAX: usize = 1024 * 1024;
+/// How much a part of an over-long line repeats of the one before it.
+const OVERLAP: usize = 4096;
+/// How much is read at a time to find a line's end.
+const TAIL: usize = 64 * 1024;
+/// A file with a NUL in this many first bytes is binary.
+const BINARY_PREFIX: usize = 8192;
+/// What a match takes besides its text.
+const MATCH_OVERHEAD: usize = 96;
+
+/// What a search collects of each file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub output: Output,
+    pub context_lines: usize,
+}
+
+/// What one thread needs again and again.
+pub(super) struct Scratch {
+    pub matcher: LineMatcher,
+    pub buffer: Vec<u8>,
+}
+
+/// How much more a unit may collect.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub matches: usize,
+    pub text: usize,
+}
+
+/// What was found in a file or a piece of it. Line numbers count from the piece's first line.
+#[derive(Debug, Default)]
+pub(super) struct Hits {
+    pub count: u64,
+    pub matches: Vec<LineMatch>,
+}
+
+/// A file too large for one unit, from a position on.
+#[derive(Debug, Clone)]
+pub(super) struct LargeFile {
+    pub opened: Arc<OpenFile>,
+    pub invalid_utf8: bool,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What a piece of a large file gave.
+pub(super) struct Piece {
+    pub hits: Hits,
+    /// How many lines begin in it.
+    pub lines: u64,
+    pub searched: Searched,
+}
+
+impl Default for Piece {
+    fn default() -> Piece {
+        Piece {
+            hits: Hits::default(),
+            lines: 0,
+            searched: Searched::All,
+        }
+    }
+}
+
+/// Tells whether a file's first bytes hold a NUL.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    memchr(0, bytes.get(..BINARY_PREFIX).unwrap_or(bytes)).is_some()
+}
+
+/// Tells whether a large file is binary, or cannot be read.
+pub(super) fn is_binary_file(file: &OpenFile) -> bool {
+    let mut first = [0; BINARY_PREFIX];
+    let read = read_at(file, &mut first, 0);
+    read.is_ok_and(|read| first.get(..read).is_some_and(is_binary))
+}
+
+/// Searches a whole file; `None` when it is binary or cannot be read.
+pub(super) fn search_whole(
+    opened: &OpenFile,
+    wanted: Wanted,
+    scratch: &mut Scratch,
+    room: &mut Room,
+    halt: &Halt,
+) -> Option<(Hits, Searched)> {
+    let size = usize::try_from(opened.metadata.size).ok()?;
+    let read = read_at(opened, space(&mut scratch.buffer, size), 0).ok()?;
+    let all = scratch.buffer.get(..read)?;
+    if is_binary(all) {
+        return None;
+    }
+    let bytes = without_mark(all);
+    let window = Window {
+        bytes,
+        offset: (all.len() - bytes.len()) as u64,
+        file: opened,
+        size: read as u64,
+        at_start: true,
+    };
+    let mut collector = Collector::new(&window, wanted, room);
+    let searched = search(&scratch.matcher, bytes, halt, &mut |line| {
+        collector.matched(&line)
+    });
+    Some((collector.hits, searched))
+}
+
+/// The first bytes of a buffer, which only ever grows.
+fn space(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    if buffer.len() < size {
+        buffer.resize(size, 0);
+    }
+    buffer.get_mut(..size).unwrap_or_default()
+}
+
+/// Searches the lines that begin in a piece. Files that shrink meanwhile end where they end.
+pub(super) fn search_piece(
+    large: &LargeFile,
+    wanted: Wanted,
+    scratch: &mut Scratch,
+    room: &mut Room,
+    halt: &Halt,
+) -> Piece {
+    let file = &*large.opened;
+    let loaded = load(large, &mut scratch.buffer);
+    let bytes = loaded
+        .as_ref()
+        .and_then(|loaded| scratch.buffer.get(loaded.lines.clone()));
+    let (Some(loaded), Some(bytes)) = (loaded, bytes) else {
+        return Piece::default();
+    };
+    let window = Window {
+        bytes,
+        offset: loaded.offset,
+        file,
+        size: loaded.size,
+        at_start: large.start == 0,
+    };
+    let mut collector = Collector::new(&window, wanted, room);
+    let matcher = &scratch.matcher;
+    let mut searched = search(matcher, bytes, halt, &mut |line| collector.matched(&line));
+    let last = last_line(bytes);
+    if loaded.cut && searched == Searched::All && collector.last_matched != Some(last) {
+        let behind = loaded.offset + bytes.len() as u64;
+        searched = match search_rest_of_line(file, matcher, behind, halt) {
+            Some(true) if collector.matched(&(last..bytes.len())).is_break() => Searched::Enough,
+            Some(_) => Searched::All,
+            None => Searched::Halted,
+        };
+    }
+    collector.count_to(last);
+    Piece {
+        lines: collector.counted + 1,
+        hits: collector.hits,
+        searched,
+    }
+}
+
+/// What is in the buffer.
+struct Loaded {
+    /// The lines that begin in the piece.
+    lines: Range<usize>,
+    /// Where in the file they begin.
+    offset: u64,
+    /// The last line was too long and is cut.
+    cut: bool,
+    /// Where the file ends, as far as is known.
+    size: u64,
+}
+
+/// Reads the lines that begin in a piece; `None` when there are none.
+fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Option<Loaded> {
+    // The byte before the piece tells whether a line begins with it.
+    let start = large.start.saturating_sub(1);
+    let wanted = usize::try_from(large.end.saturating_sub(start)).ok()?;
+    let own = read_at(&large.opened, space(buffer, wanted), start).ok()?;
+    let first = first_line(buffer.get(..own)?, large.start)?;
+    let mut loaded = Loaded {
+        lines: first..own,
+        offset: start + first as u64,
+        cut: false,
+        size: large.opened.metadata.size,
+    };
+    if own < wanted {
+        loaded.size = start + own as u64;
+    } else {
+        load_last_line(large, buffer, start, &mut loaded)?;
+    }
+    Some(loaded)
+}
+
+/// Reads on to the end of the last line.
+fn load_last_line(
+    large: &LargeFile,
+    buffer: &mut Vec<u8>,
+    start: u64,
+    loaded: &mut Loaded,
+) -> Option<()> {
+    let end = &mut loaded.lines.end;
+    let most = *end + LINE_MAX;
+    while buffer.get(end.checked_sub(1)?) != Some(&b'\n') {
+        if *end >= most {
+            loaded.cut = true;
+            break;
+        }
+        let next = space(buffer, *end + TAIL).get_mut(*end..)?;
+        let read = read_at(&large.opened, next, start + *end as u64).ok()?;
+        let line_end = memchr(b'\n', next.get(..read)?);
+        *end += line_end.map_or(read, |newline| newline + 1);
+        if read < TAIL && line_end.is_none() {
+            loaded.size = start + *end as u64;
+            break;
+        }
+    }
+    Some(())
+}
+
+/// Where the first line begins that belongs to a piece; `None` when none does. A line that begins at the
+/// piece's end belongs to the next one.
+fn first_line(bytes: &[u8], start: u64) -> Option<usize> {
+    let first = match start {
+        0 => bytes.len() - without_mark(bytes).len(),
+        _ => memchr(b'\n', bytes)? + 1,
+    };
+    (first < bytes.len()).then_some(first)
+}
+
+/// Looks for a match in what was cut off an over-long line; `None` when it has to stop.
+fn search_rest_of_line(
+    file: &OpenFile,
+    matcher: &LineMatcher,
+    mut from: u64,
+    halt: &Halt,
+) -> Option<bool> {
+    let mut part = vec![0; LINE_MAX];
+    loop {
+        if halt.must_stop() {
+            return None;
+        }
+        from = from.saturating_sub(OVERLAP as u64);
+        let read = read_at(file, &mut part, from).unwrap_or(0);
+        let line_end = part.get(OVERLAP..read).and_then(|new| memchr(b'\n', new));
+        let end = line_end.map_or(read, |newline| OVERLAP + newline);
+        if part
+            .get(..end)
+            .is_some_and(|part| matcher.is_match_within(part))
+        {
+            return Some(true);
+        }
+        if line_end.is_some() || read < part.len() {
+            return Some(false);
+        }
+        from += read as u64;
+    }
+}
+
+/// Takes matching lines as they are found.
+struct Collector<'a> {
+    window: &'a Window<'a>,
+    wanted: Wanted,
+    room: &'a mut Room,
+    hits: Hits,
+    /// The newlines before `counted_to`.
+    counted: u64,
+    counted_to: usize,
+    last_matched: Option<usize>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(window: &'a Window<'a>, wanted: Wanted, room: &'a mut Room) -> Self {
+        let hits = Hits::default();
+        Collector {
+            window,
+            wanted,
+            room,
+            hits,
+            counted: 0,
+            counted_to: 0,
+            last_matched: None,
+        }
+    }
+
+    /// Counts lines up to a position, where anybody wants to know.
+    fn count_to(&mut self, position: usize) {
+        if self.wanted.output == Output::Matches {
+            let between = self
+                .window
+                .bytes
+                .get(self.counted_to..position)
+                .unwrap_or_default();
+            self.counted += newlines(between);
+            self.counted_to = position;
+        }
+    }
+
+    fn matched(&mut self, line: &Range<usize>) -> ControlFlow<()> {
+        self.hits.count += 1;
+        self.last_matched = Some(line.start);
+        match self.wanted.output {
+            Output::Matches => self.keep(line),
+            Output::Files => ControlFlow::Break(()),
+            Output::Count => ControlFlow::Continue(()),
+        }
+    }
+
+    fn keep(&mut self, line: &Range<usize>) -> ControlFlow<()> {
+        self.count_to(line.start);
+        let bytes = self.window.bytes.get(line.clone()).unwrap_or_default();
+        let (text, line_truncated) = shown_line(bytes);
+        let found = LineMatch {
+            line_number: self.counted + 1,
+            line: text,
+            line_truncated,
+            before: self.window.before(line, self.wanted.context_lines),
+            after: self.window.after(line, self.wanted.context_lines),
+        };
+        self.room.matches = self.room.matches.saturating_sub(1);
+        self.room.text = self.room.text.saturating_sub(weight(&found));
+        self.hits.matches.push(found);
+        if self.room.matches == 0 || self.room.text == 0 {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a match takes in memory, about.
+pub(super) fn weight(found: &LineMatch) -> usize {
+    let context = found.before.iter().chain(&found.after);
+    let context: usize = context.map(|line| line.len() + size_of::<String>()).sum();
+    found.line.len() + context + MATCH_OVERHEAD
+}
