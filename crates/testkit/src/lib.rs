@@ -40,5 +40,5 @@ pub use rmcp::model::ProtocolVersion;
 pub use serde_json::{Value, json};
 pub use server::Server;
 pub use setup::{Setup, Transport, over_both};
-pub use tree::Tree;
+pub use tree::{Tree, names_in, text_of};
 pub use wire::Wire;

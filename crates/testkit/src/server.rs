@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::agent::Agent;
@@ -186,10 +187,7 @@ impl Server {
     /// Calls a tool; a JSON-RPC error or a broken connection is the other half of the result.
     pub async fn try_call(&self, tool: &str, arguments: Value) -> Result<Outcome, ServiceError> {
         let call = format!("[{:?}] {tool} {arguments}", self.transport);
-        let mut params = CallToolRequestParams::new(tool.to_owned());
-        if let Value::Object(arguments) = arguments {
-            params = params.with_arguments(arguments);
-        }
+        let params = params(tool, arguments);
         let Ok(result) = timeout(CALL, self.client.call_tool(params)).await else {
             panic!("no answer within {CALL:?}: {call}");
         };
@@ -204,6 +202,32 @@ impl Server {
                 Err(error)
             }
         }
+    }
+
+    /// Calls a tool many times at once, and gives back the outcomes in the order of the arguments.
+    pub async fn call_all(&self, tool: &str, arguments: Vec<Value>) -> Vec<Outcome> {
+        let calls = arguments
+            .into_iter()
+            .map(|arguments| self.spawn_call(tool, arguments));
+        let calls: Vec<_> = calls.collect();
+        let mut outcomes = Vec::with_capacity(calls.len());
+        for call in calls {
+            outcomes.push(call.await.expect("the call's task ends"));
+        }
+        outcomes
+    }
+
+    /// Calls a tool without waiting for the outcome.
+    pub fn spawn_call(&self, tool: &str, arguments: Value) -> JoinHandle<Outcome> {
+        let call = format!("[{:?}] {tool} {arguments}", self.transport);
+        let client = self.client.peer().clone();
+        let params = params(tool, arguments);
+        tokio::spawn(async move {
+            let result = timeout(CALL, client.call_tool(params))
+                .await
+                .expect("an answer in time");
+            Outcome::new(call, &result.expect("a result"))
+        })
     }
 
     /// All tools as they are offered.
@@ -243,6 +267,14 @@ impl Server {
     /// Asks the process to stop with SIGTERM and does not wait.
     pub fn terminate(&self) {
         process::ask_to_stop(&self.child);
+    }
+}
+
+fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
+    let params = CallToolRequestParams::new(tool.to_owned());
+    match arguments {
+        Value::Object(arguments) => params.with_arguments(arguments),
+        _ => params,
     }
 }
 

@@ -25,11 +25,7 @@ pub enum Transport {
 
 /// Runs a test's body twice: over stdio and over HTTP. The body makes its own tree and server, so
 /// that neither run sees what the other did.
-pub async fn over_both<Body, Running>(body: Body)
-where
-    Body: Fn(Transport) -> Running,
-    Running: Future<Output = ()>,
-{
+pub async fn over_both(body: impl AsyncFn(Transport)) {
     body(Transport::Stdio).await;
     body(Transport::Http).await;
 }
@@ -41,6 +37,7 @@ pub struct Setup {
     config: Config,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    directory: Option<PathBuf>,
     pub(crate) endpoint: String,
     pub(crate) revision: ProtocolVersion,
     pub(crate) sampler: Option<Sampler>,
@@ -64,6 +61,7 @@ impl Setup {
             config: Config::None,
             arguments: Vec::new(),
             environment: Vec::new(),
+            directory: None,
             endpoint: "/mcp".to_owned(),
             revision: ProtocolVersion::V_2025_11_25,
             sampler: None,
@@ -128,6 +126,13 @@ impl Setup {
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Setup {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the program in this directory; in an empty one unless told.
+    #[must_use]
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Setup {
+        self.directory = Some(path.into());
         self
     }
 
@@ -210,7 +215,10 @@ impl Setup {
             program: self.program.clone(),
             arguments,
             environment: self.environment.clone(),
-            directory: files.path().to_owned(),
+            directory: self
+                .directory
+                .clone()
+                .unwrap_or_else(|| files.path().to_owned()),
         };
         Prepared {
             line,

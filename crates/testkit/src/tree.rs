@@ -1,6 +1,6 @@
 //! A temporary directory with what a test wants to find in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -63,6 +63,14 @@ impl Tree {
     #[must_use]
     pub fn link(self, path: impl AsRef<Path>, target: impl AsRef<Path>) -> Tree {
         symlink(target, self.with_parents(path)).expect("make a link");
+        self
+    }
+
+    /// Adds another name for a file that is there.
+    #[must_use]
+    pub fn hard_link(self, path: impl AsRef<Path>, existing: impl AsRef<Path>) -> Tree {
+        let existing = self.join(existing);
+        fs::hard_link(existing, self.with_parents(path)).expect("make a hard link");
         self
     }
 
@@ -154,6 +162,22 @@ impl Tree {
         fs::create_dir_all(path.parent().expect("a parent")).expect("make parents");
         path
     }
+}
+
+/// The text of a file on the host.
+pub fn text_of(path: &Path) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+/// The names in a directory on the host.
+pub fn names_in(path: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(path)
+        .unwrap_or_else(|error| panic!("cannot list {}: {error}", path.display()));
+    let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    entries
+        .map(|entry| name(entry).to_string_lossy().into_owned())
+        .collect()
 }
 
 fn list(directory: &Path, prefix: &str, found: &mut BTreeMap<String, String>) -> io::Result<()> {

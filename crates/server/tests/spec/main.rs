@@ -1,0 +1,8 @@
+//! Every requirement, tested on the program that users start, by a client that speaks the protocol.
+//!
+//! A test's name carries the requirement's number. Each body runs over stdio and over HTTP.
+
+mod coverage;
+mod desk;
+mod project;
+mod workspace;

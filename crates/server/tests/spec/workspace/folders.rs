@@ -1,0 +1,410 @@
+//! `list_folder`, `create_folder`, `remove_folder`, `remove_file`.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both, each, is_iso_8601};
+
+#[tokio::test]
+async fn workspace_e2e_004_list_folder() {
+    both(
+        || {
+            Tree::new()
+                .file("b.txt", "bb")
+                .file("a.txt", "a")
+                .dir("sub")
+        },
+        async |desk| {
+            let listed = desk.ok("list_folder", json!({"path": "."})).await;
+            assert_eq!(each(&listed["entries"], "name"), ["a.txt", "b.txt", "sub"]);
+            assert_eq!(
+                each(&listed["entries"], "type"),
+                ["file", "file", "directory"]
+            );
+            assert_eq!(
+                (&listed["root"], &listed["count"]),
+                (&json!("workspace"), &json!(3))
+            );
+            assert_eq!(listed["entries"][1]["size"], 2);
+            for entry in listed["entries"].as_array().unwrap() {
+                assert!(
+                    entry["size"].is_u64() && is_iso_8601(&entry["modified_at"]),
+                    "{entry}"
+                );
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_005_list_an_empty_folder() {
+    both(
+        || Tree::new().dir("empty"),
+        async |desk| {
+            let listed = desk.ok("list_folder", json!({"path": "empty"})).await;
+            assert_eq!(
+                (&listed["entries"], &listed["count"]),
+                (&json!([]), &json!(0))
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_006_list_a_file() {
+    both(
+        || Tree::new().file("data.txt", ""),
+        async |desk| {
+            let message = desk
+                .fails(
+                    "not_a_directory",
+                    "list_folder",
+                    json!({"path": "data.txt"}),
+                )
+                .await;
+            assert!(
+                message.contains("not a directory") && message.contains("data.txt"),
+                "{message}"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_004_root_itself_has_several_names() {
+    both(
+        || Tree::new().file("d/f", ""),
+        async |desk| {
+            for path in ["", ".", "/", "d/.."] {
+                let listed = desk.ok("list_folder", json!({"path": path})).await;
+                assert_eq!(each(&listed["entries"], "name"), ["d"], "{path:?}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_004_only_immediate_children_in_byte_order() {
+    let tree = || {
+        let names = ["b", "B", "a", ".hidden", "a/deep/x", "é"];
+        names.iter().fold(Tree::new(), |tree, name| match *name {
+            "a" => tree.dir("a"),
+            name => tree.file(name, ""),
+        })
+    };
+    both(tree, async |desk| {
+        let listed = desk.ok("list_folder", json!({"path": "."})).await;
+        assert_eq!(
+            each(&listed["entries"], "name"),
+            [".hidden", "B", "a", "b", "é"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_004_links_say_where_they_lead() {
+    let tree = || {
+        Tree::new()
+            .file("file", "")
+            .dir("dir")
+            .link("to_file", "file")
+            .link("to_dir", "dir")
+            .link("to_out", "/etc")
+            .link("to_nowhere", "gone")
+    };
+    both(tree, async |desk| {
+        let listed = desk.ok("list_folder", json!({"path": ""})).await;
+        let entry = |name: &str| {
+            let entries = listed["entries"].as_array().unwrap();
+            entries
+                .iter()
+                .find(|entry| entry["name"] == name)
+                .unwrap()
+                .clone()
+        };
+        for (name, target) in [
+            ("to_file", "file"),
+            ("to_dir", "directory"),
+            ("to_out", "external"),
+        ] {
+            assert_eq!(entry(name)["type"], "symlink", "{name}");
+            assert_eq!(entry(name)["target_type"], target, "{name}");
+        }
+        assert_eq!(entry("to_nowhere")["type"], "symlink");
+        assert!(entry("file").get("target_type").is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_004_a_missing_folder_is_not_found() {
+    both(
+        || Tree::new().dir("source"),
+        async |desk| {
+            let message = desk
+                .fails("not_found", "list_folder", json!({"path": "sorce"}))
+                .await;
+            assert!(message.contains("directory not found: sorce"), "{message}");
+            assert!(message.contains("source"), "no near match: {message}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_025_create_nested_folders() {
+    both(Tree::new, async |desk| {
+        let made = desk.ok("create_folder", json!({"path": "a/b/c"})).await;
+        assert_eq!(
+            (&made["path"], &made["created"]),
+            (&json!("a/b/c"), &json!(true))
+        );
+        let listed = desk.ok("list_folder", json!({"path": "a/b"})).await;
+        assert_eq!(each(&listed["entries"], "name"), ["c"]);
+        assert_eq!(each(&listed["entries"], "type"), ["directory"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_026_create_an_existing_folder() {
+    both(
+        || Tree::new().file("existing_dir/kept", "kept"),
+        async |desk| {
+            let made = desk
+                .ok("create_folder", json!({"path": "existing_dir"}))
+                .await;
+            assert_eq!(
+                (&made["created"], &made["existed"]),
+                (&json!(true), &json!(true))
+            );
+            assert_eq!(desk.tree().text("existing_dir/kept"), "kept");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_027_create_a_folder_over_a_file() {
+    both(
+        || Tree::new().file("conflict", "kept"),
+        async |desk| {
+            let message = desk
+                .fails(
+                    "already_exists",
+                    "create_folder",
+                    json!({"path": "conflict"}),
+                )
+                .await;
+            assert!(
+                message.contains("file") && message.contains("conflict"),
+                "{message}"
+            );
+            assert_eq!(desk.tree().text("conflict"), "kept");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_009_a_file_on_the_way_stops_it() {
+    both(
+        || Tree::new().file("file", "kept"),
+        async |desk| {
+            let before = desk.tree().listing();
+            desk.fails(
+                "not_a_directory",
+                "create_folder",
+                json!({"path": "file/below"}),
+            )
+            .await;
+            assert_eq!(desk.tree().listing(), before);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_028_remove_a_tree() {
+    both(
+        || {
+            Tree::new()
+                .file("dir/a", "")
+                .file("dir/sub/b", "")
+                .file("kept", "")
+        },
+        async |desk| {
+            let removed = desk.ok("remove_folder", json!({"path": "dir"})).await;
+            assert_eq!(
+                (&removed["path"], &removed["removed"]),
+                (&json!("dir"), &json!(true))
+            );
+            let message = desk
+                .fails("not_found", "stat_file", json!({"path": "dir"}))
+                .await;
+            assert!(message.contains("not found"), "{message}");
+            assert_eq!(desk.tree().listing().len(), 1);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_029_the_root_itself_stays() {
+    both(
+        || Tree::new().file("sub/f", ""),
+        async |desk| {
+            for path in ["", ".", "/", "sub/..", "./"] {
+                let message = desk
+                    .fails("root_protected", "remove_folder", json!({"path": path}))
+                    .await;
+                assert!(
+                    message.contains("cannot remove root directory"),
+                    "{path:?}: {message}"
+                );
+            }
+            assert!(desk.tree().has("sub/f"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_030_remove_a_missing_folder() {
+    both(Tree::new, async |desk| {
+        let message = desk
+            .fails("not_found", "remove_folder", json!({"path": "nonexistent"}))
+            .await;
+        assert!(
+            message.contains("directory not found: nonexistent"),
+            "{message}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_031_remove_a_file_as_a_folder() {
+    both(
+        || Tree::new().file("not_a_dir.txt", "kept"),
+        async |desk| {
+            let arguments = json!({"path": "not_a_dir.txt"});
+            let message = desk
+                .fails("not_a_directory", "remove_folder", arguments)
+                .await;
+            assert!(message.contains("file, not a directory"), "{message}");
+            assert!(message.contains("remove_file"), "{message}");
+            assert!(desk.tree().has("not_a_dir.txt"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_010_links_inside_are_unlinked_not_followed() {
+    let tree = || {
+        Tree::new()
+            .file("kept/f", "kept")
+            .dir("dir/sub")
+            .link("dir/sub/l", "../../kept")
+    };
+    both(tree, async |desk| {
+        desk.ok("remove_folder", json!({"path": "dir"})).await;
+        assert_eq!(desk.tree().text("kept/f"), "kept");
+        assert!(!desk.tree().has("dir"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_007_remove_build_output() {
+    both(
+        || {
+            Tree::new()
+                .file("tmp/build-output/deep/er/o", "")
+                .dir("tmp/other")
+        },
+        async |desk| {
+            desk.ok("remove_folder", json!({"path": "tmp/build-output"}))
+                .await;
+            let message = desk
+                .fails(
+                    "not_found",
+                    "remove_folder",
+                    json!({"path": "tmp/build-output"}),
+                )
+                .await;
+            assert!(message.contains("directory not found"), "{message}");
+            assert!(desk.tree().has("tmp/other"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_019_remove_a_file() {
+    both(
+        || Tree::new().file("to_delete.txt", "").file("kept", ""),
+        async |desk| {
+            let removed = desk
+                .ok("remove_file", json!({"path": "to_delete.txt"}))
+                .await;
+            assert_eq!(
+                (&removed["path"], &removed["removed"]),
+                (&json!("to_delete.txt"), &json!(true))
+            );
+            let message = desk
+                .fails("not_found", "stat_file", json!({"path": "to_delete.txt"}))
+                .await;
+            assert!(message.contains("not found: to_delete.txt"), "{message}");
+            assert!(desk.tree().has("kept"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_020_remove_a_missing_file() {
+    both(Tree::new, async |desk| {
+        let message = desk
+            .fails("not_found", "remove_file", json!({"path": "ghost.txt"}))
+            .await;
+        assert!(message.contains("file not found: ghost.txt"), "{message}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_021_remove_a_directory_as_a_file() {
+    both(
+        || Tree::new().dir("mydir"),
+        async |desk| {
+            let message = desk
+                .fails("is_a_directory", "remove_file", json!({"path": "mydir"}))
+                .await;
+            assert!(
+                message.contains("is a directory") && message.contains("remove_folder"),
+                "{message}"
+            );
+            assert!(desk.tree().has("mydir"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_007_a_link_is_removed_not_its_target() {
+    both(
+        || Tree::new().file("target", "kept").link("link", "target"),
+        async |desk| {
+            desk.ok("remove_file", json!({"path": "link"})).await;
+            assert!(!desk.tree().has("link"));
+            assert_eq!(desk.tree().text("target"), "kept");
+        },
+    )
+    .await;
+}

@@ -1,0 +1,223 @@
+//! `glob`.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both, each, is_iso_8601};
+
+fn files(paths: &[&str]) -> Tree {
+    paths
+        .iter()
+        .fold(Tree::new(), |tree, path| tree.file(path, "12"))
+}
+
+#[tokio::test]
+async fn workspace_e2e_055_a_pattern() {
+    both(
+        || files(&["a.go", "b.go", "c.txt", "sub/d.go"]),
+        async |desk| {
+            let found = desk.ok("glob", json!({"pattern": "*.go"})).await;
+            assert_eq!(each(&found["matches"], "path"), ["a.go", "b.go"]);
+            assert_eq!(
+                (&found["total_matches"], &found["truncated"]),
+                (&json!(2), &json!(false))
+            );
+            let first = &found["matches"][0];
+            assert_eq!(
+                (&first["type"], &first["size"]),
+                (&json!("file"), &json!(2))
+            );
+            assert!(is_iso_8601(&first["modified_at"]), "{first}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_056_an_expression() {
+    both(
+        || files(&["test_1.go", "test_2.go", "main.go"]),
+        async |desk| {
+            let found = desk.ok("glob", json!({"regex": r"test_\d+\.go"})).await;
+            assert_eq!(each(&found["matches"], "path"), ["test_1.go", "test_2.go"]);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_057_any_depth() {
+    both(
+        || files(&["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go", "src/x.rs"]),
+        async |desk| {
+            let found = desk.ok("glob", json!({"pattern": "**/*.go"})).await;
+            let expected = ["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go"];
+            assert_eq!(each(&found["matches"], "path"), expected);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_058_only_files() {
+    let tree = || files(&["a", "b"]).dir("d").link("l", "a");
+    both(tree, async |desk| {
+        for (kind, expected) in [
+            ("file", &["a", "b"][..]),
+            ("directory", &["d"]),
+            ("symlink", &["l"]),
+            ("all", &["a", "b", "d", "l"]),
+        ] {
+            let found = desk
+                .ok("glob", json!({"pattern": "*", "type_filter": kind}))
+                .await;
+            assert_eq!(each(&found["matches"], "path"), expected, "{kind}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_059_no_match() {
+    both(
+        || files(&["a.go"]),
+        async |desk| {
+            let found = desk.ok("glob", json!({"pattern": "*.xyz"})).await;
+            assert_eq!(
+                (&found["total_matches"], &found["matches"]),
+                (&json!(0), &json!([]))
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_060_pattern_or_expression_not_both() {
+    both(Tree::new, async |desk| {
+        for arguments in [json!({"pattern": "*.go", "regex": r".*\.go"}), json!({})] {
+            let message = desk.fails("invalid_arguments", "glob", arguments).await;
+            assert!(
+                message.contains("exactly one of pattern or regex"),
+                "{message}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_076_an_invalid_expression() {
+    both(Tree::new, async |desk| {
+        let message = desk
+            .fails("invalid_pattern", "glob", json!({"regex": "[unclosed"}))
+            .await;
+        assert!(message.contains("unclosed character class"), "{message}");
+        let message = desk
+            .fails("invalid_pattern", "glob", json!({"pattern": "{a,b"}))
+            .await;
+        assert!(message.contains("pattern"), "{message}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_017_sorted_and_at_most_so_many() {
+    let names: Vec<String> = (0..150).map(|n| format!("d{}/f{n}", n % 3)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    both(
+        || files(&names),
+        async |desk| {
+            let search = json!({"pattern": "**/f*", "max_results": 3});
+            let found = desk.ok("glob", search).await;
+            assert_eq!(
+                each(&found["matches"], "path"),
+                ["d0/f0", "d0/f102", "d0/f105"]
+            );
+            assert_eq!(
+                (&found["total_matches"], &found["truncated"]),
+                (&json!(3), &json!(true))
+            );
+            let found = desk.ok("glob", json!({"pattern": "**/f*"})).await;
+            assert_eq!(
+                (&found["total_matches"], &found["truncated"]),
+                (&json!(100), &json!(true))
+            );
+            let all = json!({"pattern": "**/f*", "max_results": 150});
+            let found = desk.ok("glob", all).await;
+            let mut expected = names.clone();
+            expected.sort_unstable();
+            assert_eq!(each(&found["matches"], "path"), expected);
+            assert_eq!(found["truncated"], false);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_017_only_below_the_path_and_so_deep() {
+    both(
+        || files(&["a/x.go", "a/b/y.go", "z.go", "a/.hidden/h.go"]),
+        async |desk| {
+            let found = desk
+                .ok("glob", json!({"pattern": "*.go", "path": "a"}))
+                .await;
+            assert_eq!(each(&found["matches"], "path"), ["a/x.go"]);
+            let found = desk
+                .ok("glob", json!({"pattern": "**/*.go", "path": "a"}))
+                .await;
+            assert_eq!(
+                each(&found["matches"], "path"),
+                ["a/.hidden/h.go", "a/b/y.go", "a/x.go"]
+            );
+            let found = desk
+                .ok("glob", json!({"pattern": "**/*.go", "max_depth": 2}))
+                .await;
+            assert_eq!(each(&found["matches"], "path"), ["a/x.go", "z.go"]);
+            let found = desk.ok("glob", json!({"regex": "^b/", "path": "a"})).await;
+            assert_eq!(each(&found["matches"], "path"), ["a/b/y.go"]);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_017_links_are_found_not_followed() {
+    let outside = files(&["secret.go"]);
+    both(
+        || {
+            files(&["own.go"])
+                .link("escape", outside.path())
+                .link("l.go", "own.go")
+        },
+        async |desk| {
+            let found = desk.ok("glob", json!({"pattern": "**/*.go"})).await;
+            assert_eq!(each(&found["matches"], "path"), ["l.go", "own.go"]);
+            desk.fails(
+                "path_outside_root",
+                "glob",
+                json!({"pattern": "*", "path": "escape"}),
+            )
+            .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_017_bombs_are_refused() {
+    both(Tree::new, async |desk| {
+        let deep = "{".repeat(10_000);
+        desk.fails("invalid_pattern", "glob", json!({"pattern": deep}))
+            .await;
+        desk.fails(
+            "invalid_pattern",
+            "glob",
+            json!({"regex": "(a{1000}){1000}"}),
+        )
+        .await;
+        let long = "a".repeat(1 << 20);
+        desk.fails("invalid_pattern", "grep", json!({"pattern": long}))
+            .await;
+    })
+    .await;
+}

@@ -1,0 +1,308 @@
+//! `grep`.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both, each};
+
+#[tokio::test]
+async fn workspace_e2e_048_a_match_with_context() {
+    let code: String = (1..=20)
+        .map(|n| {
+            if n == 10 {
+                "// TODO: fix this\n".to_owned()
+            } else {
+                format!("line {n}\n")
+            }
+        })
+        .collect();
+    both(
+        || Tree::new().file("code.go", &code),
+        async |desk| {
+            let found = desk
+                .ok("grep", json!({"pattern": "TODO", "context_lines": 2}))
+                .await;
+            let expected = json!([{
+                "file": "code.go", "line_number": 10, "line_content": "// TODO: fix this",
+                "context_before": ["line 8", "line 9"], "context_after": ["line 11", "line 12"],
+            }]);
+            assert_eq!(found["matches"], expected);
+            assert_eq!(
+                (&found["total_matches"], &found["truncated"]),
+                (&json!(1), &json!(false))
+            );
+            assert_eq!(found["timed_out"], false);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_049_case_insensitive() {
+    both(
+        || Tree::new().file("log", "Error\nerror\nERROR\nfine\n"),
+        async |desk| {
+            let search = json!({"pattern": "error", "case_insensitive": true});
+            assert_eq!(desk.ok("grep", search).await["total_matches"], 3);
+            assert_eq!(
+                desk.ok("grep", json!({"pattern": "error"})).await["total_matches"],
+                1
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_050_only_some_files() {
+    let tree = || {
+        Tree::new()
+            .file("file.go", "TODO\n")
+            .file("file.py", "TODO\n")
+            .file("d/x.go", "TODO")
+    };
+    both(tree, async |desk| {
+        let found = desk
+            .ok("grep", json!({"pattern": "TODO", "glob_filter": "*.go"}))
+            .await;
+        assert_eq!(each(&found["matches"], "file"), ["d/x.go", "file.go"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_051_no_match() {
+    both(
+        || Tree::new().file("f", "text\n"),
+        async |desk| {
+            let found = desk.ok("grep", json!({"pattern": "ZZZZUNIQUEZZZZZ"})).await;
+            assert_eq!(
+                (&found["total_matches"], &found["matches"]),
+                (&json!(0), &json!([]))
+            );
+            assert_eq!(
+                (&found["truncated"], &found["timed_out"]),
+                (&json!(false), &json!(false))
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_052_an_invalid_expression() {
+    both(Tree::new, async |desk| {
+        let message = desk
+            .fails("invalid_pattern", "grep", json!({"pattern": "[invalid"}))
+            .await;
+        assert!(message.starts_with("invalid pattern: "), "{message}");
+        assert!(
+            message.contains("unclosed"),
+            "the parser's own words are missing: {message}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_053_at_most_so_many() {
+    let tree = || {
+        (0..210).fold(Tree::new(), |tree, n| {
+            tree.file(format!("d{}/f{n:03}", n % 7), "a match\n")
+        })
+    };
+    both(tree, async |desk| {
+        let found = desk
+            .ok("grep", json!({"pattern": "match", "max_results": 5}))
+            .await;
+        let files = each(&found["matches"], "file");
+        assert_eq!(
+            files,
+            ["d0/f000", "d0/f007", "d0/f014", "d0/f021", "d0/f028"]
+        );
+        assert_eq!(
+            (&found["total_matches"], &found["truncated"]),
+            (&json!(5), &json!(true))
+        );
+        let found = desk.ok("grep", json!({"pattern": "match"})).await;
+        assert_eq!(
+            (&found["total_matches"], &found["truncated"]),
+            (&json!(100), &json!(true))
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_054_binary_files_are_skipped() {
+    let late = [vec![b'x'; 9000], b"\n\0 needle\n".to_vec()].concat();
+    let tree = || {
+        Tree::new()
+            .file("binary", b"needle\0")
+            .file("text", "needle\n")
+            .file("late", &late)
+    };
+    both(tree, async |desk| {
+        let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+        assert_eq!(
+            each(&found["matches"], "file"),
+            ["late", "text"],
+            "binary is the first 8 KB"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_exactly_the_maximum_is_not_truncated() {
+    both(
+        || Tree::new().file("f", "x\nx\nx\n"),
+        async |desk| {
+            for (max_results, truncated) in [(2, true), (3, false), (4, false)] {
+                let found = desk
+                    .ok("grep", json!({"pattern": "x", "max_results": max_results}))
+                    .await;
+                assert_eq!(found["truncated"], truncated, "{max_results}: {found}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_only_below_the_path_and_so_deep() {
+    let tree = || {
+        Tree::new()
+            .file("top", "x")
+            .file("a/one", "x")
+            .file("a/b/two", "x")
+            .file("ab/no", "x")
+    };
+    both(tree, async |desk| {
+        let found = desk.ok("grep", json!({"pattern": "x", "path": "a"})).await;
+        assert_eq!(each(&found["matches"], "file"), ["a/b/two", "a/one"]);
+        let found = desk
+            .ok("grep", json!({"pattern": "x", "path": "a", "max_depth": 1}))
+            .await;
+        assert_eq!(each(&found["matches"], "file"), ["a/one"]);
+        let found = desk
+            .ok("grep", json!({"pattern": "x", "path": "a/one"}))
+            .await;
+        assert_eq!(each(&found["matches"], "file"), ["a/one"]);
+        desk.fails("not_found", "grep", json!({"pattern": "x", "path": "gone"}))
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_what_leads_outside_is_not_searched() {
+    let outside = Tree::new().file("secret.txt", "needle\n");
+    let tree = || {
+        Tree::new()
+            .file("own.txt", "needle\n")
+            .link("escape", outside.path())
+            .link("secret.txt", outside.join("secret.txt"))
+    };
+    both(tree, async |desk| {
+        let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+        assert_eq!(each(&found["matches"], "file"), ["own.txt"]);
+        desk.fails(
+            "path_outside_root",
+            "grep",
+            json!({"pattern": "needle", "path": "escape"}),
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_long_lines_are_cut() {
+    both(
+        || Tree::new().file("f", format!("needle {}\n", "y".repeat(5000))),
+        async |desk| {
+            let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+            let line = found["matches"][0]["line_content"].as_str().unwrap();
+            assert!(
+                line.starts_with("needle y") && line.len() <= 2000,
+                "{} bytes",
+                line.len()
+            );
+            assert_eq!(found["matches"][0]["line_truncated"], true);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_files_and_counts() {
+    both(
+        || {
+            Tree::new()
+                .file("a", "x\nx\n")
+                .file("b", "x\n")
+                .file("c", "y\n")
+        },
+        async |desk| {
+            let found = desk
+                .ok("grep", json!({"pattern": "x", "output": "files"}))
+                .await;
+            assert_eq!(each(&found["files"], "file"), ["a", "b"]);
+            let found = desk
+                .ok("grep", json!({"pattern": "x", "output": "count"}))
+                .await;
+            assert_eq!(
+                found["files"],
+                json!([{"file": "a", "count": 2}, {"file": "b", "count": 1}])
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_gitignore_counts_only_when_asked() {
+    let tree = || {
+        Tree::new()
+            .file(".gitignore", "*.log\n")
+            .file("a.log", "x\n")
+            .file("a.txt", "x\n")
+    };
+    both(tree, async |desk| {
+        let search = json!({"pattern": "x"});
+        assert_eq!(
+            each(&desk.ok("grep", search).await["matches"], "file"),
+            ["a.log", "a.txt"]
+        );
+        let search = json!({"pattern": "x", "respect_gitignore": true});
+        assert_eq!(
+            each(&desk.ok("grep", search).await["matches"], "file"),
+            ["a.txt"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_005_todos_of_a_codebase() {
+    let tree = || {
+        Tree::new()
+            .file("src/a.go", "one\ntwo\n// todo: a\nfour\nfive\n")
+            .file("src/b.go", "// FixMe: b\n")
+            .file("src/c.py", "# TODO: c\n")
+            .file("src/d.go", b"\0TODO")
+    };
+    both(tree, async |desk| {
+        let search = json!({"pattern": "TODO|FIXME", "glob_filter": "*.go", "context_lines": 2,
+            "case_insensitive": true});
+        let found = desk.ok("grep", search).await;
+        assert_eq!(each(&found["matches"], "file"), ["src/a.go", "src/b.go"]);
+        assert_eq!(found["matches"][0]["context_before"], json!(["one", "two"]));
+        assert_eq!(
+            found["matches"][0]["context_after"],
+            json!(["four", "five"])
+        );
+        assert_eq!(found["matches"][1]["context_before"], json!([]));
+    })
+    .await;
+}

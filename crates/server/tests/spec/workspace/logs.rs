@@ -1,0 +1,184 @@
+//! What the server writes on standard error.
+
+use testkit::{Transport, Tree, Value, json};
+
+use crate::desk::{both, both_on, is_iso_8601, program};
+
+#[tokio::test]
+async fn workspace_nfr_017_every_call_is_logged() {
+    both(
+        || Tree::new().file("d/f", "x"),
+        async |desk| {
+            desk.ok("read_file", json!({"path": "d/f"})).await;
+            desk.fails("not_found", "stat_file", json!({"path": "gone"}))
+                .await;
+            let line = desk.server.logged(|line| line["tool"] == "read_file").await;
+            assert_eq!(
+                (&line["toolset"], &line["root"]),
+                (&json!("workspace"), &json!("workspace"))
+            );
+            assert_eq!(
+                (&line["path"], &line["outcome"]),
+                (&json!("d/f"), &json!("ok"))
+            );
+            assert_eq!(line["level"], "INFO");
+            assert!(is_iso_8601(&line["timestamp"]), "{line}");
+            assert!(
+                line["duration_ms"].is_number() && line["client"].is_string(),
+                "{line}"
+            );
+            assert!(line["response_size"].as_u64().unwrap() > 0, "{line}");
+            assert!(
+                line["message"].is_string() && line.get("error_code").is_none(),
+                "{line}"
+            );
+            let line = desk.server.logged(|line| line["tool"] == "stat_file").await;
+            assert_eq!(
+                (&line["outcome"], &line["error_code"]),
+                (&json!("error"), &json!("not_found"))
+            );
+            assert_eq!(line["level"], "INFO");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_017_one_json_object_a_line() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new();
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        let path = "a\nb\u{1b}[31m\"}{";
+        let _ = server
+            .call("read_file", json!({"root": "workspace", "path": path}))
+            .await;
+        let ended = server.stop().await;
+        assert_eq!(ended.log().len(), ended.stderr.len(), "{ended:?}");
+        assert!(
+            ended.log().iter().any(|line| line["path"] == path),
+            "{ended:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_018_the_start_is_logged() {
+    testkit::over_both(async |transport| {
+        let (one, two) = (Tree::new(), Tree::new());
+        let setup = program()
+            .root("first", one.path())
+            .root("second", two.path());
+        let server = setup.start(transport).await;
+        let line = server.logged(|line| line.get("address").is_some()).await;
+        assert_eq!(line["level"], "INFO");
+        let roots = line["roots"].to_string();
+        assert!(
+            roots.contains("first") && roots.contains("second"),
+            "{line}"
+        );
+        let text = line.to_string();
+        assert!(text.contains("config.yaml"), "no config file: {line}");
+        for tree in [&one, &two] {
+            assert!(
+                !text.contains(tree.path().to_str().unwrap()),
+                "a root's path: {line}"
+            );
+        }
+        if transport == Transport::Http {
+            assert_eq!(line["address"], server.http().address().to_string());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_018_no_other_line_has_a_host_path() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("f", "x").link("out", "/etc");
+        let host = tree.path().display().to_string();
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        for (tool, arguments) in [
+            ("read_file", json!({"root": "workspace", "path": "f"})),
+            ("read_file", json!({"root": "workspace", "path": "gone"})),
+            (
+                "write_file",
+                json!({"root": "workspace", "path": "f/x", "content": ""}),
+            ),
+            (
+                "read_file",
+                json!({"root": "workspace", "path": "out/passwd"}),
+            ),
+        ] {
+            let _ = server.call(tool, arguments).await;
+        }
+        let ended = server.stop().await;
+        let info = |line: &&Value| line["level"] != "WARN";
+        for line in ended.log().iter().filter(info) {
+            assert!(!line.to_string().contains(&host), "{line}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
+    both(
+        || Tree::new().link("escape", "/etc"),
+        async |desk| {
+            for path in ["escape/passwd", "../../etc/shadow"] {
+                desk.fails("path_outside_root", "read_file", json!({"path": path}))
+                    .await;
+                let line = desk.server.logged(|line| line["path"] == path).await;
+                assert_eq!(line["level"], "WARN", "{line}");
+                assert_eq!(
+                    (&line["tool"], &line["root"]),
+                    (&json!("read_file"), &json!("workspace"))
+                );
+                assert_eq!(
+                    (&line["outcome"], &line["error_code"]),
+                    (&json!("error"), &json!("path_outside_root"))
+                );
+                assert!(
+                    line["resolved_path"].is_string(),
+                    "where would it have led? {line}"
+                );
+            }
+            let line = desk
+                .server
+                .logged(|line| line["path"] == "escape/passwd")
+                .await;
+            assert_eq!(line["resolved_path"], "/etc/passwd");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_019_denials_are_warnings() {
+    let roots = || vec![("limited", Tree::new(), &["list_folder"][..])];
+    both_on(roots, async |desk| {
+        let arguments = json!({"root": "limited", "path": "f"});
+        desk.fails("tool_not_allowed", "remove_file", arguments)
+            .await;
+        let line = desk
+            .server
+            .logged(|line| line["tool"] == "remove_file")
+            .await;
+        assert_eq!(
+            (&line["level"], &line["error_code"]),
+            (&json!("WARN"), &json!("tool_not_allowed"))
+        );
+        assert_eq!(
+            (&line["root"], &line["path"]),
+            (&json!("limited"), &json!("f"))
+        );
+    })
+    .await;
+}

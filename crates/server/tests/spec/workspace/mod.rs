@@ -1,0 +1,19 @@
+//! The `workspace` set.
+
+mod config;
+mod copy_move;
+mod errors;
+mod folders;
+mod glob;
+mod grep;
+mod journeys;
+mod logs;
+mod metadata;
+mod patch;
+mod performance;
+mod protocol;
+mod read;
+mod roots;
+mod security;
+mod snapshots;
+mod write;

@@ -1,0 +1,207 @@
+//! Bounds on memory, time and results. How fast it is, the benchmarks say.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both, both_with, each};
+
+/// SHA-256 of 50 MiB as [`Tree::big`] makes them.
+const BIG: &str = "0d5285014d5afe24fda5ad9a7edd74cc3861b77acc57ccee48fe0404771105a0";
+
+fn many(count: usize) -> Tree {
+    (0..count).fold(Tree::new().dir("big"), |tree, n| {
+        tree.file(format!("big/f{n:05}"), "")
+    })
+}
+
+/// A tree that takes far longer than a second to search: one long file under thousands of names.
+fn endless() -> Tree {
+    let tree = Tree::new()
+        .file("a.txt", "needle\n")
+        .file("big/0", "nothing of interest\n".repeat(1 << 20));
+    (1..4000).fold(tree, |tree, n| tree.hard_link(format!("big/{n}"), "big/0"))
+}
+
+#[tokio::test]
+async fn workspace_e2e_077_a_large_folder() {
+    both(
+        || many(1500),
+        async |desk| {
+            let listed = desk.ok("list_folder", json!({"path": "big"})).await;
+            assert_eq!(listed["count"], 1500);
+            let names = each(&listed["entries"], "name");
+            assert_eq!(
+                (names.len(), names[0], names[1499]),
+                (1500, "f00000", "f01499")
+            );
+            assert!(names.is_sorted());
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_078_hash_a_large_file() {
+    both(
+        || Tree::new().big("large.bin", 50 << 20),
+        async |desk| {
+            desk.ok("stat_file", json!({"path": "large.bin"})).await;
+            let before = desk.server.memory().peak;
+            let hash = json!({"path": "large.bin", "algorithm": "sha256"});
+            let hashed = desk.ok("hash_file", hash).await;
+            assert_eq!(
+                (&hashed["hash"], &hashed["size"]),
+                (&json!(BIG), &json!(50 << 20))
+            );
+            let grown = desk.server.memory().peak - before;
+            assert!(grown < 16 << 20, "memory grew by {grown} bytes");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_079_a_search_that_takes_too_long() {
+    both(endless, async |desk| {
+        let search = json!({"pattern": "n[eo]+dle", "timeout_seconds": 1});
+        let found = desk.ok("grep", search).await;
+        assert_eq!(found["timed_out"], true);
+        assert_eq!(
+            each(&found["matches"], "file"),
+            ["a.txt"],
+            "what was found so far"
+        );
+        assert!(found["files_searched"].as_u64().unwrap() < 4000, "{found}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
+    let text = "0123456789abcde\n".repeat((1 << 16) - 1);
+    both(
+        || Tree::new().file("f", &text),
+        async |desk| {
+            assert_eq!(desk.read("f").await, text);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_002_ten_thousand_entries() {
+    both(
+        || many(10_000),
+        async |desk| {
+            let listed = desk.ok("list_folder", json!({"path": "big"})).await;
+            assert_eq!(
+                (
+                    &listed["count"],
+                    listed["entries"].as_array().unwrap().len()
+                ),
+                (&json!(10_000), 10_000)
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_003_memory_does_not_grow_with_a_file() {
+    both(
+        || Tree::new().sparse("huge", 400 << 20),
+        async |desk| {
+            desk.ok("stat_file", json!({"path": "huge"})).await;
+            let before = desk.server.memory().peak;
+            for algorithm in ["md5", "sha1", "sha256"] {
+                desk.ok("hash_file", json!({"path": "huge", "algorithm": algorithm}))
+                    .await;
+            }
+            let part = json!({"path": "huge", "offset_bytes": 300 << 20, "limit_bytes": 10});
+            desk.ok("read_file", part).await;
+            desk.ok("copy", json!({"source_path": "huge", "dest_path": "copy"}))
+                .await;
+            let grown = desk.server.memory().peak - before;
+            assert!(grown < 24 << 20, "memory grew by {grown} bytes");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_004_the_default_timeout_is_told_and_bounded() {
+    both(
+        || Tree::new().file("f", ""),
+        async |desk| {
+            let tools = desk.server.list_tools().await;
+            for name in ["grep", "glob"] {
+                let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+                let timeout = &tool["inputSchema"]["properties"]["timeout_seconds"];
+                assert_eq!(
+                    (&timeout["default"], &timeout["minimum"]),
+                    (&json!(300), &json!(1)),
+                    "{timeout}"
+                );
+                let never = json!({"pattern": "x", "timeout_seconds": 0});
+                desk.fails("invalid_arguments", name, never).await;
+            }
+            let found = desk
+                .ok("glob", json!({"pattern": "*", "timeout_seconds": 1}))
+                .await;
+            assert_eq!(found["timed_out"], false);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_004_other_calls_have_a_deadline_too() {
+    let tree = || Tree::new().sparse("endless", 1 << 40);
+    both_with(
+        tree,
+        |setup| setup.set("limits.request_timeout", 1),
+        async |desk| {
+            let hash = json!({"path": "endless", "algorithm": "sha256"});
+            desk.fails("timeout", "hash_file", hash).await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_005_fifty_calls_at_once() {
+    let tree = || {
+        (0..50).fold(Tree::new(), |tree, n| {
+            tree.file(format!("f{n}"), format!("{n}"))
+        })
+    };
+    both(tree, async |desk| {
+        let arguments = |n| json!({"root": "workspace", "path": format!("f{n}")});
+        let outcomes = desk
+            .server
+            .call_all("read_file", (0..50).map(arguments).collect())
+            .await;
+        for (n, outcome) in outcomes.iter().enumerate() {
+            assert_eq!(outcome.ok()["content"], n.to_string());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_005_long_searches_do_not_hold_up_reads() {
+    both(endless, async |desk| {
+        let search = json!({"root": "workspace", "pattern": "n[eo]+dle", "timeout_seconds": 20});
+        let searches: Vec<_> = (0..20)
+            .map(|_| desk.server.spawn_call("grep", search.clone()))
+            .collect();
+        for _ in 0..5 {
+            assert_eq!(desk.read("a.txt").await, "needle\n");
+        }
+        assert!(
+            searches.iter().all(|search| !search.is_finished()),
+            "the reads waited for a search"
+        );
+        searches.iter().for_each(tokio::task::JoinHandle::abort);
+    })
+    .await;
+}

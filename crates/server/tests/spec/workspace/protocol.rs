@@ -1,0 +1,296 @@
+//! What clients see before and around tool calls.
+
+use testkit::rmcp::model::ProtocolVersion;
+use testkit::rmcp::service::ServiceError;
+use testkit::{Transport, Tree, Value, json};
+
+use crate::desk::{both, both_with, program};
+
+const TOOLS: [&str; 15] = [
+    "list_roots",
+    "list_folder",
+    "read_file",
+    "write_file",
+    "remove_file",
+    "patch_file",
+    "create_folder",
+    "remove_folder",
+    "stat_file",
+    "hash_file",
+    "permissions_file",
+    "copy",
+    "move",
+    "grep",
+    "glob",
+];
+
+#[tokio::test]
+async fn workspace_nfr_012_descriptions_stand_alone() {
+    both(Tree::new, async |desk| {
+        let tools = desk.server.list_tools().await;
+        let names: Vec<&str> = tools
+            .iter()
+            .filter_map(|tool| tool["name"].as_str())
+            .collect();
+        assert_eq!(names, TOOLS);
+        for tool in &tools {
+            let long = |value: &Value, least: usize| {
+                value.as_str().is_some_and(|text| text.len() >= least)
+            };
+            assert!(
+                long(&tool["title"], 3) && long(&tool["description"], 80),
+                "{tool:#}"
+            );
+            for (name, property) in properties(tool) {
+                assert!(long(&property["description"], 10), "{name}: {property:#}");
+            }
+            assert_eq!(tool["outputSchema"]["type"], "object", "{tool:#}");
+        }
+    })
+    .await;
+}
+
+fn properties(tool: &Value) -> Vec<(&String, &Value)> {
+    tool["inputSchema"]["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+#[tokio::test]
+async fn workspace_nfr_012_hints_are_true() {
+    let writing = [
+        "write_file",
+        "remove_file",
+        "patch_file",
+        "create_folder",
+        "remove_folder",
+        "copy",
+        "move",
+    ];
+    both(Tree::new, async |desk| {
+        for tool in desk.server.list_tools().await {
+            let name = tool["name"].as_str().unwrap();
+            let hints = &tool["annotations"];
+            assert_eq!(hints["readOnlyHint"], !writing.contains(&name), "{name}");
+            assert_eq!(hints["destructiveHint"], false, "{name}");
+            assert_eq!(hints["openWorldHint"], false, "{name}");
+            assert!(
+                hints["idempotentHint"].is_boolean() || hints["readOnlyHint"] == true,
+                "{name}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_012_defaults_are_in_the_schema() {
+    both(Tree::new, async |desk| {
+        let tools = desk.server.list_tools().await;
+        let schema = |tool: &str, argument: &str| {
+            let found = tools.iter().find(|own| own["name"] == tool).unwrap();
+            found["inputSchema"]["properties"][argument].clone()
+        };
+        for (tool, argument, default) in [
+            ("write_file", "mode", json!("overwrite")),
+            ("grep", "path", json!(".")),
+            ("grep", "case_insensitive", json!(false)),
+            ("grep", "context_lines", json!(0)),
+            ("grep", "max_results", json!(100)),
+            ("glob", "max_results", json!(100)),
+            ("glob", "type_filter", json!("all")),
+        ] {
+            assert_eq!(
+                schema(tool, argument)["default"],
+                default,
+                "{tool}.{argument}"
+            );
+        }
+        assert_eq!(
+            schema("hash_file", "algorithm")["enum"],
+            json!(["md5", "sha1", "sha256"])
+        );
+        assert_eq!(
+            schema("write_file", "mode")["enum"],
+            json!(["overwrite", "append", "create_only"])
+        );
+        assert_eq!(schema("read_file", "root")["x-mcp-header"], "Root");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_root_header_can_be_switched_off() {
+    both_with(
+        Tree::new,
+        |setup| setup.set("server.root_header", false),
+        async |desk| {
+            let tools = desk.server.list_tools().await;
+            assert!(!json!(tools).to_string().contains("x-mcp-header"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_every_revision_is_served() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("f", "x");
+        for revision in ProtocolVersion::KNOWN_VERSIONS {
+            let setup = program()
+                .root("workspace", tree.path())
+                .revision(revision.clone());
+            let server = setup.start(transport).await;
+            let info = server.info();
+            assert_eq!(info["protocolVersion"], revision.as_str(), "{transport:?}");
+            assert_eq!(info["serverInfo"]["name"], "mcp-filesystem");
+            assert_eq!(server.list_tools().await.len(), 15, "{revision}");
+            let read = server
+                .call("read_file", json!({"root": "workspace", "path": "f"}))
+                .await;
+            assert_eq!(read.ok()["content"], "x", "{revision}");
+            let failed = server
+                .call("read_file", json!({"root": "workspace", "path": "no"}))
+                .await;
+            assert_eq!(failed.error()["error"]["code"], "not_found", "{revision}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_unknown_tools_are_protocol_errors() {
+    both(Tree::new, async |desk| {
+        let error = desk
+            .server
+            .try_call("read_flie", json!({}))
+            .await
+            .unwrap_err();
+        let ServiceError::McpError(error) = error else {
+            panic!("{error:?}")
+        };
+        assert!(error.message.contains("read_flie"), "{error:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_its_own_endpoint() {
+    let tree = Tree::new();
+    let setup = program()
+        .root("workspace", tree.path())
+        .endpoint("/mcp/workspace");
+    let server = setup.start(Transport::Http).await;
+    assert_eq!(server.list_tools().await.len(), 15);
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let reply = server.http().post("/mcp/memory", &[], &request).await;
+    assert_eq!(reply.status, 404, "{reply:?}");
+}
+
+#[tokio::test]
+async fn workspace_one_half_of_a_reply_can_be_dropped() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("f", "x");
+        let setup = program().root("workspace", tree.path());
+        let hash = json!({"root": "workspace", "path": "f", "algorithm": "md5"});
+        let server = setup
+            .clone()
+            .set("server.replies", "text")
+            .start(transport)
+            .await;
+        let reply = server.call("hash_file", hash.clone()).await;
+        assert!(
+            reply.structured.is_null() && reply.text.contains("md5"),
+            "{}",
+            reply.story()
+        );
+        let server = setup
+            .set("server.replies", "structured")
+            .start(transport)
+            .await;
+        let reply = server.call("hash_file", hash).await;
+        assert!(
+            reply.text.is_empty() && reply.ok()["algorithm"] == "md5",
+            "{}",
+            reply.story()
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_cancelling_stops_the_work() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().sparse("endless", 1 << 40);
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        let params: testkit::rmcp::model::CallToolRequestParams = serde_json::from_value(json!({
+            "name": "hash_file",
+            "arguments": {"root": "workspace", "path": "endless", "algorithm": "sha256"},
+        }))
+        .unwrap();
+        let request = testkit::rmcp::model::CallToolRequest::new(params);
+        let call = server
+            .client()
+            .send_cancellable_request(request.into(), Default::default())
+            .await
+            .unwrap();
+        // The other call shows that the first one is under way: one connection, in order.
+        server.call("list_roots", json!({})).await.ok();
+        call.cancel(Some("enough".to_owned())).await.unwrap();
+        let line = server.logged(|line| line["tool"] == "hash_file").await;
+        assert_eq!(
+            (&line["outcome"], &line["error_code"]),
+            (&json!("error"), &json!("cancelled"))
+        );
+        assert!(
+            line["duration_ms"].as_f64().unwrap() < 25_000.0,
+            "not the deadline: {line}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_long_work_tells_its_progress() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().sparse("large", 2 << 30);
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        let hash = json!({"root": "workspace", "path": "large", "algorithm": "sha256"});
+        server.call("hash_file", hash).await.ok();
+        let notes = server.progress();
+        assert!(!notes.is_empty(), "no progress over {transport:?}");
+        let steps: Vec<f64> = notes
+            .iter()
+            .filter_map(|note| note["progress"].as_f64())
+            .collect();
+        assert!(steps.is_sorted_by(|one, next| one < next), "{steps:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_a_stopped_server_leaves_nothing_behind() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().sparse("large", 1 << 40);
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        let hash = json!({"root": "workspace", "path": "large", "algorithm": "sha256"});
+        let call = server.spawn_call("hash_file", hash);
+        server.call("list_roots", json!({})).await.ok();
+        call.abort();
+        let ended = server.stop().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(tree.close().map_err(|error| error.to_string()), Ok(()));
+    })
+    .await;
+}

@@ -1,0 +1,368 @@
+//! `read_file`.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both, both_with};
+
+fn hundred_lines() -> String {
+    (1..=100).map(|number| format!("line {number}\n")).collect()
+}
+
+#[tokio::test]
+async fn workspace_e2e_007_read_a_small_file() {
+    let content = "0123456789".repeat(10);
+    both(
+        || Tree::new().file("small.txt", &content),
+        async |desk| {
+            let read = desk.ok("read_file", json!({"path": "small.txt"})).await;
+            assert_eq!(read["content"], content.as_str());
+            assert_eq!(
+                (&read["size"], &read["lines_total"]),
+                (&json!(100), &json!(1))
+            );
+            assert_eq!(
+                (&read["truncated"], &read["binary"]),
+                (&json!(false), &json!(false))
+            );
+            assert_eq!(
+                (&read["encoding"], &read["path"]),
+                (&json!("utf-8"), &json!("small.txt"))
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_008_a_large_file_is_not_read_whole() {
+    let tree = || Tree::new().file("large.txt", "x".repeat(500));
+    both_with(tree, |setup| setup.set("max_full_read_size", 100), async |desk| {
+        let outcome = desk.call("read_file", json!({"path": "large.txt"})).await;
+        let error = &outcome.error()["error"];
+        assert_eq!(error["code"], "too_large");
+        let message = error["message"].as_str().unwrap();
+        let worded = "file too large for full read (size: 500B, limit: 100B); use offset/limit parameters";
+        assert!(message.starts_with(worded), "{message}");
+        assert_eq!(error["details"]["size"], 500);
+        assert_eq!(error["details"]["limit"], 100);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_009_read_by_bytes() {
+    let all: Vec<u8> = (0..=255).collect();
+    let text: String = (0..256)
+        .map(|n| char::from(b'a' + (n % 26) as u8))
+        .collect();
+    both(
+        || Tree::new().file("data.bin", &all).file("data.txt", &text),
+        async |desk| {
+            let part = |path: &str| json!({"path": path, "offset_bytes": 10, "limit_bytes": 20});
+            let read = desk.ok("read_file", part("data.bin")).await;
+            assert_eq!(read["encoding"], "base64");
+            assert_eq!(read["content"], "CgsMDQ4PEBESExQVFhcYGRobHB0=");
+            let read = desk.ok("read_file", part("data.txt")).await;
+            assert_eq!(read["content"], text[10..30]);
+            assert_eq!(
+                (&read["size"], &read["truncated"]),
+                (&json!(256), &json!(true))
+            );
+            assert!(read.get("lines_total").is_none(), "{read}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_010_read_by_lines() {
+    both(
+        || Tree::new().file("lines.txt", hundred_lines()),
+        async |desk| {
+            let part = json!({"path": "lines.txt", "offset_lines": 50, "limit_lines": 5});
+            let read = desk.ok("read_file", part).await;
+            assert_eq!(
+                read["content"],
+                "line 50\nline 51\nline 52\nline 53\nline 54\n"
+            );
+            assert_eq!(
+                (&read["start_line"], &read["end_line"]),
+                (&json!(50), &json!(54))
+            );
+            assert_eq!(
+                (&read["lines_total"], &read["truncated"]),
+                (&json!(100), &json!(true))
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
+    both(
+        || Tree::new().file("file.txt", "x"),
+        async |desk| {
+            for mixed in [
+                json!({"path": "file.txt", "offset_bytes": 0, "offset_lines": 1}),
+                json!({"path": "file.txt", "limit_bytes": 1, "limit_lines": 1}),
+                json!({"path": "file.txt", "offset_bytes": 0, "limit_lines": 1}),
+            ] {
+                let message = desk.fails("invalid_arguments", "read_file", mixed).await;
+                assert!(message.contains("mutually exclusive"), "{message}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_012_read_beyond_the_end() {
+    both(
+        || Tree::new().file("short.txt", "1\n2\n3\n4\n5\n"),
+        async |desk| {
+            let beyond = json!({"path": "short.txt", "offset_lines": 100, "limit_lines": 10});
+            let outcome = desk.call("read_file", beyond).await;
+            let read = outcome.ok();
+            assert_eq!(
+                (&read["content"], &read["lines_total"]),
+                (&json!(""), &json!(5))
+            );
+            assert_eq!(read["truncated"], false);
+            assert!(
+                outcome.text.contains('5'),
+                "no note of the total: {}",
+                outcome.text
+            );
+            let beyond = json!({"path": "short.txt", "offset_bytes": 100, "limit_bytes": 10});
+            let read = desk.ok("read_file", beyond).await;
+            assert_eq!((&read["content"], &read["size"]), (&json!(""), &json!(10)));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_013_binary_files_are_flagged() {
+    both(
+        || Tree::new().file("image.bin", b"\x00\x01bin"),
+        async |desk| {
+            let part = json!({"path": "image.bin", "offset_bytes": 0, "limit_bytes": 100});
+            for arguments in [part, json!({"path": "image.bin"})] {
+                let outcome = desk.call("read_file", arguments).await;
+                let read = outcome.ok();
+                assert_eq!(
+                    (&read["binary"], &read["encoding"]),
+                    (&json!(true), &json!("base64"))
+                );
+                assert_eq!(read["content"], "AAFiaW4=");
+                assert_eq!(outcome.text.lines().count(), 1, "{}", outcome.text);
+                assert!(outcome.text.contains("binary"), "{}", outcome.text);
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_the_threshold_itself_is_allowed() {
+    let tree = || {
+        Tree::new()
+            .file("fits", "x".repeat(100))
+            .file("over", "x".repeat(101))
+    };
+    both_with(
+        tree,
+        |setup| setup.set("max_full_read_size", 100),
+        async |desk| {
+            desk.ok("read_file", json!({"path": "fits"})).await;
+            desk.fails("too_large", "read_file", json!({"path": "over"}))
+                .await;
+            for part in [
+                json!({"path": "over", "limit_bytes": 101}),
+                json!({"path": "over", "offset_bytes": 0}),
+                json!({"path": "over", "limit_lines": 1}),
+                json!({"path": "over", "offset_lines": 1}),
+            ] {
+                let read = desk.ok("read_file", part).await;
+                assert_eq!(read["content"].as_str().unwrap().len(), 101);
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_the_text_shows_numbered_lines() {
+    both(
+        || Tree::new().file("f", "one\ntwo\nthree\n"),
+        async |desk| {
+            let outcome = desk
+                .call("read_file", json!({"path": "f", "offset_lines": 2}))
+                .await;
+            assert_eq!(outcome.text, "     2\ttwo\n     3\tthree\n");
+            let plain = json!({"path": "f", "line_numbers": false});
+            assert_eq!(
+                desk.call("read_file", plain).await.text,
+                "one\ntwo\nthree\n"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_lines_are_counted_as_people_do() {
+    let tree = || {
+        Tree::new()
+            .file("empty", "")
+            .file("open", "a\nb")
+            .file("closed", "a\nb\n")
+    };
+    both(tree, async |desk| {
+        for (path, lines) in [("empty", 0), ("open", 2), ("closed", 2)] {
+            let read = desk.ok("read_file", json!({"path": path})).await;
+            assert_eq!(read["lines_total"], lines, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_lines_from_the_end() {
+    both(
+        || Tree::new().file("log", hundred_lines()),
+        async |desk| {
+            let last = json!({"path": "log", "offset_lines": -2});
+            let read = desk.ok("read_file", last).await;
+            assert_eq!(read["content"], "line 99\nline 100\n");
+            assert_eq!(
+                (&read["start_line"], &read["end_line"]),
+                (&json!(99), &json!(100))
+            );
+            desk.fails(
+                "invalid_arguments",
+                "read_file",
+                json!({"path": "log", "offset_lines": 0}),
+            )
+            .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_absurd_limits_cost_nothing() {
+    both(
+        || Tree::new().file("f", "a\nb\n"),
+        async |desk| {
+            let before = desk.server.memory().peak;
+            for key in ["limit_lines", "limit_bytes"] {
+                let read = desk
+                    .ok(
+                        "read_file",
+                        json!({"path": "f", key: 1_000_000_000_000_u64}),
+                    )
+                    .await;
+                assert_eq!(
+                    (&read["content"], &read["truncated"]),
+                    (&json!("a\nb\n"), &json!(false))
+                );
+            }
+            assert!(desk.server.memory().peak < before + (64 << 20));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_bytes_never_cut_a_character_in_two() {
+    both(
+        || Tree::new().file("f", "aé😀z"),
+        async |desk| {
+            for offset in 0..=8 {
+                for limit in 1..=8 {
+                    let part = json!({"path": "f", "offset_bytes": offset, "limit_bytes": limit});
+                    let read = desk.ok("read_file", part).await;
+                    let whole = read["encoding"] == "base64"
+                        || !read["content"].as_str().unwrap().contains('\u{fffd}');
+                    assert!(whole, "{offset}+{limit}: {read}");
+                }
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_005_directories_and_pipes_are_not_read() {
+    both(
+        || Tree::new().dir("dir").pipe("pipe"),
+        async |desk| {
+            let message = desk
+                .fails("is_a_directory", "read_file", json!({"path": "dir"}))
+                .await;
+            assert!(message.contains("dir"), "{message}");
+            desk.fails("not_a_file", "read_file", json!({"path": "pipe"}))
+                .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_001_a_source_file_with_line_numbers() {
+    both(
+        || Tree::new().file("src/main.go", "package main\n"),
+        async |desk| {
+            let outcome = desk.call("read_file", json!({"path": "src/main.go"})).await;
+            assert_eq!(outcome.text, "     1\tpackage main\n");
+            let message = desk
+                .fails("not_found", "read_file", json!({"path": "src/min.go"}))
+                .await;
+            assert!(
+                message.starts_with("file not found: src/min.go"),
+                "{message}"
+            );
+            assert!(message.contains("src/main.go"), "no near match: {message}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_001_sizes_are_worded_for_people() {
+    both(|| Tree::new().sparse("big.log", 5_452_595), async |desk| {
+        let message = desk.fails("too_large", "read_file", json!({"path": "big.log"})).await;
+        let worded = "file too large for full read (size: 5.2MB, limit: 1MB); use offset/limit parameters";
+        assert!(message.starts_with(worded), "{message}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_002_fifty_lines_of_a_large_log() {
+    let log: String = (1..=60_000)
+        .map(|n| format!("{n:06} something happened again\n"))
+        .collect();
+    both(
+        || Tree::new().file("app.log", &log),
+        async |desk| {
+            let part = json!({"path": "app.log", "offset_lines": 1000, "limit_lines": 50});
+            let outcome = desk.call("read_file", part).await;
+            let read = outcome.ok();
+            assert_eq!(
+                (&read["start_line"], &read["end_line"]),
+                (&json!(1000), &json!(1049))
+            );
+            assert_eq!(read["lines_total"], 60_000);
+            assert!(
+                outcome.text.starts_with("  1000\t001000 something"),
+                "{}",
+                outcome.text
+            );
+            assert_eq!(outcome.text.lines().count(), 50);
+        },
+    )
+    .await;
+}

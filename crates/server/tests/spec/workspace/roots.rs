@@ -1,0 +1,165 @@
+//! `list_roots` and what each root allows.
+
+use testkit::{Tree, json};
+
+use crate::desk::{both_on, each};
+
+const READING: &[&str] = &["list_folder", "read_file", "stat_file", "grep", "glob"];
+
+fn three_roots() -> Vec<(&'static str, Tree, &'static [&'static str])> {
+    vec![
+        ("workspace", Tree::new(), &["*"]),
+        ("config", Tree::new(), READING),
+        ("logs", Tree::new(), &["list_folder", "read_file"]),
+    ]
+}
+
+#[tokio::test]
+async fn workspace_e2e_061_list_roots() {
+    both_on(three_roots, async |desk| {
+        let listed = desk.ok("list_roots", json!({})).await;
+        assert_eq!(
+            each(&listed["roots"], "name"),
+            ["workspace", "config", "logs"]
+        );
+        assert_eq!(listed["roots"][1]["allowed_tools"], json!(READING));
+        let all = listed["roots"][0]["allowed_tools"].as_array().unwrap();
+        assert!(all.contains(&json!("*")) || all.len() == 14, "{listed}");
+        assert_eq!(listed["roots"][2]["read_only"], false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_062_no_host_paths() {
+    both_on(three_roots, async |desk| {
+        let outcome = desk.call("list_roots", json!({})).await;
+        let whole = outcome.whole.to_string();
+        assert!(
+            !whole.contains('/'),
+            "something like a path: {}",
+            outcome.story()
+        );
+        for number in 0..3 {
+            let name = desk
+                .tree_of(number)
+                .path()
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            assert!(!whole.contains(&name), "{}", outcome.story());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_003_always_there_and_read_only() {
+    let roots = || vec![("only", Tree::new(), &["read_file"][..])];
+    both_on(roots, async |desk| {
+        desk.ok("list_roots", json!({})).await;
+        let tools = desk.server.list_tools().await;
+        let names: Vec<&str> = tools
+            .iter()
+            .filter_map(|tool| tool["name"].as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["list_roots", "read_file"],
+            "what no root allows is not offered"
+        );
+        assert_eq!(tools[0]["annotations"]["readOnlyHint"], true);
+        assert_eq!(tools[0]["annotations"]["destructiveHint"], false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_008_only_names_and_rights() {
+    both_on(three_roots, async |desk| {
+        let listed = desk.ok("list_roots", json!({})).await;
+        for root in listed["roots"].as_array().unwrap() {
+            let mut keys: Vec<&String> = root.as_object().unwrap().keys().collect();
+            keys.sort_unstable();
+            assert_eq!(keys, ["allowed_tools", "name", "read_only"]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_009_what_an_agent_can_find_out() {
+    both_on(three_roots, async |desk| {
+        let tools = desk.server.list_tools().await;
+        assert_eq!(tools.len(), 15);
+        for tool in tools.iter().filter(|tool| tool["name"] != "list_roots") {
+            let required = tool["inputSchema"]["required"].to_string();
+            assert!(required.contains("root"), "{tool:#}");
+            let described = tool["inputSchema"]["properties"].to_string();
+            assert!(
+                described.contains("list_roots"),
+                "where do roots come from? {tool:#}"
+            );
+        }
+        let listed = desk.ok("list_roots", json!({})).await;
+        let name = listed["roots"][2]["name"].as_str().unwrap();
+        desk.ok("list_folder", json!({"root": name, "path": ""}))
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_010_a_refused_write_changes_nothing() {
+    let roots = || {
+        let tree = Tree::new().file("app.yaml", "kept");
+        vec![(
+            "config",
+            tree,
+            &["list_folder", "read_file", "stat_file"][..],
+        )]
+    };
+    both_on(roots, async |desk| {
+        let write = json!({"root": "config", "path": "app.yaml", "content": "x"});
+        let message = desk.fails("tool_not_allowed", "write_file", write).await;
+        assert_eq!(message, "tool write_file not allowed on root config");
+        assert_eq!(desk.tree().text("app.yaml"), "kept");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_002_the_root_then_the_tool_then_the_path() {
+    let roots = || vec![("limited", Tree::new(), &["list_folder"][..])];
+    both_on(roots, async |desk| {
+        let outside = json!({"root": "limited", "path": "../../etc/passwd"});
+        desk.fails("tool_not_allowed", "read_file", outside).await;
+        let unknown = json!({"root": "unlimited", "path": "../../etc/passwd"});
+        desk.fails("unknown_root", "read_file", unknown).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_002_both_ends_of_a_move_must_allow_it() {
+    let roots = || {
+        vec![
+            ("free", Tree::new().file("f", ""), &["*"][..]),
+            ("bound", Tree::new().file("g", ""), &["copy"][..]),
+        ]
+    };
+    both_on(roots, async |desk| {
+        for (from, to) in [("free", "bound"), ("bound", "free")] {
+            let arguments =
+                json!({"source_root": from, "source_path": "f", "dest_root": to, "dest_path": "x"});
+            let message = desk.fails("tool_not_allowed", "move", arguments).await;
+            assert_eq!(message, "tool move not allowed on root bound");
+        }
+        let unknown =
+            json!({"source_root": "bound", "source_path": "g", "dest_root": "no", "dest_path": "x"});
+        desk.fails("unknown_root", "move", unknown).await;
+    })
+    .await;
+}

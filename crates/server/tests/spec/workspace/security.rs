@@ -1,0 +1,476 @@
+//! Nothing outside a root is read, changed or told.
+
+use testkit::{Tree, Value, json};
+
+use crate::desk::{both, both_on, each};
+
+/// Every tool that takes a path, with arguments that would work on `path`.
+fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("list_folder", json!({"path": path})),
+        ("read_file", json!({"path": path})),
+        ("write_file", json!({"path": path, "content": "x"})),
+        (
+            "write_file",
+            json!({"path": path, "content": "x", "mode": "append"}),
+        ),
+        (
+            "write_file",
+            json!({"path": path, "content": "x", "mode": "create_only"}),
+        ),
+        ("remove_file", json!({"path": path})),
+        (
+            "patch_file",
+            json!({"path": path, "patch": "@@ -0,0 +1 @@\n+x\n"}),
+        ),
+        ("create_folder", json!({"path": path})),
+        ("remove_folder", json!({"path": path})),
+        ("stat_file", json!({"path": path})),
+        ("hash_file", json!({"path": path, "algorithm": "md5"})),
+        ("permissions_file", json!({"path": path})),
+        ("copy", json!({"source_path": path, "dest_path": "new"})),
+        ("copy", json!({"source_path": "inside", "dest_path": path})),
+        ("move", json!({"source_path": path, "dest_path": "new"})),
+        ("move", json!({"source_path": "inside", "dest_path": path})),
+        ("grep", json!({"path": path, "pattern": "x"})),
+        ("glob", json!({"path": path, "pattern": "*"})),
+    ]
+}
+
+#[tokio::test]
+async fn workspace_e2e_063_dots_do_not_lead_out() {
+    both(Tree::new, async |desk| {
+        for path in [
+            "../../etc/passwd",
+            "..",
+            "a/../../x",
+            "/../etc/passwd",
+            "./.././x",
+        ] {
+            let message = desk
+                .fails("path_outside_root", "read_file", json!({"path": path}))
+                .await;
+            assert!(
+                message.starts_with("path resolves outside root boundary"),
+                "{message}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_064_links_do_not_lead_out() {
+    both(
+        || Tree::new().link("escape", "/tmp"),
+        async |desk| {
+            let message = desk
+                .fails(
+                    "path_outside_root",
+                    "list_folder",
+                    json!({"path": "escape"}),
+                )
+                .await;
+            assert!(
+                message.starts_with("path resolves outside root boundary"),
+                "{message}"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_065_links_inside_are_followed() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new()
+            .file("dir/real.txt", "real")
+            .link("link.txt", "dir/real.txt");
+        let absolute = tree.join("dir");
+        let tree = tree
+            .link("absolute", &absolute)
+            .link("dir/up", "../link.txt");
+        let server = crate::desk::program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        for path in ["link.txt", "absolute/real.txt", "dir/up", "absolute/up"] {
+            let read = server
+                .call("read_file", json!({"root": "workspace", "path": path}))
+                .await;
+            assert_eq!(read.ok()["content"], "real", "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_066_a_tool_that_is_not_allowed() {
+    let roots = || vec![("readonly", Tree::new(), &["list_folder", "read_file"][..])];
+    both_on(roots, async |desk| {
+        let write = json!({"root": "readonly", "path": "f", "content": "x"});
+        let message = desk.fails("tool_not_allowed", "write_file", write).await;
+        assert_eq!(message, "tool write_file not allowed on root readonly");
+        assert!(desk.tree().listing().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_067_copy_denied_by_its_source() {
+    let roots = || {
+        let source = Tree::new().file("f", "x");
+        vec![
+            ("restricted", source, &["list_folder"][..]),
+            ("dest", Tree::new(), &["*"][..]),
+        ]
+    };
+    both_on(roots, async |desk| {
+        let copy = json!({"source_root": "restricted", "source_path": "f",
+            "dest_root": "dest", "dest_path": "f"});
+        let message = desk.fails("tool_not_allowed", "copy", copy).await;
+        assert_eq!(message, "tool copy not allowed on root restricted");
+        assert!(desk.tree_of(1).listing().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_068_copy_denied_by_its_destination() {
+    let roots = || {
+        let source = Tree::new().file("f", "x");
+        vec![
+            ("source", source, &["*"][..]),
+            ("readonly", Tree::new(), &["list_folder", "read_file"][..]),
+        ]
+    };
+    both_on(roots, async |desk| {
+        let copy = json!({"source_root": "source", "source_path": "f",
+            "dest_root": "readonly", "dest_path": "f"});
+        let message = desk.fails("tool_not_allowed", "copy", copy).await;
+        assert_eq!(message, "tool copy not allowed on root readonly");
+        assert!(desk.tree_of(1).listing().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_069_a_removed_tree_takes_nothing_outside_along() {
+    let outside = Tree::new().file("kept/f", "kept");
+    let before = outside.listing();
+    both(
+        || {
+            Tree::new()
+                .link("dir/escape", outside.path())
+                .file("dir/f", "")
+        },
+        async |desk| {
+            desk.ok("remove_folder", json!({"path": "dir"})).await;
+            assert!(desk.tree().listing().is_empty());
+            assert_eq!(outside.listing(), before);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_070_nul_bytes() {
+    both(
+        || Tree::new().file("file", ""),
+        async |desk| {
+            let message = desk
+                .fails("invalid_path", "read_file", json!({"path": "file\0.txt"}))
+                .await;
+            assert!(message.contains("NUL"), "{message}");
+            for (tool, arguments) in every_tool_on("inside\0") {
+                desk.fails("invalid_path", tool, arguments).await;
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_e2e_071_percent_signs_are_literal() {
+    let name = "%2e%2e%2fetc%2fpasswd";
+    both(
+        || Tree::new().dir("etc"),
+        async |desk| {
+            desk.fails("not_found", "read_file", json!({"path": name}))
+                .await;
+            desk.fails(
+                "not_found",
+                "read_file",
+                json!({"path": "%252e%252e%252fetc"}),
+            )
+            .await;
+            desk.ok("write_file", json!({"path": name, "content": "own"}))
+                .await;
+            assert_eq!(desk.tree().text(name), "own");
+            assert_eq!(desk.read(name).await, "own");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_001_dots_inside_are_resolved() {
+    both(
+        || Tree::new().file("b", "b").file("a/f", "f").link("l", "a"),
+        async |desk| {
+            for path in ["a/../b", "./b", "/b", "a/.././b", "l/../b", "//b"] {
+                assert_eq!(desk.read(path).await, "b", "{path}");
+            }
+            desk.ok(
+                "write_file",
+                json!({"path": "a/../new/./x", "content": "x"}),
+            )
+            .await;
+            assert_eq!(desk.tree().text("new/x"), "x");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_001_a_twin_of_the_root_is_outside() {
+    testkit::over_both(async |transport| {
+        let host = Tree::new().file("root/f", "").file("root-evil/secret", "s");
+        let host = host
+            .link("root/link", "../root-evil/secret")
+            .link("root/back", "../root/f");
+        let server = crate::desk::program()
+            .root("workspace", &host.join("root"))
+            .start(transport)
+            .await;
+        for path in ["link", "../root-evil/secret"] {
+            let read = server
+                .call("read_file", json!({"root": "workspace", "path": path}))
+                .await;
+            assert_eq!(read.error()["error"]["code"], "path_outside_root");
+        }
+        server
+            .call("read_file", json!({"root": "workspace", "path": "back"}))
+            .await
+            .ok();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_001_a_root_may_be_a_link_itself() {
+    testkit::over_both(async |transport| {
+        let host = Tree::new().file("real/f", "f").link("alias", "real");
+        let server = crate::desk::program()
+            .root("workspace", &host.join("alias"))
+            .start(transport)
+            .await;
+        let read = server
+            .call("read_file", json!({"root": "workspace", "path": "f"}))
+            .await;
+        assert_eq!(read.ok()["content"], "f");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_001_what_is_to_be_made_is_checked_too() {
+    let outside = Tree::new();
+    both(
+        || {
+            Tree::new()
+                .link("out", outside.path())
+                .link("dangling", outside.join("made"))
+        },
+        async |desk| {
+            for path in ["out/made", "out/deep/made", "dangling"] {
+                desk.fails(
+                    "path_outside_root",
+                    "write_file",
+                    json!({"path": path, "content": ""}),
+                )
+                .await;
+                desk.fails("path_outside_root", "create_folder", json!({"path": path}))
+                    .await;
+            }
+            assert!(outside.listing().is_empty());
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_006_every_tool_checks_its_path() {
+    let outside = Tree::new().file("f", "secret");
+    let before = outside.listing();
+    let tree = || {
+        Tree::new()
+            .file("inside", "x")
+            .link("escape", outside.path())
+    };
+    both(tree, async |desk| {
+        let own = desk.tree().listing();
+        for path in ["../x", "escape/f", "escape/new", "escape/../../x"] {
+            for (tool, arguments) in every_tool_on(path) {
+                desk.fails("path_outside_root", tool, arguments).await;
+            }
+        }
+        assert_eq!(outside.listing(), before);
+        assert_eq!(desk.tree().listing(), own);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
+    let outside = Tree::new().file("f", "secret");
+    let before = outside.listing();
+    let tree = || {
+        Tree::new()
+            .file("inside", "x")
+            .link("l", outside.join("f"))
+            .link("d", outside.path())
+    };
+    both(tree, async |desk| {
+        let own = desk.tree().listing();
+        for path in ["l", "d"] {
+            for (tool, arguments) in every_tool_on(path) {
+                // The link's own mode says nothing about what is outside.
+                if tool != "permissions_file" {
+                    desk.fails("path_outside_root", tool, arguments).await;
+                }
+            }
+        }
+        assert_eq!(
+            (outside.listing(), desk.tree().listing()),
+            (before.clone(), own)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_009_whole_trees_stay_inside() {
+    let outside = Tree::new().file("secret", "needle");
+    let before = outside.listing();
+    let tree = || {
+        Tree::new()
+            .file("t/own", "needle")
+            .link("t/deep/out", outside.path())
+    };
+    both(tree, async |desk| {
+        let found = desk
+            .ok("grep", json!({"path": "t", "pattern": "needle"}))
+            .await;
+        assert_eq!(each(&found["matches"], "file"), ["t/own"]);
+        let found = desk
+            .ok("glob", json!({"path": "t", "pattern": "**/*"}))
+            .await;
+        assert_eq!(
+            each(&found["matches"], "path"),
+            ["t/deep", "t/deep/out", "t/own"]
+        );
+        desk.ok("copy", json!({"source_path": "t", "dest_path": "c"}))
+            .await;
+        assert!(!desk.tree().has("c/deep/out/secret"));
+        desk.ok("remove_folder", json!({"path": "t"})).await;
+        assert_eq!(outside.listing(), before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_010_chains_and_circles_of_links() {
+    let tree = || {
+        let chain = (1..=10).fold(Tree::new().link("c0", "/etc"), |tree, n| {
+            tree.link(format!("c{n}"), format!("c{}", n - 1))
+        });
+        chain
+            .link("loop", "loop")
+            .link("up", "..")
+            .link("root", "/")
+            .link("proc", "/proc/self/root")
+    };
+    both(tree, async |desk| {
+        for path in ["c10/passwd", "up/x", "root/etc/passwd", "proc/etc/passwd"] {
+            desk.fails("path_outside_root", "read_file", json!({"path": path}))
+                .await;
+        }
+        desk.fails("invalid_path", "read_file", json!({"path": "loop"}))
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_010_odd_names_are_names() {
+    let names = [
+        "~",
+        "$HOME",
+        "..\\..\\x",
+        "C:",
+        "\u{ff0e}\u{ff0e}",
+        "a\nb",
+        "\u{202e}x",
+        "...",
+        " ",
+    ];
+    both(Tree::new, async |desk| {
+        for name in names {
+            desk.ok("write_file", json!({"path": name, "content": name}))
+                .await;
+            assert_eq!(desk.read(name).await, name);
+        }
+        assert_eq!(desk.tree().listing().len(), names.len());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_010_absurd_paths_are_errors() {
+    both(Tree::new, async |desk| {
+        for path in ["x/".repeat(3000), "n".repeat(256)] {
+            desk.fails("invalid_path", "read_file", json!({"path": path}))
+                .await;
+        }
+        desk.fails(
+            "path_outside_root",
+            "read_file",
+            json!({"path": "../".repeat(900)}),
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_us_011_a_link_to_etc() {
+    both(
+        || Tree::new().link("escape", "/etc"),
+        async |desk| {
+            let outcome = desk
+                .call("read_file", json!({"path": "escape/passwd"}))
+                .await;
+            assert_eq!(outcome.error()["error"]["code"], "path_outside_root");
+            assert!(
+                outcome
+                    .text
+                    .starts_with("path resolves outside root boundary"),
+                "{}",
+                outcome.text
+            );
+            let exists = desk
+                .call("stat_file", json!({"path": "escape/passwd"}))
+                .await;
+            let missing = desk
+                .call("stat_file", json!({"path": "escape/paXXwd"}))
+                .await;
+            assert_eq!(
+                exists.text.replace("passwd", "paXXwd"),
+                missing.text,
+                "nothing is told"
+            );
+        },
+    )
+    .await;
+}
