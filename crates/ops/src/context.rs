@@ -32,6 +32,8 @@ impl Default for Limits {
 pub struct Context {
     /// The process's limits.
     pub limits: Arc<Limits>,
+    /// The names of owners and groups.
+    pub users: Arc<sandbox::Users>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
 }
@@ -105,6 +107,15 @@ impl Cancel {
             Err(Error::Timeout)
         } else {
             Ok(())
+        }
+    }
+
+    /// Says why work below was stopped; other failures stay what they are.
+    #[must_use]
+    pub fn explain(&self, error: sandbox::Error) -> Error {
+        match (error, self.check()) {
+            (sandbox::Error::Stopped, Err(reason)) => reason,
+            (error, _) => error.into(),
         }
     }
 
