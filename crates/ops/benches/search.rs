@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Output, PathPattern, Pattern,
-    Place, Syntax,
+    Cancel, Case, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Operation, Output, PathPattern,
+    Pattern, Place, Syntax, Users,
 };
 use sandbox::Root;
 
@@ -99,6 +99,7 @@ fn searches(criterion: &mut Criterion) {
     let root = Arc::new(Root::open(directory.path()).unwrap());
     let context = Context {
         limits: Arc::new(Limits::default()),
+        users: Arc::new(Users::load()),
         cancel: Cancel::never(),
     };
     let mut group = criterion.benchmark_group("search");
