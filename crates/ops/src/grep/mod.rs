@@ -20,8 +20,9 @@ use self::file::{
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
-use crate::error::Result;
+use crate::error::{Result, Wanted as Expected};
 use crate::ignore_rules::IgnoreRules;
+use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
@@ -116,9 +117,10 @@ pub struct LineMatch {
     pub after: Vec<String>,
 }
 
-impl Grep {
-    /// Runs the search.
-    pub fn run(self, context: &Context) -> Result<Grepped> {
+impl Operation for Grep {
+    type Outcome = Grepped;
+
+    fn run(self, context: &Context) -> Result<Grepped> {
         let cancel = context.cancel.within(self.timeout);
         let search = Search::new(&self, context, &cancel)?;
         let source = self.source()?;
@@ -127,10 +129,12 @@ impl Grep {
         found.timed_out = ending == Ending::Expired;
         Ok(found)
     }
+}
 
+impl Grep {
     fn source(&self) -> Result<Source> {
-        let located = self.place.root.locate(&self.place.path, Follow::Last)?;
-        if located.require()?.kind != FileKind::Directory {
+        let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
+        if metadata.kind != FileKind::Directory {
             return Ok(Source::File(Some(located.open_file()?)));
         }
         let dir = located.open_dir()?;
