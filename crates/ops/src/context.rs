@@ -32,6 +32,8 @@ impl Default for Limits {
 pub struct Context {
     /// The process's limits.
     pub limits: Arc<Limits>,
+    /// The names of owners and groups.
+    pub users: Arc<sandbox::Users>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
 }
@@ -53,13 +55,19 @@ impl Cancel {
     /// Never gives up by itself.
     #[must_use]
     pub fn never() -> Cancel {
-        Cancel { deadline: None, shared: Arc::default() }
+        Cancel {
+            deadline: None,
+            shared: Arc::default(),
+        }
     }
 
     /// Gives up after `timeout`.
     #[must_use]
     pub fn after(timeout: Duration) -> Cancel {
-        Cancel { deadline: Instant::now().checked_add(timeout), shared: Arc::default() }
+        Cancel {
+            deadline: Instant::now().checked_add(timeout),
+            shared: Arc::default(),
+        }
     }
 
     /// The same caller with a deadline no later than `timeout` from now.
@@ -67,7 +75,10 @@ impl Cancel {
     pub fn within(&self, timeout: Duration) -> Cancel {
         let own = Instant::now().checked_add(timeout);
         let deadline = [self.deadline, own].into_iter().flatten().min();
-        Cancel { deadline, shared: Arc::clone(&self.shared) }
+        Cancel {
+            deadline,
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Gives up now; work stops at its next check.
@@ -84,7 +95,8 @@ impl Cancel {
     /// Tells whether the deadline has passed.
     #[must_use]
     pub fn is_expired(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Fails where the work has to stop. Call it inside every loop.
@@ -95,6 +107,15 @@ impl Cancel {
             Err(Error::Timeout)
         } else {
             Ok(())
+        }
+    }
+
+    /// Says why work below was stopped; other failures stay what they are.
+    #[must_use]
+    pub fn explain(&self, error: sandbox::Error) -> Error {
+        match (error, self.check()) {
+            (sandbox::Error::Stopped, Err(reason)) => reason,
+            (error, _) => error.into(),
         }
     }
 

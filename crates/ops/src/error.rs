@@ -20,7 +20,10 @@ pub enum Wanted {
 
 /// A failed operation. Paths are relative to the root as clients see them.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the field names and the variants' sentences say it all")]
+#[expect(
+    missing_docs,
+    reason = "the field names and the variants' sentences say it all"
+)]
 pub enum Error {
     #[error("invalid path {path:?}: {fault:?}")]
     InvalidPath { path: String, fault: PathFault },
@@ -31,7 +34,11 @@ pub enum Error {
     Loop { path: String },
     /// `near` holds up to three names of the same directory that look like the missing one.
     #[error("{path:?} does not exist")]
-    NotFound { path: String, wanted: Wanted, near: Vec<String> },
+    NotFound {
+        path: String,
+        wanted: Wanted,
+        near: Vec<String>,
+    },
     #[error("{path:?} already exists")]
     AlreadyExists { path: String, kind: FileKind },
     #[error("{path:?} is not a directory")]
@@ -47,20 +54,39 @@ pub enum Error {
     #[error("the patch is malformed at line {line}: {reason}")]
     PatchMalformed { line: usize, reason: String },
     #[error("hunk {hunk} does not match at line {line}")]
-    PatchMismatch { path: String, hunk: usize, line: usize, expected: String, found: Option<String> },
+    PatchMismatch {
+        path: String,
+        hunk: usize,
+        line: usize,
+        expected: String,
+        found: Option<String>,
+    },
     #[error("invalid pattern in {argument}: {reason}")]
-    InvalidPattern { argument: &'static str, reason: String },
+    InvalidPattern {
+        argument: &'static str,
+        reason: String,
+    },
     #[error("invalid {argument}: {reason}")]
-    InvalidArgument { argument: &'static str, reason: String },
+    InvalidArgument {
+        argument: &'static str,
+        reason: String,
+    },
     /// Not valid UTF-8 where text is needed.
     #[error("{path:?} is not text")]
     NotText { path: String },
     #[error("the content does not match its encoding")]
     InvalidEncoding { reason: String },
     #[error("the string is not in {path:?}")]
-    StringNotFound { path: String, nearest: Option<(u64, String)> },
+    StringNotFound {
+        path: String,
+        nearest: Option<(u64, String)>,
+    },
     #[error("the string appears {count} times in {path:?}")]
-    StringNotUnique { path: String, count: u64, lines: Vec<u64> },
+    StringNotUnique {
+        path: String,
+        count: u64,
+        lines: Vec<u64>,
+    },
     #[error("line {line} is out of range 1 to {max}")]
     LineOutOfRange { path: String, line: i64, max: u64 },
     #[error("permission denied on {path:?}")]
@@ -76,7 +102,11 @@ pub enum Error {
     #[error("the call was cancelled")]
     Cancelled,
     #[error("{operation} failed on {path:?}: {reason}")]
-    Io { operation: &'static str, path: String, reason: String },
+    Io {
+        operation: &'static str,
+        path: String,
+        reason: String,
+    },
 }
 
 /// The closed list of kinds. Every face matches it without a catch-all, so a new kind does not compile
@@ -151,13 +181,18 @@ impl From<sandbox::Error> for Error {
         match error {
             E::InvalidPath { path, fault } => Error::InvalidPath { path, fault },
             E::Outside { path, leads_to } => Error::Outside { path, leads_to },
-            E::NotFound { path, .. } => {
-                Error::NotFound { path, wanted: Wanted::Anything, near: Vec::new() }
-            }
+            E::NotFound { path, .. } => Error::NotFound {
+                path,
+                wanted: Wanted::Anything,
+                near: Vec::new(),
+            },
             E::NotADirectory { path } => Error::NotADirectory { path },
             E::IsADirectory { path } => Error::IsADirectory { path },
             E::NotAFile { path, kind } => Error::NotAFile { path, kind },
-            E::AlreadyExists { path } => Error::AlreadyExists { path, kind: FileKind::Unknown },
+            E::AlreadyExists { path } => Error::AlreadyExists {
+                path,
+                kind: FileKind::Unknown,
+            },
             E::NotEmpty { path } => Error::DirectoryNotEmpty { path },
             E::Loop { path } => Error::Loop { path },
             E::RootProtected => Error::RootProtected,
@@ -175,9 +210,15 @@ impl From<sandbox::Error> for Error {
                 path: String::new(),
                 reason: "too many open files; try again in a moment".to_owned(),
             },
-            E::Io { operation, path, source } => {
-                Error::Io { operation, path, reason: source.to_string() }
-            }
+            E::Io {
+                operation,
+                path,
+                source,
+            } => Error::Io {
+                operation,
+                path,
+                reason: source.to_string(),
+            },
         }
     }
 }

@@ -4,10 +4,65 @@
 //! a [`Context`], and answer with an outcome or an [`Error`] that holds the facts. Differences between
 //! tool sets are knobs of a request; words are not chosen here.
 
+mod content;
 mod context;
+mod copy;
+mod copy_tree;
+mod destination;
+mod edit;
+mod edit_lock;
 mod error;
+mod hash;
+mod insert_lines;
+mod levels;
+mod list;
+mod make_directory;
+mod move_to;
+mod operation;
+mod patch;
+mod permissions;
+mod read;
+mod remove;
+mod replace_string;
+mod stat;
+#[cfg(test)]
+mod testing;
+pub mod text;
+mod write;
+mod glob;
+mod grep;
+mod ignore_rules;
+mod ordered;
+mod pattern;
 mod place;
+mod pool;
+mod walked;
 
 pub use context::{Cancel, Context, Limits};
+pub use copy::{Copied, Copy};
+pub use copy_tree::{SkipReason, Skipped};
+pub use destination::OnDirectory;
 pub use error::{Error, ErrorKind, Result, Wanted};
+pub use hash::{Algorithm, Hash, Hashed};
+pub use insert_lines::{InsertLines, InsertedLines};
+pub use list::{Detail, Entry, Hidden, List, Listed};
+pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
+pub use move_to::{Method, Move, Moved};
+pub use operation::Operation;
+pub use patch::{Patch, Patched};
+pub use permissions::{PermissionStatus, Permissions};
+pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
+pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};
+pub use ignore_rules::IgnoreRules;
+pub use pattern::{Case, Pattern, Syntax};
 pub use place::Place;
+pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
+pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
+pub use replace_string::{ReplaceString, ReplacedString};
+pub use stat::{LinkStatus, Stat, Status};
+pub use write::{Effect, Write, WriteMode, Written};
+
+/// Knobs that are the sandbox's own, for callers that know only this crate.
+pub use sandbox::{
+    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, Time,
+};

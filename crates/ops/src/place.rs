@@ -1,10 +1,17 @@
-//! Where an operation works: a root and a path inside it.
+//! Where an operation works: a root and a path inside it, and how it is looked up.
+//!
+//! Looking up here instead of in each operation puts the near names of a missing path, and what it was wanted
+//! as, in one place.
 
 use std::sync::Arc;
 
-use sandbox::{RelPath, Root};
+use sandbox::{FileKind, Follow, Located, Metadata, RelPath, Root};
 
-use crate::error::Result;
+use crate::error::{Error, Result, Wanted};
+use crate::text::near;
+
+/// How many names of a directory are compared with a missing one.
+const NAMES_COMPARED: usize = 10_000;
 
 /// A path inside a root, parsed and not yet looked up.
 #[derive(Debug, Clone)]
@@ -18,6 +25,103 @@ pub struct Place {
 impl Place {
     /// Parses a client's path.
     pub fn new(root: Arc<Root>, path: &str) -> Result<Place> {
-        Ok(Place { root, path: RelPath::parse(path)? })
+        Ok(Place {
+            root,
+            path: RelPath::parse(path)?,
+        })
+    }
+
+    /// Looks it up; a missing last part is no error yet.
+    pub(crate) fn locate(&self, follow: Follow) -> Result<Located<'_>> {
+        Ok(self.root.locate(&self.path, follow)?)
+    }
+
+    /// Looks up something that must be there.
+    pub(crate) fn existing(
+        &self,
+        follow: Follow,
+        wanted: Wanted,
+    ) -> Result<(Located<'_>, Metadata)> {
+        let located = self.locate(follow)?;
+        let metadata = located.require().map_err(|error| self.explain(error, wanted))?;
+        Ok((located, metadata))
+    }
+
+    /// Looks up a regular file that must be there.
+    pub(crate) fn existing_file(&self, wanted: Wanted) -> Result<(Located<'_>, Metadata)> {
+        let (located, metadata) = self.existing(Follow::Last, wanted)?;
+        require_file(&located, &metadata)?;
+        Ok((located, metadata))
+    }
+
+    /// Looks up where a file is to be written: a missing place, or a regular file.
+    pub(crate) fn file_to_write(&self) -> Result<Located<'_>> {
+        let located = self.locate(Follow::Last)?;
+        match located.metadata() {
+            Some(metadata) => require_file(&located, metadata)?,
+            // The root itself has no metadata here either.
+            None if located.is_root() || self.path.must_be_directory() => {
+                return Err(Error::IsADirectory { path: self.path.as_given().to_owned() });
+            }
+            None => {}
+        }
+        Ok(located)
+    }
+
+    /// Adds to "not found" what was wanted and which names are near.
+    pub(crate) fn explain(&self, error: sandbox::Error, wanted: Wanted) -> Error {
+        match error {
+            sandbox::Error::NotFound { path, parent, missing } => {
+                Error::NotFound { path, wanted, near: self.near_names(&parent, &missing) }
+            }
+            other => other.into(),
+        }
+    }
+
+    /// The names in `parent` that look like `missing`. A help only, so its own failures are no failures.
+    fn near_names(&self, parent: &str, missing: &str) -> Vec<String> {
+        let names = || -> sandbox::Result<Vec<String>> {
+            let parent = RelPath::parse(parent)?;
+            let dir = self.root.locate(&parent, Follow::Last)?.open_dir()?;
+            let mut names = Vec::new();
+            dir.for_each_entry(&mut |entry| {
+                if names.len() < NAMES_COMPARED {
+                    names.push(entry.name.shown().into_owned());
+                }
+            })?;
+            Ok(names)
+        };
+        names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, &names))
+    }
+}
+
+fn require_file(located: &Located<'_>, metadata: &Metadata) -> Result<()> {
+    match metadata.kind {
+        FileKind::File => Ok(()),
+        FileKind::Directory => Err(Error::IsADirectory { path: located.path() }),
+        kind => Err(Error::NotAFile { path: located.path(), kind }),
+    }
+}
+
+/// Tells whether `inner` is `outer` or lies below it. Roots may overlap, so both are compared by the real paths
+/// of their roots and their resolved paths inside.
+pub(crate) fn contains(outer: &Located<'_>, inner: &Located<'_>) -> bool {
+    let (outer, inner) = (host_path(outer.root(), &outer.path()), host_path(inner.root(), &inner.path()));
+    is_below(&outer, &inner)
+}
+
+/// Tells whether the text of `inner` is `outer` or has it as a leading directory.
+pub(crate) fn is_below(outer: &str, inner: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || outer == "/"
+}
+
+/// The resolved path of something inside a root, for comparing only: never shown and never opened.
+pub(crate) fn host_path(root: &Root, inside: &str) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let real = sandbox::shown(root.real_path().as_os_str().as_bytes());
+    match inside {
+        "." | "" => real.into_owned(),
+        _ => format!("{}/{inside}", real.trim_end_matches('/')),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::syscall::Errno;
+
 /// What this crate's calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -126,4 +128,36 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// Gives what the system said its meaning.
+    pub(crate) fn from_errno(operation: &'static str, path: &str, errno: Errno) -> Error {
+        let path = path.to_owned();
+        match errno {
+            Errno::NOENT => Error::NotFound {
+                path,
+                parent: String::new(),
+                missing: String::new(),
+            },
+            Errno::NOTDIR => Error::NotADirectory { path },
+            Errno::ISDIR => Error::IsADirectory { path },
+            Errno::EXIST => Error::AlreadyExists { path },
+            Errno::NOTEMPTY => Error::NotEmpty { path },
+            Errno::LOOP => Error::Loop { path },
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Error::PermissionDenied { path },
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Error::DiskFull { path },
+            Errno::MFILE | Errno::NFILE => Error::TooManyOpenFiles,
+            Errno::NAMETOOLONG => Error::InvalidPath {
+                path,
+                fault: PathFault::NameTooLong,
+            },
+            Errno::XDEV => Error::CrossDevice { path },
+            errno => Error::Io {
+                operation,
+                path,
+                source: errno.into(),
+            },
+        }
+    }
 }

@@ -8,16 +8,39 @@
 //! nothing outside the root is opened, listed, created, changed or removed, and nothing about what
 //! exists there is told.
 
+mod change;
+mod content;
+mod descent;
+mod dir;
 mod error;
+mod landlock;
+mod leftovers;
+mod link;
 mod metadata;
 mod name;
 mod rel_path;
+mod remove;
 mod replace;
+mod resolve;
 mod root;
+mod roots;
+mod syscall;
+mod users;
+mod walk;
 
+pub use change::{Made, OnExisting, Parents};
+pub use content::{OpenFile, copy_content};
+pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
+pub use landlock::{Exception, Landlock, LandlockError, Protection, lock_in};
+pub use link::LinkTarget;
 pub use metadata::{FileKind, Metadata, Time};
 pub use name::{Name, shown};
 pub use rel_path::RelPath;
-pub use replace::Durability;
-pub use root::Root;
+pub use remove::{OnFault, Removal};
+pub use replace::{Durability, StageOptions, Staged};
+pub use resolve::{Follow, Resolver};
+pub use root::{Access, Located, Root};
+pub use roots::{NamedRoot, Roots};
+pub use users::Users;
+pub use walk::{WalkFault, WalkItem, WalkOptions, Walker};

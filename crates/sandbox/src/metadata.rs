@@ -77,6 +77,12 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Tells whether it is a directory.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.kind == FileKind::Directory
+    }
+
     /// Tells whether both describe the same file.
     #[must_use]
     pub fn same_file(&self, other: &Metadata) -> bool {

@@ -33,7 +33,10 @@ impl RelPath {
     /// Parses what a client sent. Percent signs, backslashes, `~` and `$` are ordinary characters.
     pub fn parse(text: &str) -> Result<RelPath> {
         let bytes = name::to_bytes(text);
-        let fault = |fault| Error::InvalidPath { path: shortened(text), fault };
+        let fault = |fault| Error::InvalidPath {
+            path: shortened(text),
+            fault,
+        };
         if bytes.contains(&0) {
             return Err(fault(PathFault::Nul));
         }
@@ -41,7 +44,10 @@ impl RelPath {
             return Err(fault(PathFault::TooLong));
         }
         let steps = steps(&bytes);
-        if steps.iter().any(|s| matches!(s, Step::Into(n) if n.as_bytes().len() > NAME_MAX)) {
+        if steps
+            .iter()
+            .any(|s| matches!(s, Step::Into(n) if n.as_bytes().len() > NAME_MAX))
+        {
             return Err(fault(PathFault::NameTooLong));
         }
         Ok(RelPath {
@@ -55,7 +61,12 @@ impl RelPath {
     /// The root itself.
     #[must_use]
     pub fn root() -> RelPath {
-        RelPath { text: String::new(), steps: Vec::new(), directory: false, absolute: false }
+        RelPath {
+            text: String::new(),
+            steps: Vec::new(),
+            directory: false,
+            absolute: false,
+        }
     }
 
     /// The path as the client wrote it.
@@ -85,7 +96,12 @@ impl RelPath {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
-        RelPath { text, steps, directory: false, absolute: self.absolute }
+        RelPath {
+            text,
+            steps,
+            directory: false,
+            absolute: self.absolute,
+        }
     }
 
     /// The last name, where the path ends in one.

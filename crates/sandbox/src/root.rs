@@ -1,5 +1,342 @@
-//! The root.
+//! A root: an open directory that nothing escapes from, and the places inside it.
 
-/// An open directory that nothing escapes from.
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::content::{self, OpenFile};
+use crate::dir::Dir;
+use crate::error::{Error, Result};
+use crate::link::{self, LinkTarget};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::{Name, shown};
+use crate::rel_path::{self, RelPath, Step};
+use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
+use crate::syscall::{self, Errno};
+
+/// An open directory; every path is looked up inside it, by descriptor.
+pub struct Root {
+    fd: OwnedFd,
+    real_path: PathBuf,
+    /// The absolute spellings under which links may name this root: the real one, then the configured.
+    spellings: Vec<Vec<Name>>,
+    openat2: AtomicBool,
+    proc: bool,
+}
+
+impl Root {
+    /// Opens a directory as a root. Its path is used this once; later only the descriptor counts.
+    pub fn open(path: &Path) -> io::Result<Root> {
+        Root::open_with(path, Resolver::Auto)
+    }
+
+    /// Opens a root with a chosen means of look-up.
+    pub fn open_with(path: &Path, resolver: Resolver) -> io::Result<Root> {
+        let configured = std::path::absolute(path)?;
+        let real_path = std::fs::canonicalize(path)?;
+        let fd = syscall::open_root_unchecked(&real_path)?;
+        let mut spellings = vec![spelled(&real_path)];
+        // Security: a spelling with `..` in it would not be the plain list of names it is compared as.
+        if !has_parent_steps(&configured) && spelled(&configured) != spellings[0] {
+            spellings.push(spelled(&configured));
+        }
+        Ok(Root {
+            fd,
+            real_path,
+            spellings,
+            openat2: AtomicBool::new(resolver == Resolver::Auto),
+            proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+        })
+    }
+
+    /// The host path, for start-up and the log only.
+    #[must_use]
+    pub fn real_path(&self) -> &Path {
+        &self.real_path
+    }
+
+    /// Looks a path up; what is missing is a place too.
+    pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
+        let found = resolve::resolve(self, path, follow)?;
+        Ok(Located {
+            root: self,
+            given: path.as_given().to_owned(),
+            found,
+        })
+    }
+
+    /// Opens a file's content in one call where no link is on the way, and carefully otherwise.
+    ///
+    /// For files already known to be regular (a listing said so): a device that took the place of one
+    /// would be opened before it is refused.
+    pub fn open_bulk(&self, path: &RelPath) -> Result<OpenFile> {
+        match self.open_directly(path) {
+            Some(opened) => opened,
+            None => self.locate(path, Follow::Last)?.open_file(),
+        }
+    }
+
+    fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
+        if !self.uses_openat2() {
+            return None;
+        }
+        let mut names = path.steps().iter().map(|step| match step {
+            Step::Into(name) => Some(name),
+            Step::Up => None,
+        });
+        let bytes = names.try_fold(Vec::new(), |bytes, name| Some(joined(&bytes, name?)))?;
+        let fd = syscall::openat2_content_unchecked(self.fd(), &bytes).ok()?;
+        Some(content::regular_only(fd, &shown(&bytes)))
+    }
+
+    /// What is known of the root directory itself.
+    pub fn metadata(&self) -> Result<Metadata> {
+        syscall::stat_unchecked(self.fd()).map_err(|errno| Error::from_errno("stat", ".", errno))
+    }
+
+    /// Free bytes and free inodes of the file system the root is on.
+    pub fn free_space(&self) -> Result<(u64, u64)> {
+        syscall::free_space_unchecked(self.fd())
+            .map_err(|errno| Error::from_errno("statvfs", ".", errno))
+    }
+
+    /// Tells whether look-ups use `openat2`.
+    #[must_use]
+    pub fn uses_openat2(&self) -> bool {
+        self.openat2.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_openat2(&self) {
+        self.openat2.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn uses_proc(&self) -> bool {
+        self.proc
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The given descriptor, or the root's own.
+    pub(crate) fn fd_or<'a>(&'a self, fd: Option<&'a OwnedFd>) -> BorrowedFd<'a> {
+        fd.map_or(self.fd(), AsFd::as_fd)
+    }
+
+    pub(crate) fn real_names(&self) -> &[Name] {
+        self.spellings.first().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn spellings(&self) -> impl Iterator<Item = &[Name]> {
+        self.spellings.iter().map(Vec::as_slice)
+    }
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Security: no host path, a debug print may end in a log.
+        f.debug_struct("Root").finish_non_exhaustive()
+    }
+}
+
+fn spelled(path: &Path) -> Vec<Name> {
+    rel_path::steps(path.as_os_str().as_bytes())
+        .into_iter()
+        .filter_map(|step| match step {
+            Step::Into(name) => Some(name),
+            Step::Up => None,
+        })
+        .collect()
+}
+
+fn has_parent_steps(path: &Path) -> bool {
+    path.components()
+        .any(|piece| piece.as_os_str() == OsStr::new(".."))
+}
+
+/// What the process may do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// It may be read.
+    pub readable: bool,
+    /// It may be written.
+    pub writable: bool,
+    /// It may be executed, or entered where it is a directory.
+    pub executable: bool,
+}
+
+/// One place, looked up once: its directory's descriptor, its name, and what is there.
 #[derive(Debug)]
-pub struct Root;
+pub struct Located<'root> {
+    root: &'root Root,
+    given: String,
+    found: Found,
+}
+
+impl<'root> Located<'root> {
+    pub(crate) fn new(root: &'root Root, given: String, found: Found) -> Located<'root> {
+        Located { root, given, found }
+    }
+
+    /// The root it lies in.
+    #[must_use]
+    pub fn root(&self) -> &'root Root {
+        self.root
+    }
+
+    /// The path as the client gave it.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// The resolved path inside the root as clients see it; `.` for the root itself.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let bytes = self.path_bytes();
+        if bytes.is_empty() {
+            ".".to_owned()
+        } else {
+            shown(&bytes).into_owned()
+        }
+    }
+
+    /// The last name; `None` for the root itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&Name> {
+        match &self.found.tail {
+            Tail::Root => None,
+            Tail::Existing { name, .. } => Some(name),
+            Tail::Missing { names } => names.last(),
+        }
+    }
+
+    /// Tells whether it is the root itself.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        matches!(self.found.tail, Tail::Root)
+    }
+
+    /// What is there; `None` where nothing is, and for the root itself.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        match &self.found.tail {
+            Tail::Existing { metadata, .. } => Some(metadata),
+            Tail::Root | Tail::Missing { .. } => None,
+        }
+    }
+
+    /// What is there, also for the root itself; fails where nothing is.
+    pub fn require(&self) -> Result<Metadata> {
+        match &self.found.tail {
+            Tail::Root => self.root.metadata(),
+            Tail::Existing { metadata, .. } => Ok(*metadata),
+            Tail::Missing { names } => Err(self.not_found(names)),
+        }
+    }
+
+    /// Tells whether directories before the last name are missing too.
+    #[must_use]
+    pub fn missing_parents(&self) -> bool {
+        matches!(&self.found.tail, Tail::Missing { names } if names.len() > 1)
+    }
+
+    /// Opens its content for reading: regular files only, and never waits for anyone.
+    pub fn open_file(&self) -> Result<OpenFile> {
+        content::open(self, syscall::Purpose::Read)
+    }
+
+    /// Opens it for listing.
+    pub fn open_dir(&self) -> Result<Dir> {
+        let metadata = self.require()?;
+        if !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: self.given.clone(),
+            });
+        }
+        let fd = match &self.found.tail {
+            Tail::Existing { fd, .. } => fd.as_fd(),
+            Tail::Root | Tail::Missing { .. } => self.root.fd(),
+        };
+        let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
+        Ok(Dir::new(fd, self.path_bytes()))
+    }
+
+    /// Tells where a link leads, without touching anything outside.
+    pub fn link_target(&self) -> Result<LinkTarget> {
+        link::target(self)
+    }
+
+    /// What the process may do with it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        use rustix::fs::Access as Ask;
+        let may = |ask| match &self.found.tail {
+            Tail::Root => syscall::may_dir_unchecked(self.root.fd(), ask),
+            Tail::Existing { name, .. } => syscall::may_unchecked(self.parent(), name, ask),
+            Tail::Missing { .. } => false,
+        };
+        Access {
+            readable: may(Ask::READ_OK),
+            writable: may(Ask::WRITE_OK),
+            executable: may(Ask::EXEC_OK),
+        }
+    }
+
+    pub(crate) fn path_bytes(&self) -> Vec<u8> {
+        let parent = self.found.parent_path.clone();
+        match &self.found.tail {
+            Tail::Root => parent,
+            Tail::Existing { name, .. } => joined(&parent, name),
+            Tail::Missing { names } => names.iter().fold(parent, |path, name| joined(&path, name)),
+        }
+    }
+
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
+        self.root.fd_or(self.found.parent.as_ref())
+    }
+
+    pub(crate) fn parent_path(&self) -> &[u8] {
+        &self.found.parent_path
+    }
+
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.found.tail
+    }
+
+    pub(crate) fn not_found(&self, missing: &[Name]) -> Error {
+        match missing.first() {
+            Some(name) => resolve::not_found(&self.given, &self.found.parent_path, name),
+            None => self.failed("open", Errno::NOENT),
+        }
+    }
+
+    pub(crate) fn failed(&self, operation: &'static str, errno: Errno) -> Error {
+        Error::from_errno(operation, &self.given, errno)
+    }
+
+    /// The entry itself, for calls that change it: never the root, never missing.
+    pub(crate) fn entry(&self) -> Result<(&Name, &OwnedFd, &Metadata)> {
+        match &self.found.tail {
+            Tail::Root => Err(Error::RootProtected),
+            Tail::Existing { name, fd, metadata } => Ok((name, fd, metadata)),
+            Tail::Missing { names } => Err(self.not_found(names)),
+        }
+    }
+
+    pub(crate) fn special(&self, kind: FileKind) -> Error {
+        match kind {
+            FileKind::Directory => Error::IsADirectory {
+                path: self.given.clone(),
+            },
+            kind => Error::NotAFile {
+                path: self.given.clone(),
+                kind,
+            },
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Reads pieces of open files by position. Nothing here holds more than it returns.
+
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use sandbox::OpenFile;
+
+use crate::context::Cancel;
+use crate::error::{Error, Result};
+
+/// The most that is read between two looks at the caller's patience.
+const PIECE: usize = 1024 * 1024;
+
+/// Reads once at `offset`; 0 is the end of the file.
+pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    loop {
+        match open.file.read_at(buffer, offset) {
+            Ok(length) => return Ok(length),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let (path, reason) = (open.path.clone(), error.to_string());
+                return Err(Error::Io { operation: "read", path, reason });
+            }
+        }
+    }
+}
+
+/// Reads at `offset` until the buffer is full or the file ends.
+fn fill_at(open: &OpenFile, buffer: &mut [u8], offset: u64, cancel: &Cancel) -> Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        cancel.check()?;
+        let end = rest.len().min(PIECE);
+        let room = rest.get_mut(..end).unwrap_or_default();
+        match read_at(open, room, offset.saturating_add(filled as u64))? {
+            0 => break,
+            length => filled += length,
+        }
+    }
+    Ok(filled)
+}
+
+/// The file as what the functions of [`crate::text`] read from.
+pub(crate) fn reader<'a>(
+    open: &'a OpenFile,
+    cancel: &'a Cancel,
+) -> impl FnMut(u64, &mut [u8]) -> Result<usize> + 'a {
+    move |offset, buffer| fill_at(open, buffer, offset, cancel)
+}
+
+/// Reads from `offset` up to `limit` bytes or the end of the file, whichever comes first. Memory follows what is
+/// there, not what is asked for.
+pub(crate) fn read_up_to(
+    open: &OpenFile,
+    offset: u64,
+    limit: u64,
+    cancel: &Cancel,
+) -> Result<Vec<u8>> {
+    // One byte more than there should be, so that the usual read finds the end without another call.
+    let expected = open.metadata.size.saturating_sub(offset).saturating_add(1).min(limit);
+    let mut bytes = vec![0; usize::try_from(expected).unwrap_or(usize::MAX)];
+    let mut filled = fill_at(open, &mut bytes, offset, cancel)?;
+    // A file that grew since it was opened.
+    while filled == bytes.len() && (filled as u64) < limit {
+        let more = limit.saturating_sub(filled as u64).min(PIECE as u64);
+        bytes.resize(filled + more as usize, 0);
+        let rest = bytes.get_mut(filled..).unwrap_or_default();
+        filled += fill_at(open, rest, offset.saturating_add(filled as u64), cancel)?;
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

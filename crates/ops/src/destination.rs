@@ -1,0 +1,87 @@
+//! Where a copy or move ends: what an existing destination means, and its directory.
+
+use sandbox::{Dir, FileKind, Follow, Located, Name, OnExisting, RelPath};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::place::{Place, contains};
+
+/// What an existing directory means that is named as the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDirectory {
+    /// The source goes into it under its own name.
+    Into,
+    /// It is the target itself: what is there is merged with, or replaced where it is empty.
+    Onto,
+}
+
+/// Something that is copied or moved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a, 'root> {
+    pub(crate) located: &'a Located<'root>,
+    pub(crate) kind: FileKind,
+    /// The name it keeps inside another directory; the root itself has none.
+    pub(crate) name: Option<&'a Name>,
+}
+
+impl<'a, 'root> Source<'a, 'root> {
+    /// A source with the name its caller gave it, or else the name it has.
+    pub(crate) fn new(
+        place: &'a Place,
+        located: &'a Located<'root>,
+        kind: FileKind,
+    ) -> Source<'a, 'root> {
+        Source { located, kind, name: place.path.file_name().or(located.name()) }
+    }
+
+    fn is_directory(&self) -> bool {
+        self.kind == FileKind::Directory
+    }
+}
+
+/// Says which path the source will have.
+pub(crate) fn target(
+    destination: &Place,
+    source: &Source<'_, '_>,
+    on_directory: OnDirectory,
+) -> Result<Place> {
+    let there = destination.locate(Follow::Last)?.require().ok().map(|metadata| metadata.kind);
+    let into = match there {
+        Some(FileKind::Directory) => on_directory == OnDirectory::Into,
+        Some(_) => false,
+        // `file` to `missing/` can only mean a file in a new directory.
+        None => destination.path.must_be_directory() && !source.is_directory(),
+    };
+    let path = match source.name {
+        Some(name) if into => destination.path.join(name),
+        _ => destination.path.clone(),
+    };
+    Ok(Place { root: destination.root.clone(), path })
+}
+
+/// Fails where the source cannot go to `target`: into itself, or onto something that must stay.
+pub(crate) fn check(
+    source: &Source<'_, '_>,
+    target: &Located<'_>,
+    on_existing: OnExisting,
+) -> Result<()> {
+    if contains(source.located, target) {
+        return Err(Error::IntoItself { path: source.located.path() });
+    }
+    let Ok(metadata) = target.require() else { return Ok(()) };
+    let same_sort = source.is_directory() == (metadata.kind == FileKind::Directory);
+    match on_existing == OnExisting::Replace && same_sort {
+        true => Ok(()),
+        false => Err(Error::AlreadyExists { path: target.path(), kind: metadata.kind }),
+    }
+}
+
+/// Opens the directory that the target lies in; those that are missing are made.
+pub(crate) fn parent_dir(target: &Located<'_>, context: &Context) -> Result<Dir> {
+    let path = target.path();
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let parent = RelPath::parse(parent)?;
+    let root = target.root();
+    root.locate(&parent, Follow::Never)?.make_dirs(context.limits.durability)?;
+    Ok(root.locate(&parent, Follow::Never)?.open_dir()?)
+}

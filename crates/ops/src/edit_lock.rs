@@ -1,0 +1,84 @@
+//! Puts the changes of one file in order, so that of two edits at once none is lost.
+//!
+//! An edit reads, computes and replaces. The file's number changes with each replacement, so the lock is on the
+//! resolved path. It orders the calls of this process only; other processes see each write whole or not at all.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sandbox::Located;
+
+use crate::context::Cancel;
+use crate::error::Result;
+use crate::place::{Place, host_path};
+
+/// How often a waiting call looks whether its caller gave up.
+const PATIENCE_CHECK: Duration = Duration::from_millis(50);
+
+static HELD: LazyLock<(Mutex<HashSet<String>>, Condvar)> = LazyLock::new(Default::default);
+
+/// The right to change one file; others wait until it is dropped.
+#[derive(Debug)]
+pub(crate) struct EditLock {
+    key: String,
+}
+
+impl EditLock {
+    /// Looks up the file to write and waits for its turn. The look-up is repeated once it has the turn, because what
+    /// it waited for may have changed what is there.
+    pub(crate) fn take<'place>(
+        place: &'place Place,
+        cancel: &Cancel,
+    ) -> Result<(EditLock, Located<'place>)> {
+        loop {
+            let before = place.file_to_write()?;
+            let lock = EditLock::wait(host_path(before.root(), &before.path()), cancel)?;
+            let located = place.file_to_write()?;
+            if host_path(located.root(), &located.path()) == lock.key {
+                return Ok((lock, located));
+            }
+            cancel.check()?;
+        }
+    }
+
+    fn wait(key: String, cancel: &Cancel) -> Result<EditLock> {
+        let mut held = held();
+        while held.contains(&key) {
+            cancel.check()?;
+            let woken = HELD.1.wait_timeout(held, PATIENCE_CHECK);
+            held = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        held.insert(key.clone());
+        Ok(EditLock { key })
+    }
+}
+
+impl Drop for EditLock {
+    fn drop(&mut self) {
+        held().remove(&self.key);
+        HELD.1.notify_all();
+    }
+}
+
+fn held() -> MutexGuard<'static, HashSet<String>> {
+    HELD.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_second_taker_waits_until_its_caller_gives_up() {
+        let cancel = Cancel::never();
+        let first = EditLock::wait("here".to_owned(), &cancel).unwrap();
+        EditLock::wait("there".to_owned(), &cancel).unwrap();
+        let hasty = Cancel::after(Duration::from_millis(1));
+        let failure = EditLock::wait("here".to_owned(), &hasty).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Timeout);
+        drop(first);
+        EditLock::wait("here".to_owned(), &cancel).unwrap();
+    }
+}

@@ -1,0 +1,165 @@
+//! Lines in bytes: where they begin and end, what is around them, and how they are shown. Pure functions.
+
+use std::ops::{ControlFlow, Range};
+
+use memchr::{memchr_iter, memrchr, memrchr_iter};
+
+use crate::ordered::Halt;
+use crate::pattern::{LineMatcher, without_terminator};
+
+/// How much of a line is shown.
+pub(super) const SHOWN_MAX: usize = 2000;
+/// How many bytes are searched between two looks at the deadline.
+const STRETCH: usize = 64 * 1024;
+
+/// How a search through bytes ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Searched {
+    /// All were searched.
+    All,
+    /// The caller of each match had enough.
+    Enough,
+    /// The deadline passed, or nobody waits any more.
+    Halted,
+}
+
+/// Hands every matching line of `bytes` to `matched`, beginning with the line at `from`.
+pub(super) fn search(
+    matcher: &LineMatcher,
+    bytes: &[u8],
+    mut from: usize,
+    halt: &Halt,
+    matched: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+) -> Searched {
+    let first = from;
+    while from < bytes.len() {
+        if from > first && halt.must_stop() {
+            return Searched::Halted;
+        }
+        let end = stretch_end(bytes, from);
+        let Some(stretch) = bytes.get(..end) else { break };
+        while let Some(line) = matcher.next_line(stretch, from) {
+            from = line.end;
+            if matched(line).is_break() {
+                return Searched::Enough;
+            }
+        }
+        from = end;
+    }
+    Searched::All
+}
+
+/// The end of the lines that one stretch holds.
+fn stretch_end(bytes: &[u8], from: usize) -> usize {
+    let tail = bytes.get(from.saturating_add(STRETCH)..).unwrap_or_default();
+    match memchr::memchr(b'\n', tail) {
+        Some(newline) => from + STRETCH + newline + 1,
+        None => bytes.len(),
+    }
+}
+
+/// Where the last `count` lines of `bytes` begin; `None` where that is before them. `bytes` end with a line's end.
+pub(super) fn lines_before(bytes: &[u8], count: usize) -> Option<usize> {
+    memrchr_iter(b'\n', bytes).nth(count).map(|newline| newline + 1)
+}
+
+/// Where the first `count` lines of `bytes` end; `None` where that is behind them.
+pub(super) fn lines_after(bytes: &[u8], count: usize) -> Option<usize> {
+    match count.checked_sub(1) {
+        None => Some(0),
+        Some(before) => memchr_iter(b'\n', bytes).nth(before).map(|newline| newline + 1),
+    }
+}
+
+/// The lines of `bytes` as they are shown.
+pub(super) fn shown_lines(bytes: &[u8]) -> Vec<String> {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    body.split(|byte| *byte == b'\n').map(|line| shown_line(line).0).collect()
+}
+
+/// A line without its terminator as it is shown, and whether it was cut.
+pub(super) fn shown_line(line: &[u8]) -> (String, bool) {
+    let line = without_terminator(line);
+    let cut = line.get(..SHOWN_MAX).unwrap_or(line);
+    let truncated = cut.len() < line.len();
+    let cut = if truncated { whole_characters(cut) } else { cut };
+    (String::from_utf8_lossy(cut).into_owned(), truncated)
+}
+
+/// The bytes without a character that was cut at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let tail = bytes.len().saturating_sub(3);
+    let start = bytes.iter().skip(tail).rposition(|byte| *byte >= 0xC0).map(|at| tail + at);
+    let Some((head, last)) = start.and_then(|start| bytes.split_at_checked(start)) else {
+        return bytes;
+    };
+    match std::str::from_utf8(last) {
+        Err(error) if error.error_len().is_none() => head,
+        _ => bytes,
+    }
+}
+
+/// How many newlines there are.
+pub(super) fn newlines(bytes: &[u8]) -> u64 {
+    bytecount::count(bytes, b'\n') as u64
+}
+
+/// Where the last line of `bytes` begins.
+pub(super) fn last_line(bytes: &[u8]) -> usize {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    memrchr(b'\n', body).map_or(0, |newline| newline + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_around_are_found_or_said_to_be_elsewhere() {
+        let bytes = b"one\ntwo\nthree\n";
+        assert_eq!(lines_before(bytes, 0), Some(14));
+        assert_eq!(lines_before(bytes, 1), Some(8));
+        assert_eq!(lines_before(bytes, 2), Some(4));
+        assert_eq!(lines_before(bytes, 3), None);
+        assert_eq!(lines_before(b"", 1), None);
+        assert_eq!(lines_after(bytes, 0), Some(0));
+        assert_eq!(lines_after(bytes, 2), Some(8));
+        assert_eq!(lines_after(bytes, 4), None);
+    }
+
+    #[test]
+    fn shown_lines_have_no_ends() {
+        assert_eq!(shown_lines(b"a\r\n\nb"), ["a", "", "b"]);
+        assert_eq!(shown_lines(b"\n"), [""]);
+        assert!(shown_lines(b"").is_empty());
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        for filler in 0..4 {
+            let text = "x".repeat(filler) + &"€".repeat(1000) + "\n";
+            let (shown, truncated) = shown_line(text.as_bytes());
+            assert!(truncated && text.starts_with(&shown), "{filler}");
+            assert!(shown.len() > SHOWN_MAX - 3 && shown.len() <= SHOWN_MAX, "{}", shown.len());
+        }
+        let exact = "y".repeat(SHOWN_MAX) + "\r\n";
+        assert_eq!(shown_line(exact.as_bytes()), ("y".repeat(SHOWN_MAX), false));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_replaced() {
+        assert_eq!(shown_line(b"a\xffb").0, "a\u{fffd}b");
+        let bad = [&[b'x'; 1999][..], b"\xff\xff\xff"].concat();
+        assert!(shown_line(&bad).1);
+    }
+
+    #[test]
+    fn the_last_line_begins_after_the_last_end() {
+        assert_eq!(last_line(b"a\nbc\n"), 2);
+        assert_eq!(last_line(b"a\nbc"), 2);
+        assert_eq!(last_line(b"abc"), 0);
+    }
+}

@@ -1,0 +1,491 @@
+//! Searches the content of files.
+//!
+//! The walk hands out files in path order; the pool's threads read small ones whole into their own buffers and
+//! large ones in pieces, and results are put together in path order. The first results are therefore the same
+//! whatever the number of threads, and memory grows with the answer only.
+
+mod file;
+mod lines;
+mod window;
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sandbox::{FileKind, Follow, OpenFile, WalkItem};
+
+use self::file::{
+    Hits, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, Wanted, is_binary_file, search_piece,
+    search_whole, weight,
+};
+use self::lines::Searched;
+use crate::context::{Cancel, Context};
+use crate::error::Result;
+use crate::ignore_rules::IgnoreRules;
+use crate::ordered::{self, Ending, Halt, Stages, Worked};
+use crate::pattern::{FileFilter, LineMatcher, Pattern};
+use crate::place::Place;
+use crate::walked::{Choice, Walked, is_file, relative_path};
+
+/// The most lines of context on each side.
+pub const CONTEXT_LINES_MAX: usize = 1000;
+/// How many files a batch has at most.
+const FILES_PER_BATCH: usize = 64;
+/// How much a unit reads before it gives way to other calls.
+const BYTES_PER_UNIT: u64 = 4 * 1024 * 1024;
+
+/// Searches a file, or the files below a directory, for lines that match.
+#[derive(Debug, Clone)]
+pub struct Grep {
+    /// Where: a directory or one file.
+    pub place: Place,
+    /// What for.
+    pub pattern: Pattern,
+    /// Which files, by a glob: without `/` by name at any depth, else by the path relative to the place.
+    pub filter: Option<String>,
+    /// How many lines before and after each match are wanted, up to [`CONTEXT_LINES_MAX`].
+    pub context_lines: usize,
+    /// How many matches are wanted; files, where the output is files or counts.
+    pub max_results: usize,
+    /// How long the search may take.
+    pub timeout: Duration,
+    /// How deep; 1 is the directory's own files.
+    pub max_depth: Option<usize>,
+    /// Larger files are skipped.
+    pub max_file_size: Option<u64>,
+    /// Whether ignore files count.
+    pub ignore_rules: IgnoreRules,
+    /// What is told of matches.
+    pub output: Output,
+}
+
+/// What is told of matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Every matching line.
+    #[default]
+    Matches,
+    /// The files that have one.
+    Files,
+    /// How many each file has.
+    Count,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grepped {
+    /// The files with matches, in the order of their paths' bytes.
+    pub files: Vec<FileMatches>,
+    /// How many matching lines are returned or counted; with [`Output::Files`] how many files.
+    pub total_matches: u64,
+    /// How many files were searched.
+    pub files_searched: u64,
+    /// How many were not: binary, unreadable or too large; and directories that could not be read.
+    pub files_skipped: u64,
+    /// More follows after what is returned.
+    pub truncated: bool,
+    /// The time was over before the search was.
+    pub timed_out: bool,
+}
+
+/// The matches of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMatches {
+    /// Its path inside the root, as shown.
+    pub path: String,
+    /// The path's bytes are not UTF-8.
+    pub invalid_utf8: bool,
+    /// How many lines match; 1 with [`Output::Files`].
+    pub count: u64,
+    /// The lines, with [`Output::Matches`].
+    pub matches: Vec<LineMatch>,
+}
+
+/// One matching line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineMatch {
+    /// Its number, from 1.
+    pub line_number: u64,
+    /// Its text without its end; bytes that are not UTF-8 are replaced.
+    pub line: String,
+    /// The text is only the line's beginning.
+    pub line_truncated: bool,
+    /// The lines before it.
+    pub before: Vec<String>,
+    /// The lines after it.
+    pub after: Vec<String>,
+}
+
+impl Grep {
+    /// Runs the search.
+    pub fn run(self, context: &Context) -> Result<Grepped> {
+        let cancel = context.cancel.within(self.timeout);
+        let search = Search::new(&self, context, &cancel)?;
+        let source = self.source()?;
+        let (progress, ending) = ordered::run(search, source, Progress::default(), &cancel)?;
+        let mut found = progress.found;
+        found.timed_out = ending == Ending::Expired;
+        Ok(found)
+    }
+
+    fn source(&self) -> Result<Source> {
+        let located = self.place.root.locate(&self.place.path, Follow::Last)?;
+        if located.require()?.kind != FileKind::Directory {
+            return Ok(Source::File(Some(located.open_file()?)));
+        }
+        let dir = located.open_dir()?;
+        let walked =
+            Walked::new(&self.place, dir, self.max_depth, self.ignore_rules, FILES_PER_BATCH);
+        Ok(Source::Tree(walked))
+    }
+}
+
+/// Where files come from.
+enum Source {
+    Tree(Walked),
+    File(Option<OpenFile>),
+}
+
+/// Files to search in order: the large one under way first.
+#[derive(Default)]
+struct Batch {
+    large: Option<LargeFile>,
+    opened: Option<OpenFile>,
+    items: std::vec::IntoIter<WalkItem>,
+    unreadable: u64,
+}
+
+/// What a unit found.
+#[derive(Default)]
+struct Found {
+    files: Vec<FileMatches>,
+    searched: u64,
+    skipped: u64,
+    /// The unit had to stop because it held enough text.
+    full: bool,
+    /// Set for a piece of a large file: where it begins and how many lines begin in it.
+    piece: Option<(u64, u64)>,
+}
+
+/// What is committed so far.
+#[derive(Default)]
+struct Progress {
+    found: Grepped,
+    /// The text that is held.
+    text: usize,
+    /// Lines of the large file under way before the next piece.
+    lines: u64,
+    /// The large file under way has matches.
+    open_file: bool,
+}
+
+struct Search {
+    matcher: LineMatcher,
+    filter: Option<FileFilter>,
+    wanted: Wanted,
+    max_results: usize,
+    max_text: usize,
+    max_file_size: u64,
+    cancel: Cancel,
+    scratches: Mutex<Vec<Scratch>>,
+}
+
+/// One unit of work under way.
+struct Unit<'a> {
+    found: Found,
+    scratch: Scratch,
+    room: Room,
+    read: u64,
+    halt: &'a Halt,
+}
+
+impl Unit<'_> {
+    /// Tells whether to stop between two files.
+    fn must_pause(&self) -> bool {
+        self.read > BYTES_PER_UNIT || self.halt.must_stop()
+    }
+}
+
+/// What follows after a file.
+enum Next {
+    Another,
+    Enough,
+    Halted,
+    Pieces(LargeFile),
+}
+
+impl Search {
+    fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<Search> {
+        Ok(Search {
+            matcher: LineMatcher::new(&request.pattern)?,
+            filter: request.filter.as_deref().map(FileFilter::new).transpose()?,
+            wanted: Wanted {
+                output: request.output,
+                context_lines: request.context_lines.min(CONTEXT_LINES_MAX),
+            },
+            max_results: request.max_results,
+            max_text: usize::try_from(context.limits.max_file_size).unwrap_or(usize::MAX),
+            max_file_size: request.max_file_size.unwrap_or(u64::MAX),
+            cancel: cancel.clone(),
+            scratches: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Lends a thread what it needs; there are never more than threads that work at once.
+    fn scratch(&self) -> Scratch {
+        let mut scratches = self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Scratch { matcher: self.matcher.clone(), buffer: Vec::new() };
+        scratches.pop().unwrap_or_else(fresh)
+    }
+
+    fn give_back(&self, scratch: Scratch) {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+    }
+
+    fn room(&self) -> Room {
+        Room { matches: self.max_results.saturating_add(1), text: self.max_text.max(1) }
+    }
+
+    /// Searches files one after the other, and hands back those it did not get to.
+    fn files(&self, mut batch: Batch, unit: &mut Unit<'_>) -> Option<Batch> {
+        while !batch.is_empty() {
+            if unit.must_pause() {
+                return Some(batch);
+            }
+            let Some((opened, invalid_utf8)) = batch.open_next() else {
+                unit.found.skipped += 1;
+                continue;
+            };
+            match self.file(opened, invalid_utf8, unit) {
+                Next::Another => {}
+                Next::Enough => return None,
+                Next::Halted => return Some(batch),
+                Next::Pieces(large) => return Some(Batch { large: Some(large), ..batch }),
+            }
+        }
+        None
+    }
+
+    fn file(&self, opened: OpenFile, invalid_utf8: bool, unit: &mut Unit<'_>) -> Next {
+        let size = opened.metadata.size;
+        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&opened.file)) {
+            unit.found.skipped += 1;
+            return Next::Another;
+        }
+        unit.read += size;
+        if size > WHOLE_MAX {
+            unit.found.searched += 1;
+            let opened = Arc::new(opened);
+            return Next::Pieces(LargeFile { opened, invalid_utf8, start: 0, end: size });
+        }
+        let Unit { scratch, room, halt, .. } = unit;
+        match search_whole(&opened, self.wanted, scratch, room, halt) {
+            None => {
+                unit.found.skipped += 1;
+                Next::Another
+            }
+            Some((hits, searched)) => {
+                unit.found.searched += 1;
+                unit.found.add(opened.path, invalid_utf8, hits);
+                self.next(searched, unit)
+            }
+        }
+    }
+
+    fn next(&self, searched: Searched, unit: &mut Unit<'_>) -> Next {
+        let files_only = self.wanted.output != Output::Matches;
+        match searched {
+            Searched::Halted => Next::Halted,
+            _ if files_only && unit.found.files.len() > self.max_results => Next::Enough,
+            Searched::Enough if !files_only => {
+                unit.found.full = unit.room.text == 0;
+                Next::Enough
+            }
+            _ => Next::Another,
+        }
+    }
+
+    /// Searches one piece of a large file; hands it back when it had to stop inside.
+    fn piece(&self, large: LargeFile, unit: &mut Unit<'_>) -> Option<Batch> {
+        let Unit { scratch, room, halt, .. } = unit;
+        let piece = search_piece(&large, self.wanted, scratch, room, halt);
+        unit.found.piece = Some((large.start, piece.lines));
+        unit.found.full = room.text == 0;
+        unit.found.add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
+        let halted = piece.searched == Searched::Halted;
+        halted.then(|| Batch { large: Some(large), ..Batch::default() })
+    }
+
+    /// Adds a file's matches to what is committed, in as far as they are wanted.
+    fn commit_file(&self, progress: &mut Progress, file: FileMatches, continues: bool) -> ControlFlow<()> {
+        match self.wanted.output {
+            Output::Matches => self.commit_matches(progress, file, continues),
+            Output::Files | Output::Count => self.commit_count(progress, file, continues),
+        }
+    }
+
+    fn commit_matches(&self, progress: &mut Progress, mut file: FileMatches, continues: bool) -> ControlFlow<()> {
+        let found = &mut progress.found;
+        let total = usize::try_from(found.total_matches).unwrap_or(usize::MAX);
+        let room = self.max_results.saturating_sub(total);
+        found.truncated = file.matches.len() > room;
+        file.matches.truncate(room);
+        file.count = file.matches.len() as u64;
+        found.total_matches += file.count;
+        progress.text += file.matches.iter().map(weight).sum::<usize>();
+        match found.files.last_mut().filter(|_| continues) {
+            Some(last) => last.extend(file),
+            None if file.count > 0 => found.files.push(file),
+            None => {}
+        }
+        found.truncated |= progress.text >= self.max_text;
+        if found.truncated { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn commit_count(&self, progress: &mut Progress, mut file: FileMatches, continues: bool) -> ControlFlow<()> {
+        let found = &mut progress.found;
+        let counts = self.wanted.output == Output::Count;
+        if let Some(last) = found.files.last_mut().filter(|_| continues) {
+            if counts {
+                found.total_matches += file.count;
+                last.extend(file);
+            }
+            return ControlFlow::Continue(());
+        }
+        if found.files.len() >= self.max_results {
+            found.truncated = true;
+            return ControlFlow::Break(());
+        }
+        file.count = if counts { file.count } else { 1 };
+        found.total_matches += file.count;
+        found.files.push(file);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.opened.is_none() && self.items.len() == 0
+    }
+
+    /// Opens the next file; `None` when it cannot be opened, or is no regular file any more.
+    fn open_next(&mut self) -> Option<(OpenFile, bool)> {
+        if let Some(opened) = self.opened.take() {
+            return Some((opened, false));
+        }
+        let item = self.items.next()?;
+        let opened = item.dir.open_file(&item.name).ok()?;
+        let invalid_utf8 =
+            item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
+        Some((opened, invalid_utf8))
+    }
+}
+
+impl Found {
+    fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
+        if hits.count > 0 {
+            let Hits { count, matches } = hits;
+            self.files.push(FileMatches { path, invalid_utf8, count, matches });
+        }
+    }
+}
+
+impl FileMatches {
+    fn extend(&mut self, other: FileMatches) {
+        self.count += other.count;
+        self.matches.extend(other.matches);
+    }
+}
+
+impl Progress {
+    /// Puts a piece's line numbers right, and tells whether its file has an entry already.
+    fn enter_piece(&mut self, found: &mut Found) -> bool {
+        let Some((start, lines)) = found.piece else { return false };
+        if start == 0 {
+            self.lines = 0;
+            self.open_file = false;
+        }
+        for line in found.files.iter_mut().flat_map(|file| &mut file.matches) {
+            line.line_number += self.lines;
+        }
+        self.lines += lines;
+        std::mem::replace(&mut self.open_file, self.open_file || !found.files.is_empty())
+    }
+}
+
+impl Choice for Search {
+    fn enters(&self, directory: &WalkItem) -> bool {
+        let below = |filter: &FileFilter| {
+            filter.may_match_below(directory.name.as_bytes(), directory.depth)
+        };
+        self.filter.as_ref().is_none_or(below)
+    }
+
+    fn wants(&self, item: &WalkItem) -> bool {
+        let chosen =
+            |filter: &FileFilter| filter.is_match(item.name.as_bytes(), || relative_path(item));
+        is_file(item) && self.filter.as_ref().is_none_or(chosen)
+    }
+}
+
+impl Stages for Search {
+    type Source = Source;
+    type Batch = Batch;
+    type Found = Found;
+    type Outcome = Progress;
+
+    fn pull(&self, source: &mut Source) -> Option<Batch> {
+        match source {
+            Source::File(opened) => opened
+                .take()
+                .map(|opened| Batch { opened: Some(opened), ..Batch::default() }),
+            Source::Tree(walked) => walked.next_batch(self).map(|batch| Batch {
+                items: batch.items.into_iter(),
+                unreadable: batch.unreadable,
+                ..Batch::default()
+            }),
+        }
+    }
+
+    /// Cuts the next piece off a large file, so that other threads can take the pieces behind it.
+    fn split(&self, mut batch: Batch) -> (Batch, Option<Batch>) {
+        let Some(large) = &mut batch.large else { return (batch, None) };
+        let end = large.start.saturating_add(PIECE).min(large.end);
+        let piece = LargeFile { end, ..large.clone() };
+        large.start = end;
+        if large.start >= large.end {
+            batch.large = None;
+        }
+        let later = (batch.large.is_some() || !batch.is_empty()).then_some(batch);
+        (Batch { large: Some(piece), ..Batch::default() }, later)
+    }
+
+    fn work(&self, mut batch: Batch, halt: &Halt) -> Worked<Found, Batch> {
+        let found = Found { skipped: std::mem::take(&mut batch.unreadable), ..Found::default() };
+        let mut unit = Unit { found, scratch: self.scratch(), room: self.room(), read: 0, halt };
+        let rest = match batch.large.take() {
+            Some(large) => self.piece(large, &mut unit),
+            None => self.files(batch, &mut unit),
+        };
+        self.cancel.advance(unit.found.searched + unit.found.skipped);
+        self.give_back(unit.scratch);
+        Worked { found: unit.found, rest }
+    }
+
+    fn commit(&self, progress: &mut Progress, mut found: Found) -> ControlFlow<()> {
+        progress.found.files_searched += found.searched;
+        progress.found.files_skipped += found.skipped;
+        let continues = progress.enter_piece(&mut found);
+        for file in found.files {
+            self.commit_file(progress, file, continues)?;
+        }
+        if found.full {
+            progress.found.truncated = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Which entries of a walk `.gitignore`, `.ignore` and `.git/info/exclude` leave out.
+//!
+//! Only files inside the root count, read through the sandbox; the user's and the system's git settings do not.
+//! `.ignore` goes before `.gitignore`, which goes before `exclude`; a deeper file goes before a higher one. Rules of
+//! `.gitignore` and `exclude` do not reach into another repository.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use sandbox::{Dir, FileKind, Follow, Name, RelPath, Root, WalkItem};
+
+use crate::pattern::check_glob;
+
+/// Whether ignore files count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IgnoreRules {
+    /// Everything is searched.
+    #[default]
+    Disregard,
+    /// What the files say is left out, and `.git` with it.
+    Respect,
+}
+
+/// How much of an ignore file is read.
+const FILE_MAX: u64 = 1024 * 1024;
+
+/// The rules that apply at one point of a walk in path order.
+#[derive(Debug)]
+pub(crate) struct IgnoreStack {
+    /// From the root down to the directory whose entries come now.
+    levels: Vec<Rules>,
+}
+
+/// What the ignore files of one directory say.
+#[derive(Debug)]
+struct Rules {
+    /// The directory's path as shown; empty for the root.
+    path: String,
+    /// How many components the path has.
+    depth: usize,
+    has_repository: bool,
+    ignore: Gitignore,
+    gitignore: Gitignore,
+    exclude: Gitignore,
+}
+
+impl IgnoreStack {
+    /// Reads the rules of every directory from the root down to `dir`, where a walk begins.
+    pub(crate) fn new(root: &Root, dir: &Dir) -> IgnoreStack {
+        let mut levels = Vec::new();
+        for path in ancestors(dir.path()) {
+            let parsed = RelPath::parse(path).ok();
+            let located = parsed.and_then(|path| root.locate(&path, Follow::Never).ok());
+            if let Some(above) = located.and_then(|located| located.open_dir().ok()) {
+                levels.push(Rules::read(&above));
+            }
+        }
+        levels.push(Rules::read(dir));
+        IgnoreStack { levels }
+    }
+
+    /// Tells whether the rules leave an entry out. Entries have to come in path order.
+    pub(crate) fn is_ignored(&mut self, item: &WalkItem) -> bool {
+        self.enter(&item.dir);
+        let is_directory = item.kind == FileKind::Directory;
+        if is_directory && item.name.as_bytes() == b".git" {
+            return true;
+        }
+        self.decide(&item.path_bytes(), is_directory)
+    }
+
+    /// Makes `dir` the last level. In path order its parent is already there.
+    fn enter(&mut self, dir: &Dir) {
+        while self.levels.last().is_some_and(|rules| !is_within(dir.path(), &rules.path)) {
+            self.levels.pop();
+        }
+        if self.levels.last().is_none_or(|rules| rules.path != dir.path()) {
+            self.levels.push(Rules::read(dir));
+        }
+    }
+
+    fn decide(&self, path: &[u8], is_directory: bool) -> bool {
+        let first = |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
+        let repository = self.levels.iter().rposition(|rules| rules.has_repository).unwrap_or(0);
+        let own = self.levels.get(repository..).unwrap_or_default();
+        let in_own = |rules: &dyn Fn(&Rules) -> Option<bool>| own.iter().rev().find_map(rules);
+        first(&|rules| rules.verdict(&rules.ignore, path, is_directory))
+            .or_else(|| in_own(&|rules| rules.verdict(&rules.gitignore, path, is_directory)))
+            .or_else(|| in_own(&|rules| rules.verdict(&rules.exclude, path, is_directory)))
+            .unwrap_or(false)
+    }
+}
+
+impl Rules {
+    fn read(dir: &Dir) -> Rules {
+        let repository = entry(b".git").and_then(|name| dir.stat(&name).ok().map(|_| name));
+        let exclude = repository.as_ref().and_then(|name| {
+            let info = dir.open_dir(name).ok()?.open_dir(&entry(b"info")?).ok()?;
+            Some(rules_in(&info, b"exclude"))
+        });
+        Rules {
+            path: dir.path().to_owned(),
+            depth: components(dir.path()),
+            has_repository: repository.is_some(),
+            ignore: rules_in(dir, b".ignore"),
+            gitignore: rules_in(dir, b".gitignore"),
+            exclude: exclude.unwrap_or_else(Gitignore::empty),
+        }
+    }
+
+    /// What one of this directory's files says about a path from the root: out, in, or nothing.
+    fn verdict(&self, rules: &Gitignore, path: &[u8], is_directory: bool) -> Option<bool> {
+        if rules.is_empty() {
+            return None;
+        }
+        let relative = path.splitn(self.depth + 1, |byte| *byte == b'/').last()?;
+        match rules.matched(Path::new(OsStr::from_bytes(relative)), is_directory) {
+            Match::None => None,
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+        }
+    }
+}
+
+fn rules_in(dir: &Dir, name: &[u8]) -> Gitignore {
+    read_text(dir, name).map_or_else(Gitignore::empty, |text| parse(&text))
+}
+
+fn read_text(dir: &Dir, name: &[u8]) -> Option<String> {
+    let opened = dir.open_file(&entry(name)?).ok()?;
+    let mut bytes = Vec::new();
+    opened.file.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Builds matchers from an ignore file's lines; a line that makes no sense says nothing.
+fn parse(text: &str) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for line in text.lines().filter(|line| check_glob(line).is_ok()) {
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn entry(name: &[u8]) -> Option<Name> {
+    Name::new(name)
+}
+
+/// The paths above a directory, the root first.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    let cuts = path.match_indices('/').map(|(index, _)| index);
+    let above_root = (!path.is_empty()).then_some(0);
+    above_root.into_iter().chain(cuts).map(|cut| path.get(..cut).unwrap_or_default())
+}
+
+fn components(path: &str) -> usize {
+    if path.is_empty() { 0 } else { path.split('/').count() }
+}
+
+fn is_within(path: &str, directory: &str) -> bool {
+    directory.is_empty()
+        || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,149 @@
+//! Directories on the way down a tree, opened again when they are needed.
+//!
+//! A tree may be deeper than there are descriptors, so only the most recently used levels stay open; a closed one
+//! is reached again from the nearest open one above it, by names that are never followed.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use sandbox::{Dir, Follow, Name, RelPath, Result, Root};
+
+/// How many levels stay open beside the top.
+const OPEN_LEVELS: usize = 64;
+/// Whatever the source's mode is, its copy must take entries.
+const OWNER_MAY: u32 = 0o700;
+
+/// One directory of a tree.
+#[derive(Debug)]
+pub(crate) struct Level {
+    way: Way,
+    dir: RefCell<Option<Dir>>,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// The top of a tree: always open.
+    Top,
+    /// An entry of another level.
+    Below(Rc<Level>, Name),
+    /// Somewhere else in the root, by its resolved path.
+    At(String),
+}
+
+impl Level {
+    /// The top of a tree.
+    pub(crate) fn top(dir: Dir) -> Rc<Level> {
+        Rc::new(Level { way: Way::Top, dir: RefCell::new(Some(dir)) })
+    }
+
+    /// An entry of a level.
+    pub(crate) fn below(parent: &Rc<Level>, name: &Name) -> Rc<Level> {
+        let way = Way::Below(Rc::clone(parent), name.clone());
+        Rc::new(Level { way, dir: RefCell::new(None) })
+    }
+
+    /// A directory elsewhere in the root.
+    pub(crate) fn at(path: String) -> Rc<Level> {
+        Rc::new(Level { way: Way::At(path), dir: RefCell::new(None) })
+    }
+}
+
+impl Drop for Level {
+    /// Lets go of a long way up one by one: the compiler's own way would recurse.
+    fn drop(&mut self) {
+        let mut way = std::mem::replace(&mut self.way, Way::Top);
+        while let Way::Below(parent, _) = way {
+            match Rc::try_unwrap(parent) {
+                Ok(mut level) => way = std::mem::replace(&mut level.way, Way::Top),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Whether a directory was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Newness {
+    /// It was made just now.
+    Fresh,
+    /// It was there.
+    Old,
+}
+
+/// The levels of one side of a copy that are open.
+#[derive(Debug)]
+pub(crate) struct Levels<'root> {
+    root: &'root Root,
+    recent: VecDeque<Rc<Level>>,
+}
+
+impl<'root> Levels<'root> {
+    /// No level is open yet.
+    pub(crate) fn new(root: &'root Root) -> Levels<'root> {
+        Levels { root, recent: VecDeque::new() }
+    }
+
+    /// Opens a level, and those above it where they are closed.
+    pub(crate) fn open(&mut self, level: &Rc<Level>) -> Result<Dir> {
+        let mut closed: Vec<Rc<Level>> = Vec::new();
+        let mut current = Rc::clone(level);
+        let mut dir = loop {
+            if let Some(dir) = current.dir.borrow().clone() {
+                break dir;
+            }
+            let above = match &current.way {
+                Way::Below(parent, _) => Rc::clone(parent),
+                Way::At(path) => break self.open_at(&current, path)?,
+                // A top is never closed.
+                Way::Top => return Err(sandbox::Error::Stopped),
+            };
+            closed.push(std::mem::replace(&mut current, above));
+        };
+        for level in closed.into_iter().rev() {
+            if let Way::Below(_, name) = &level.way {
+                dir = dir.open_dir(name)?;
+                self.remember(&level, &dir);
+            }
+        }
+        Ok(dir)
+    }
+
+    /// Makes a level's directory where it is missing, and opens it.
+    pub(crate) fn make(&mut self, level: &Rc<Level>, mode: u32) -> Result<(Dir, Newness)> {
+        let Way::Below(parent, name) = &level.way else {
+            return Ok((self.open(level)?, Newness::Old));
+        };
+        let (dir, newness) = make_in(&self.open(parent)?, name, mode)?;
+        self.remember(level, &dir);
+        Ok((dir, newness))
+    }
+
+    fn open_at(&mut self, level: &Rc<Level>, path: &str) -> Result<Dir> {
+        let dir = self.root.locate(&RelPath::parse(path)?, Follow::Never)?.open_dir()?;
+        self.remember(level, &dir);
+        Ok(dir)
+    }
+
+    fn remember(&mut self, level: &Rc<Level>, dir: &Dir) {
+        level.dir.replace(Some(dir.clone()));
+        self.recent.push_back(Rc::clone(level));
+        if self.recent.len() > OPEN_LEVELS
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            oldest.dir.replace(None);
+        }
+    }
+}
+
+/// Makes a directory, or opens the one that is there.
+pub(crate) fn make_in(parent: &Dir, name: &Name, mode: u32) -> Result<(Dir, Newness)> {
+    match parent.make_dir(name, mode & 0o777 | OWNER_MAY) {
+        Ok(dir) => Ok((dir, Newness::Fresh)),
+        Err(sandbox::Error::AlreadyExists { path }) => match parent.open_dir(name) {
+            Ok(dir) => Ok((dir, Newness::Old)),
+            Err(_) => Err(sandbox::Error::AlreadyExists { path }),
+        },
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,394 @@
+//! Lists a directory, or the tree below it, in byte order.
+
+use sandbox::{
+    Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, WalkFault, WalkItem, WalkOptions,
+    Walker,
+};
+
+use crate::context::Context;
+use crate::error::{Error, Result, Wanted};
+use crate::operation::Operation;
+use crate::pattern::FileFilter;
+use crate::place::Place;
+
+/// How many faults of a listing are kept.
+const FAULTS_KEPT: usize = 100;
+
+/// Whether names that begin with a dot are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hidden {
+    /// Like all others.
+    Include,
+    /// Neither listed nor entered.
+    Skip,
+}
+
+/// How much is told of each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Name, path and kind: what the directory itself says.
+    Names,
+    /// Also metadata, and where links lead.
+    Metadata,
+}
+
+/// Lists a directory.
+#[derive(Debug)]
+pub struct List {
+    /// The directory; links are followed.
+    pub place: Place,
+    /// How deep to go: 1 is the directory's own entries, `None` everything.
+    pub max_depth: Option<usize>,
+    /// Whether names that begin with a dot are listed.
+    pub hidden: Hidden,
+    /// Lists only what matches: names where it has no `/`, else paths below the directory.
+    pub pattern: Option<String>,
+    /// How much is told of each entry.
+    pub detail: Detail,
+    /// The most entries to return.
+    pub max_entries: usize,
+}
+
+impl List {
+    /// The most entries any caller should ask for.
+    pub const MAX_ENTRIES: usize = 1_000_000;
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its path inside the root.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Whether its name begins with a dot.
+    pub hidden: bool,
+    /// Whether its name's bytes are not UTF-8.
+    pub invalid_utf8: bool,
+    /// What is known of it, where that was asked for and could be found out.
+    pub metadata: Option<Metadata>,
+    /// Where it leads, where it is a link and details were asked for.
+    pub target: Option<Box<LinkTarget>>,
+}
+
+impl Entry {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// What a directory holds.
+#[derive(Debug)]
+pub struct Listed {
+    /// The directory's resolved path.
+    pub path: String,
+    /// The entries in byte order of their paths.
+    pub entries: Vec<Entry>,
+    /// Whether there are more.
+    pub truncated: bool,
+    /// Directories below that could not be read: the first hundred.
+    pub faults: Vec<WalkFault>,
+}
+
+impl Operation for List {
+    type Outcome = Listed;
+
+    fn run(self, context: &Context) -> Result<Listed> {
+        let filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
+        let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
+        if metadata.kind != FileKind::Directory {
+            return Err(Error::NotADirectory { path: self.place.path.as_given().to_owned() });
+        }
+        let listing = Listing { request: &self, filter, context };
+        let dir = located.open_dir()?;
+        let mut listed = Listed {
+            path: located.path(),
+            entries: Vec::new(),
+            truncated: false,
+            faults: Vec::new(),
+        };
+        match self.max_depth {
+            Some(0) => {}
+            Some(1) => listing.own_entries(&dir, &mut listed)?,
+            _ => listing.tree(dir, &mut listed)?,
+        }
+        Ok(listed)
+    }
+}
+
+struct Listing<'a> {
+    request: &'a List,
+    filter: Filter,
+    context: &'a Context,
+}
+
+impl Listing<'_> {
+    /// Sorts first and asks for metadata then, so that a cut listing costs no more than what it returns.
+    fn own_entries(&self, dir: &Dir, listed: &mut Listed) -> Result<()> {
+        let mut found: Vec<DirEntry> = Vec::new();
+        dir.for_each_entry(&mut |entry| {
+            if !self.context.cancel.is_cancelled()
+                && self.filter.takes(&entry.name, || entry.name.as_bytes().to_vec())
+            {
+                found.push(entry);
+            }
+        })?;
+        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        listed.truncated = found.len() > self.request.max_entries;
+        found.truncate(self.request.max_entries);
+        for entry in found {
+            self.context.cancel.check()?;
+            listed.entries.extend(self.entry(dir, &entry.name, entry.kind));
+        }
+        Ok(())
+    }
+
+    fn tree(&self, dir: Dir, listed: &mut Listed) -> Result<()> {
+        let base = dir.path_bytes().len();
+        let mut walker = Walker::new(dir, WalkOptions { max_depth: self.request.max_depth });
+        let mut enters = |item: &WalkItem| self.filter.enters(&item.name, item.depth);
+        while let Some(item) = walker.next(&mut enters) {
+            self.context.cancel.check()?;
+            match item {
+                Ok(item) if !self.filter.takes(&item.name, || below(&item, base)) => {}
+                Ok(_) if listed.entries.len() >= self.request.max_entries => {
+                    listed.truncated = true;
+                    break;
+                }
+                Ok(item) => {
+                    listed.entries.extend(self.entry(&item.dir, &item.name, item.kind));
+                }
+                Err(fault) if listed.faults.len() < FAULTS_KEPT => listed.faults.push(fault),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes an entry; `None` where it has gone since it was listed.
+    fn entry(&self, dir: &Dir, name: &Name, kind: FileKind) -> Option<Entry> {
+        let mut entry = Entry {
+            path: dir.join(name),
+            kind,
+            hidden: name.is_hidden(),
+            invalid_utf8: name.is_invalid_utf8(),
+            metadata: None,
+            target: None,
+        };
+        if self.request.detail == Detail::Metadata {
+            match dir.stat(name) {
+                Ok(metadata) => {
+                    entry.kind = metadata.kind;
+                    entry.metadata = Some(metadata);
+                }
+                Err(sandbox::Error::NotFound { .. }) => return None,
+                // It may be listed although it may not be looked at.
+                Err(_) => {}
+            }
+            if entry.kind == FileKind::Symlink {
+                entry.target = self.link_target(dir, name).map(Box::new);
+            }
+        }
+        Some(entry)
+    }
+
+    fn link_target(&self, dir: &Dir, name: &Name) -> Option<LinkTarget> {
+        dir.locate(&self.request.place.root, name).and_then(|link| link.link_target()).ok()
+    }
+}
+
+/// An item's path without its first `base` bytes and the slash after them.
+fn below(item: &WalkItem, base: usize) -> Vec<u8> {
+    let mut path = item.path_bytes().split_off(base);
+    if path.first() == Some(&b'/') {
+        path.remove(0);
+    }
+    path
+}
+
+/// Chooses what is listed.
+struct Filter {
+    pattern: Option<FileFilter>,
+    hidden: Hidden,
+}
+
+impl Filter {
+    fn new(pattern: Option<&str>, hidden: Hidden) -> Result<Filter> {
+        // "*" is the usual default and matches every name.
+        let pattern = pattern.filter(|&text| text != "*");
+        let pattern = pattern.map(FileFilter::new).transpose().map_err(in_pattern)?;
+        Ok(Filter { pattern, hidden })
+    }
+
+    fn takes(&self, name: &Name, path: impl FnOnce() -> Vec<u8>) -> bool {
+        let pattern = self.pattern.as_ref();
+        self.shows(name) && pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes(), path))
+    }
+
+    fn enters(&self, name: &Name, depth: usize) -> bool {
+        let pattern = self.pattern.as_ref();
+        self.shows(name)
+            && pattern.is_none_or(|pattern| pattern.may_match_below(name.as_bytes(), depth))
+    }
+
+    fn shows(&self, name: &Name) -> bool {
+        self.hidden == Hidden::Include || !name.is_hidden()
+    }
+}
+
+/// Names this operation's own argument.
+fn in_pattern(error: Error) -> Error {
+    match error {
+        Error::InvalidPattern { reason, .. } => {
+            Error::InvalidPattern { argument: "pattern", reason }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn request(tree: &Tree, path: &str) -> List {
+        List {
+            place: tree.place(path),
+            max_depth: Some(1),
+            hidden: Hidden::Include,
+            pattern: None,
+            detail: Detail::Metadata,
+            max_entries: List::MAX_ENTRIES,
+        }
+    }
+
+    fn paths(listed: &Listed) -> Vec<&str> {
+        listed.entries.iter().map(|entry| entry.path.as_str()).collect()
+    }
+
+    fn sample() -> Tree {
+        let tree = Tree::new();
+        tree.file("d/b.txt", "12").file("d/a/x.txt", "").file("d/a-b", "").file("d/.h/y.txt", "");
+        tree.file("d/B.rs", "").directory("d/empty");
+        tree
+    }
+
+    #[test]
+    fn own_entries_come_in_byte_order_with_metadata() {
+        let tree = sample();
+        let listed = request(&tree, "d").run(&context()).unwrap();
+        assert_eq!(paths(&listed), ["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]);
+        let last_file = &listed.entries[4];
+        assert_eq!((last_file.name(), last_file.metadata.unwrap().size), ("b.txt", 2));
+        assert!(listed.entries[0].hidden && !listed.truncated && listed.faults.is_empty());
+        assert_eq!(listed.path, "d");
+    }
+
+    #[test]
+    fn trees_come_in_path_order() {
+        let tree = sample();
+        let mut list = request(&tree, "");
+        list.max_depth = None;
+        list.hidden = Hidden::Skip;
+        let listed = list.run(&context()).unwrap();
+        let expected = ["d", "d/B.rs", "d/a", "d/a-b", "d/a/x.txt", "d/b.txt", "d/empty"];
+        assert_eq!(paths(&listed), expected);
+        let mut list = request(&tree, "");
+        list.max_depth = Some(2);
+        assert_eq!(paths(&list.run(&context()).unwrap()).len(), 7);
+    }
+
+    #[test]
+    fn patterns_choose_by_name_or_by_path() {
+        let tree = sample();
+        for (pattern, depth, expected) in [
+            ("*", Some(1), vec!["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]),
+            ("*.txt", Some(1), vec!["d/b.txt"]),
+            ("*.txt", None, vec!["d/.h/y.txt", "d/a/x.txt", "d/b.txt"]),
+            ("a/*.txt", None, vec!["d/a/x.txt"]),
+            ("*.{rs,txt}", Some(1), vec!["d/B.rs", "d/b.txt"]),
+        ] {
+            let mut list = request(&tree, "d");
+            (list.pattern, list.max_depth) = (Some(pattern.to_owned()), depth);
+            assert_eq!(paths(&list.run(&context()).unwrap()), expected, "{pattern}");
+        }
+        let mut list = request(&tree, "d");
+        list.pattern = Some("[".to_owned());
+        assert_eq!(list.run(&context()).unwrap_err().kind(), ErrorKind::InvalidPattern);
+    }
+
+    #[test]
+    fn names_alone_cost_no_metadata() {
+        let tree = sample();
+        let mut list = request(&tree, "d");
+        list.detail = Detail::Names;
+        let listed = list.run(&context()).unwrap();
+        assert!(listed.entries.iter().all(|entry| entry.metadata.is_none()));
+        assert_eq!(listed.entries[2].kind, FileKind::Directory);
+    }
+
+    #[test]
+    fn a_full_listing_is_cut() {
+        let tree = sample();
+        for depth in [Some(1), None] {
+            let mut list = request(&tree, "d");
+            (list.max_entries, list.max_depth) = (2, depth);
+            let listed = list.run(&context()).unwrap();
+            assert!(listed.truncated);
+            assert_eq!(listed.entries.len(), 2);
+        }
+        let mut list = request(&tree, "d");
+        list.max_entries = 6;
+        assert!(!list.run(&context()).unwrap().truncated);
+    }
+
+    #[test]
+    fn links_say_where_they_lead() {
+        let tree = Tree::new();
+        tree.file("file", "").directory("sub").link("1-file", "file").link("2-dir", "sub");
+        tree.link("3-out", "../outside").link("4-dangling", "none").link("5-loop", "5-loop");
+        tree.fifo("6-pipe");
+        let listed = request(&tree, "").run(&context()).unwrap();
+        let target = |index: usize| listed.entries[index].target.as_deref();
+        let inside = |index: usize| match target(index) {
+            Some(LinkTarget::Inside { metadata, .. }) => Some(metadata.kind),
+            _ => None,
+        };
+        assert_eq!((inside(0), inside(1)), (Some(FileKind::File), Some(FileKind::Directory)));
+        assert_eq!(target(2), Some(&LinkTarget::Outside));
+        assert_eq!(target(3), Some(&LinkTarget::Dangling));
+        assert_eq!(target(4), Some(&LinkTarget::Loop));
+        assert_eq!((listed.entries[5].kind, target(5)), (FileKind::Fifo, None));
+        let mut list = request(&tree, "");
+        list.max_depth = None;
+        assert_eq!(list.run(&context()).unwrap().entries.len(), 8, "links are not entered");
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_shown_reversibly() {
+        let tree = Tree::new();
+        tree.file_named(b"\xe9t\xe9", "");
+        let listed = request(&tree, "").run(&context()).unwrap();
+        assert_eq!(listed.entries[0].name(), "\u{F7E9}t\u{F7E9}");
+        assert!(listed.entries[0].invalid_utf8);
+    }
+
+    #[test]
+    fn only_directories_are_listed() {
+        let tree = sample();
+        tree.link("out", "../outside").link("in", "d/a");
+        for (path, kind) in [
+            ("d/b.txt", ErrorKind::NotADirectory),
+            ("none", ErrorKind::NotFound),
+            ("out", ErrorKind::Outside),
+        ] {
+            assert_eq!(request(&tree, path).run(&context()).unwrap_err().kind(), kind, "{path}");
+        }
+        assert_eq!(paths(&request(&tree, "in").run(&context()).unwrap()), ["d/a/x.txt"]);
+        let failure = request(&tree, "d").run(&cancelled()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+    }
+}

@@ -1,0 +1,98 @@
+//! Makes a directory, with those on the way where that is wanted.
+
+use sandbox::{FileKind, Follow, Parents};
+
+use crate::context::Context;
+use crate::error::{Error, Result, Wanted};
+use crate::operation::Operation;
+use crate::place::Place;
+
+/// What becomes of a directory that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExistingDirectory {
+    /// Fine, nothing to do.
+    Succeed,
+    /// It is an error.
+    Fail,
+}
+
+/// Makes a directory.
+#[derive(Debug)]
+pub struct MakeDirectory {
+    /// The directory.
+    pub place: Place,
+    /// Whether missing directories on the way are made.
+    pub parents: Parents,
+    /// What becomes of a directory that is there already.
+    pub on_existing: OnExistingDirectory,
+}
+
+/// The directory that is there now.
+#[derive(Debug)]
+pub struct MadeDirectory {
+    /// The resolved path.
+    pub path: String,
+    /// How many directories were made; 0 where it was there.
+    pub created: u64,
+}
+
+impl Operation for MakeDirectory {
+    type Outcome = MadeDirectory;
+
+    fn run(self, context: &Context) -> Result<MadeDirectory> {
+        context.cancel.check()?;
+        let located = self.place.locate(Follow::Last)?;
+        let path = located.path();
+        let created = match (located.require().ok().map(|metadata| metadata.kind), self.parents) {
+            (Some(FileKind::Directory), _) if self.on_existing == OnExistingDirectory::Succeed => 0,
+            (Some(kind), _) => return Err(Error::AlreadyExists { path, kind }),
+            (None, Parents::Create) => located.make_dirs(context.limits.durability)?.created,
+            (None, Parents::Require) => {
+                let made = located.make_dir();
+                made.map_err(|error| self.place.explain(error, Wanted::Directory))?;
+                1
+            }
+        };
+        Ok(MadeDirectory { path, created })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, context};
+
+    fn make(tree: &Tree, path: &str, parents: Parents, on_existing: OnExistingDirectory) -> Result<u64> {
+        let make = MakeDirectory { place: tree.place(path), parents, on_existing };
+        make.run(&context()).map(|made| made.created)
+    }
+
+    #[test]
+    fn directories_are_made_with_those_on_the_way() {
+        let tree = Tree::new();
+        let make = |path| make(&tree, path, Parents::Create, OnExistingDirectory::Succeed).unwrap();
+        assert_eq!((make("a/b/c"), make("a/b/c/"), make("a/b/d"), make("")), (3, 0, 1, 0));
+        assert_eq!(tree.names("a/b"), ["c", "d"]);
+    }
+
+    #[test]
+    fn what_is_there_is_an_error_where_that_is_wanted() {
+        let tree = Tree::new();
+        tree.directory("dir").file("file", "").link("out", "../outside/x");
+        let fail = OnExistingDirectory::Fail;
+        for (path, parents, on_existing, kind) in [
+            ("dir", Parents::Require, fail, ErrorKind::AlreadyExists),
+            ("file", Parents::Create, OnExistingDirectory::Succeed, ErrorKind::AlreadyExists),
+            ("file/x", Parents::Create, OnExistingDirectory::Succeed, ErrorKind::NotADirectory),
+            ("x/y", Parents::Require, fail, ErrorKind::NotFound),
+            ("out", Parents::Create, fail, ErrorKind::Outside),
+            ("out/deeper", Parents::Create, fail, ErrorKind::Outside),
+        ] {
+            let failure = make(&tree, path, parents, on_existing).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
+        }
+        assert_eq!(make(&tree, "dir/x", Parents::Require, fail).unwrap(), 1);
+        assert!(tree.outside_is_untouched());
+    }
+}

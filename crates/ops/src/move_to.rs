@@ -1,0 +1,218 @@
+//! Moves or renames a file, a link or a tree, inside a root or from one to another.
+//!
+//! A move is a rename wherever that gives what a copy would give. Between file systems it is a copy, and between roots
+//! too where the source holds links, because what they lead to is only in the old root. Then the source goes only when
+//! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
+
+use sandbox::{
+    Durability, FileKind, Follow, Located, Metadata, OnExisting, OnFault, WalkOptions, Walker,
+};
+
+use crate::context::Context;
+use crate::copy::Transfer;
+use crate::copy_tree::{OnSkip, Tally};
+use crate::destination::{OnDirectory, Source, check, parent_dir, target};
+use crate::error::{Error, Result, Wanted};
+use crate::operation::Operation;
+use crate::place::{Place, host_path};
+use crate::remove::{inside_target, remove_tree};
+
+/// Moves or renames.
+#[derive(Debug)]
+pub struct Move {
+    /// What to move; a link at the end is moved itself.
+    pub source: Place,
+    /// Where to; missing directories on the way are made.
+    pub destination: Place,
+    /// What becomes of a file, or an empty directory, that is there already.
+    pub on_existing: OnExisting,
+    /// What an existing directory as destination means.
+    pub on_directory: OnDirectory,
+}
+
+/// How something was moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// In one step.
+    Renamed,
+    /// By copying and removing.
+    Copied,
+}
+
+/// What was moved.
+#[derive(Debug)]
+pub struct Moved {
+    /// The resolved path it had.
+    pub source: String,
+    /// The resolved path it has.
+    pub destination: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// How it was moved.
+    pub method: Method,
+    /// Its size, or the bytes of all files copied; of a renamed directory nobody counts them.
+    pub bytes: Option<u64>,
+    /// The files moved; of a renamed directory nobody counts them.
+    pub files: Option<u64>,
+}
+
+impl Operation for Move {
+    type Outcome = Moved;
+
+    fn run(self, context: &Context) -> Result<Moved> {
+        context.cancel.check()?;
+        let (located, metadata) = self.source.existing(Follow::Never, Wanted::Source)?;
+        if located.is_root() {
+            return Err(Error::RootProtected);
+        }
+        if metadata.kind == FileKind::Symlink {
+            inside_target(&self.source, &located)?;
+        }
+        let source = Source::new(&self.source, &located, metadata.kind);
+        let place = target(&self.destination, &source, self.on_directory)?;
+        let target = self.locate_target(&place)?;
+        let same = host_path(located.root(), &located.path())
+            == host_path(target.root(), &target.path());
+        if !same {
+            check(&source, &target, self.on_existing)?;
+        }
+        let moving = Moving { source, metadata, target: &target, on_existing: self.on_existing };
+        let tally = if same { None } else { moving.run(context)? };
+        Ok(moving.outcome(tally.as_ref()))
+    }
+}
+
+impl Move {
+    /// Looks up what is replaced: a link itself, but only one that leads nowhere outside.
+    fn locate_target<'place>(&self, place: &'place Place) -> Result<Located<'place>> {
+        let target = place.locate(Follow::Never)?;
+        if target.metadata().is_some_and(|metadata| metadata.kind == FileKind::Symlink) {
+            inside_target(place, &target)?;
+        }
+        Ok(target)
+    }
+}
+
+struct Moving<'a, 'root> {
+    source: Source<'a, 'root>,
+    metadata: Metadata,
+    target: &'a Located<'a>,
+    on_existing: OnExisting,
+}
+
+impl Moving<'_, '_> {
+    /// Moves; what was copied is told where it was a copy.
+    fn run(&self, context: &Context) -> Result<Option<Tally>> {
+        if self.may_rename(context)? {
+            match self.source.located.rename_to(self.target, self.on_existing) {
+                Err(sandbox::Error::CrossDevice { .. }) => {}
+                renamed => return renamed.map(|()| None).map_err(|error| self.occupied(error)),
+            }
+        }
+        let tally = self.copy(context)?;
+        self.remove_source(context)?;
+        Ok(Some(tally))
+    }
+
+    /// Tells whether a rename gives what a copy would give.
+    fn may_rename(&self, context: &Context) -> Result<bool> {
+        let same_root = std::ptr::eq(self.source.located.root(), self.target.root());
+        Ok(match self.source.kind {
+            _ if same_root => true,
+            FileKind::File => true,
+            FileKind::Directory => !self.holds_links(context)?,
+            _ => false,
+        })
+    }
+
+    /// Tells whether the source holds anything but files and directories.
+    fn holds_links(&self, context: &Context) -> Result<bool> {
+        let dir = self.source.located.open_dir()?;
+        let mut walker = Walker::new(dir, WalkOptions { max_depth: None });
+        while let Some(item) = walker.next(&mut |_| true) {
+            context.cancel.check()?;
+            match item {
+                Ok(item) if matches!(item.kind, FileKind::File | FileKind::Directory) => {}
+                // What cannot be read cannot be copied either: the copy will say so.
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn occupied(&self, error: sandbox::Error) -> Error {
+        match error {
+            sandbox::Error::AlreadyExists { .. } => {
+                let kind = self.target.require().map_or(FileKind::Unknown, |there| there.kind);
+                Error::AlreadyExists { path: self.target.path(), kind }
+            }
+            other => other.into(),
+        }
+    }
+
+    fn copy(&self, context: &Context) -> Result<Tally> {
+        match self.source.kind {
+            FileKind::Symlink => self.copy_link(context),
+            FileKind::File => self.transfer(context),
+            FileKind::Directory => {
+                if self.target.metadata().is_some() {
+                    self.target.remove_empty_dir().map_err(|error| self.occupied(error))?;
+                }
+                self.transfer(context)
+            }
+            kind => Err(Error::NotAFile { path: self.source.located.path(), kind }),
+        }
+    }
+
+    fn transfer(&self, context: &Context) -> Result<Tally> {
+        Transfer {
+            source: self.source,
+            target: self.target,
+            on_existing: self.on_existing,
+            on_skip: OnSkip::Fail,
+            // Whatever the process's durability: the source goes next.
+            durability: Durability::Fsync,
+        }
+        .run(context)
+    }
+
+    fn copy_link(&self, context: &Context) -> Result<Tally> {
+        let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
+            return Err(Error::RootProtected);
+        };
+        let text = parent_dir(self.source.located, context)?.read_link(from)?;
+        let directory = parent_dir(self.target, context)?;
+        if self.target.metadata().is_some() {
+            self.target.unlink()?;
+        }
+        directory.make_link(to, &text)?;
+        directory.sync_filesystem()?;
+        Ok(Tally { links: 1, ..Tally::default() })
+    }
+
+    fn remove_source(&self, context: &Context) -> Result<()> {
+        match self.source.kind {
+            FileKind::Directory => {
+                remove_tree(self.source.located, OnFault::Stop, context).map(drop)
+            }
+            _ => Ok(self.source.located.unlink()?),
+        }
+    }
+
+    fn outcome(&self, copied: Option<&Tally>) -> Moved {
+        let is_directory = self.source.kind == FileKind::Directory;
+        let (bytes, files) = match copied {
+            Some(tally) => (Some(tally.bytes), Some(tally.files)),
+            None if is_directory => (None, None),
+            None => (Some(self.metadata.size), Some(1)),
+        };
+        Moved {
+            source: self.source.located.path(),
+            destination: self.target.path(),
+            kind: self.source.kind,
+            method: if copied.is_some() { Method::Copied } else { Method::Renamed },
+            bytes,
+            files,
+        }
+    }
+}

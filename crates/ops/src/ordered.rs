@@ -1,0 +1,494 @@
+//! Work on a long sequence by several threads, with results as if one thread had done it.
+//!
+//! Batches are pulled from a source one after the other, worked on by the pool's threads in any order, and
+//! committed in the order they were pulled. Few batches are under way at a time, so memory does not grow with
+//! the sequence, and a commit that has enough stops everything behind it. What a batch is, is not known here.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::context::Cancel;
+use crate::error::{Error, Result};
+use crate::pool::{Job, Pool, Step};
+
+/// How often a waiting caller looks at its deadline when all workers are busy elsewhere.
+const LOOK: Duration = Duration::from_millis(20);
+/// How many batches are uncommitted at a time for each worker, and besides.
+const WINDOW_PER_WORKER: usize = 2;
+const WINDOW_BESIDES: usize = 2;
+/// How many units the caller does itself before it asks the pool: small calls need no other thread.
+const OWN_UNITS: usize = 2;
+
+/// The stages every batch goes through.
+pub(crate) trait Stages: Send + Sync + 'static {
+    /// Where batches come from; one thread at a time has it.
+    type Source: Send + 'static;
+    /// A piece of the sequence.
+    type Batch: Send + 'static;
+    /// What a batch gave.
+    type Found: Send + 'static;
+    /// What all of them give.
+    type Outcome: Send + 'static;
+
+    /// Takes the next batch; `None` at the end.
+    fn pull(&self, source: &mut Self::Source) -> Option<Self::Batch>;
+
+    /// Cuts a batch into what one unit does now and what any thread may do next.
+    fn split(&self, batch: Self::Batch) -> (Self::Batch, Option<Self::Batch>);
+
+    /// Works on one batch, and hands back what it did not get to.
+    fn work(&self, batch: Self::Batch, halt: &Halt) -> Worked<Self::Found, Self::Batch>;
+
+    /// Adds what a batch gave; breaks when nothing after it is wanted.
+    fn commit(&self, outcome: &mut Self::Outcome, found: Self::Found) -> ControlFlow<()>;
+}
+
+/// What a unit did.
+pub(crate) struct Worked<Found, Batch> {
+    /// What it found.
+    pub found: Found,
+    /// What is left of its batch: too much for one unit, or interrupted.
+    pub rest: Option<Batch>,
+}
+
+/// Why the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Everything was worked on.
+    Complete,
+    /// A commit had enough.
+    Enough,
+    /// The deadline passed; the outcome holds an unbroken beginning.
+    Expired,
+}
+
+/// Tells units to stop: the caller's patience is over, or nobody wants more.
+pub(crate) struct Halt {
+    cancel: Cancel,
+    stopped: AtomicBool,
+}
+
+impl Halt {
+    /// Stops where `cancel` does.
+    pub(crate) fn new(cancel: &Cancel) -> Halt {
+        Halt { cancel: cancel.clone(), stopped: AtomicBool::new(false) }
+    }
+
+    /// Tells whether to stop. Cheap enough to ask for every file and every 64 KiB.
+    pub(crate) fn must_stop(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.cancel.must_stop()
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How many batches are uncommitted at a time, for sources that bound what a batch holds.
+pub(crate) fn window() -> usize {
+    WINDOW_PER_WORKER * Pool::get().workers() + WINDOW_BESIDES
+}
+
+/// Runs the stages over a source until it is exhausted, a commit has enough, or the caller's patience ends.
+pub(crate) fn run<S: Stages>(
+    stages: S,
+    source: S::Source,
+    outcome: S::Outcome,
+    cancel: &Cancel,
+) -> Result<(S::Outcome, Ending)> {
+    let pool = Pool::get();
+    let run = Arc::new(Run::new(stages, source, outcome, cancel, window()));
+    if run.begin(pool.workers()) == Step::Again {
+        let job: Arc<dyn Job> = Arc::clone(&run) as Arc<dyn Job>;
+        pool.submit(&job, pool.workers());
+    }
+    run.wait()
+}
+
+enum Stage<S: Stages> {
+    Pending(S::Batch),
+    Running,
+    Done(S::Found),
+}
+
+struct Slot<S: Stages> {
+    number: u64,
+    stage: Stage<S>,
+}
+
+struct State<S: Stages> {
+    /// Uncommitted batches in the order of the sequence.
+    slots: VecDeque<Slot<S>>,
+    next_number: u64,
+    running: usize,
+    /// Tickets that wait for something to do.
+    parked: usize,
+    exhausted: bool,
+    enough: bool,
+    panicked: bool,
+    outcome: Option<S::Outcome>,
+}
+
+struct Run<S: Stages> {
+    stages: S,
+    source: Mutex<S::Source>,
+    state: Mutex<State<S>>,
+    ended: Condvar,
+    halt: Halt,
+    window: usize,
+}
+
+/// What a worker gets when it asks for something to do.
+enum Taken<Batch> {
+    Batch(u64, Batch),
+    Pull,
+    Nothing(Step),
+}
+
+impl<S: Stages> Run<S> {
+    fn new(
+        stages: S,
+        source: S::Source,
+        outcome: S::Outcome,
+        cancel: &Cancel,
+        window: usize,
+    ) -> Run<S> {
+        let state = State {
+            slots: VecDeque::new(),
+            next_number: 0,
+            running: 0,
+            parked: 0,
+            exhausted: false,
+            enough: false,
+            panicked: false,
+            outcome: Some(outcome),
+        };
+        Run {
+            stages,
+            source: Mutex::new(source),
+            state: Mutex::new(state),
+            ended: Condvar::new(),
+            halt: Halt::new(cancel),
+            window,
+        }
+    }
+
+    /// Does the first units on the calling thread, or all of them where there are no workers.
+    fn begin(self: &Arc<Self>, workers: usize) -> Step {
+        let mut own_units = if workers == 0 { usize::MAX } else { OWN_UNITS };
+        loop {
+            let step = Arc::clone(self).step();
+            own_units -= 1;
+            if step != Step::Again || own_units == 0 {
+                return step;
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(S::Outcome, Ending)> {
+        let mut state = self.lock();
+        while !self.is_over(&state) {
+            let waited = self.ended.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.halt.stop();
+        let outcome = state.outcome.take();
+        let ending = self.ending(&state)?;
+        drop(state);
+        Ok((outcome.ok_or_else(internal)?, ending))
+    }
+
+    fn is_over(&self, state: &State<S>) -> bool {
+        let complete = state.exhausted && state.slots.is_empty();
+        state.running == 0 && (complete || self.halt.must_stop())
+    }
+
+    fn ending(&self, state: &State<S>) -> Result<Ending> {
+        if state.panicked {
+            Err(internal())
+        } else if state.enough {
+            Ok(Ending::Enough)
+        } else if state.exhausted && state.slots.is_empty() {
+            Ok(Ending::Complete)
+        } else if self.halt.cancel.is_cancelled() {
+            Err(Error::Cancelled)
+        } else {
+            Ok(Ending::Expired)
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds the earliest thing to do. Only the first batch may go beyond the window, so that all can end.
+    fn take(&self) -> Taken<S::Batch> {
+        let mut state = self.lock();
+        if self.halt.must_stop() {
+            return Taken::Nothing(Step::Finished);
+        }
+        let full = state.slots.len() >= self.window;
+        let pending = state.slots.iter().position(|slot| matches!(slot.stage, Stage::Pending(_)));
+        match pending {
+            Some(index) if index == 0 || !full => self.start(&mut state, index),
+            None if state.exhausted && state.running == 0 => Taken::Nothing(Step::Finished),
+            None if !state.exhausted && !full => Taken::Pull,
+            _ => {
+                state.parked += 1;
+                Taken::Nothing(Step::Parked)
+            }
+        }
+    }
+
+    /// Marks a pending slot as running and puts what its batch leaves for others behind it.
+    fn start(&self, state: &mut State<S>, index: usize) -> Taken<S::Batch> {
+        let Some(slot) = state.slots.get_mut(index) else {
+            return Taken::Nothing(Step::Finished);
+        };
+        let number = slot.number;
+        let Stage::Pending(batch) = std::mem::replace(&mut slot.stage, Stage::Running) else {
+            return Taken::Nothing(Step::Finished);
+        };
+        let (now, later) = self.stages.split(batch);
+        if let Some(later) = later {
+            insert(state, index + 1, later);
+        }
+        state.running += 1;
+        Taken::Batch(number, now)
+    }
+
+    /// Pulls the next batch into the last slot. The source stays locked until the slot is there, so that
+    /// slots are in the source's order.
+    fn pull(&self) -> Taken<S::Batch> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = if self.halt.must_stop() { None } else { self.stages.pull(&mut source) };
+        let mut state = self.lock();
+        let Some(batch) = batch else {
+            state.exhausted |= !self.halt.must_stop();
+            return Taken::Nothing(Step::Again);
+        };
+        let last = state.slots.len();
+        insert(&mut state, last, batch);
+        self.start(&mut state, last)
+    }
+
+    fn unit(self: &Arc<Self>) -> Step {
+        let taken = match self.take() {
+            Taken::Pull => self.pull(),
+            taken => taken,
+        };
+        match taken {
+            Taken::Batch(number, batch) => {
+                let worked = catch_unwind(AssertUnwindSafe(|| self.stages.work(batch, &self.halt)));
+                self.finish(number, worked.ok());
+                Step::Again
+            }
+            Taken::Pull => Step::Again,
+            Taken::Nothing(step) => step,
+        }
+    }
+
+    /// Records what a unit did, commits what is in turn, and wakes whoever can go on.
+    fn finish(self: &Arc<Self>, number: u64, worked: Option<Worked<S::Found, S::Batch>>) {
+        let mut state = self.lock();
+        state.running -= 1;
+        match worked {
+            Some(worked) => record(&mut state, number, worked),
+            None => self.fail(&mut state),
+        }
+        self.commit(&mut state);
+        let tickets = std::mem::take(&mut state.parked);
+        let over = self.is_over(&state);
+        drop(state);
+        if over {
+            self.ended.notify_all();
+        } else if tickets > 0 {
+            let job: Arc<dyn Job> = Arc::clone(self) as Arc<dyn Job>;
+            Pool::get().submit(&job, tickets);
+        }
+    }
+
+    fn commit(&self, state: &mut State<S>) {
+        while let Some(found) = pop_done(&mut state.slots) {
+            let Some(outcome) = &mut state.outcome else { return };
+            if self.stages.commit(outcome, found).is_break() {
+                state.enough = true;
+                state.slots.clear();
+                self.halt.stop();
+            }
+        }
+    }
+
+    fn fail(&self, state: &mut State<S>) {
+        state.panicked = true;
+        state.slots.clear();
+        self.halt.stop();
+    }
+}
+
+impl<S: Stages> Job for Run<S> {
+    fn step(self: Arc<Self>) -> Step {
+        let step = catch_unwind(AssertUnwindSafe(|| self.unit())).unwrap_or_else(|_| {
+            self.fail(&mut self.lock());
+            Step::Finished
+        });
+        if step == Step::Finished {
+            self.ended.notify_all();
+        }
+        step
+    }
+}
+
+fn insert<S: Stages>(state: &mut State<S>, index: usize, batch: S::Batch) {
+    let number = state.next_number;
+    state.next_number += 1;
+    state.slots.insert(index, Slot { number, stage: Stage::Pending(batch) });
+}
+
+fn record<S: Stages>(state: &mut State<S>, number: u64, worked: Worked<S::Found, S::Batch>) {
+    // The slot is gone when a commit before it had enough.
+    let Some(index) = state.slots.iter().position(|slot| slot.number == number) else { return };
+    if let Some(slot) = state.slots.get_mut(index) {
+        slot.stage = Stage::Done(worked.found);
+    }
+    if let Some(rest) = worked.rest {
+        insert(state, index + 1, rest);
+    }
+}
+
+/// Takes the first slot out if it is done.
+fn pop_done<S: Stages>(slots: &mut VecDeque<Slot<S>>) -> Option<S::Found> {
+    match slots.pop_front()? {
+        Slot { stage: Stage::Done(found), .. } => Some(found),
+        slot => {
+            slots.push_front(slot);
+            None
+        }
+    }
+}
+
+/// A fault of ours: the call fails, the process goes on.
+fn internal() -> Error {
+    Error::Io { operation: "search", path: String::new(), reason: "internal error".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Range;
+
+    /// Collects numbers below `end`, cut and left over in ways that depend on the numbers.
+    struct Numbers {
+        enough: usize,
+        panics_at: Option<u64>,
+        hangs_from: Option<u64>,
+    }
+
+    impl Stages for Numbers {
+        type Source = Range<u64>;
+        type Batch = Range<u64>;
+        type Found = Vec<u64>;
+        type Outcome = Vec<u64>;
+
+        fn pull(&self, source: &mut Range<u64>) -> Option<Range<u64>> {
+            let start = source.next()?;
+            source.nth(8);
+            Some(start..(start + 10).min(source.end))
+        }
+
+        fn split(&self, batch: Range<u64>) -> (Range<u64>, Option<Range<u64>>) {
+            if batch.start % 7 == 0 && batch.end - batch.start > 3 {
+                (batch.start..batch.start + 2, Some(batch.start + 2..batch.end))
+            } else {
+                (batch, None)
+            }
+        }
+
+        fn work(&self, batch: Range<u64>, halt: &Halt) -> Worked<Vec<u64>, Range<u64>> {
+            assert!(!self.panics_at.is_some_and(|at| batch.contains(&at)));
+            while self.hangs_from.is_some_and(|from| batch.start >= from) && !halt.must_stop() {
+                std::thread::yield_now();
+            }
+            if halt.must_stop() {
+                return Worked { found: Vec::new(), rest: Some(batch) };
+            }
+            let cut = if batch.start % 3 == 0 { batch.start + 1 } else { batch.end };
+            let rest = (cut < batch.end).then_some(cut..batch.end);
+            Worked { found: (batch.start..cut).collect(), rest }
+        }
+
+        fn commit(&self, outcome: &mut Vec<u64>, found: Vec<u64>) -> ControlFlow<()> {
+            outcome.extend(found);
+            outcome.truncate(self.enough);
+            if outcome.len() == self.enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+
+    fn numbers() -> Numbers {
+        Numbers { enough: usize::MAX, panics_at: None, hangs_from: None }
+    }
+
+    #[test]
+    fn everything_comes_in_order() {
+        let (all, ending) = run(numbers(), 0..5003, Vec::new(), &Cancel::never()).unwrap();
+        assert_eq!(all, (0..5003).collect::<Vec<_>>());
+        assert_eq!(ending, Ending::Complete);
+    }
+
+    #[test]
+    fn an_empty_source_is_complete() {
+        let (all, ending) = run(numbers(), 0..0, Vec::new(), &Cancel::never()).unwrap();
+        assert_eq!((all, ending), (Vec::new(), Ending::Complete));
+    }
+
+    #[test]
+    fn enough_is_the_first_ones() {
+        let stages = Numbers { enough: 777, ..numbers() };
+        let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never()).unwrap();
+        assert_eq!(all, (0..777).collect::<Vec<_>>());
+        assert_eq!(ending, Ending::Enough);
+    }
+
+    #[test]
+    fn a_deadline_leaves_an_unbroken_beginning() {
+        let stages = Numbers { hangs_from: Some(500), ..numbers() };
+        let patience = Cancel::after(Duration::from_millis(50));
+        let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &patience).unwrap();
+        assert_eq!(all, (0..all.len() as u64).collect::<Vec<_>>());
+        assert!(!all.is_empty() && all.len() <= 500, "{}", all.len());
+        assert_eq!(ending, Ending::Expired);
+    }
+
+    #[test]
+    fn cancelling_is_an_error() {
+        let cancel = Cancel::never();
+        let stages = Numbers { hangs_from: Some(500), ..numbers() };
+        let outcome = std::thread::scope(|scope| {
+            let running = scope.spawn(|| run(stages, 0..u64::MAX / 2, Vec::new(), &cancel));
+            cancel.cancel();
+            running.join().unwrap()
+        });
+        assert!(matches!(outcome, Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn a_panic_fails_its_call_only() {
+        let stages = Numbers { panics_at: Some(1234), ..numbers() };
+        let outcome = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never());
+        assert!(matches!(outcome, Err(Error::Io { .. })));
+        everything_comes_in_order();
+    }
+
+    #[test]
+    fn many_runs_at_once_all_end() {
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(everything_comes_in_order);
+            }
+        });
+    }
+}

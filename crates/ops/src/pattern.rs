@@ -1,0 +1,515 @@
+//! What clients search for: patterns for lines, and globs and regular expressions for paths.
+//!
+//! Everything is bounded before it is parsed, because parsers and compilers of patterns cost far more than
+//! their text. Nothing here touches a file.
+
+use std::ops::Range;
+
+use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use grep_matcher::{LineMatchKind, Matcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use memchr::{memchr, memrchr};
+
+use crate::error::{Error, Result};
+
+/// The longest pattern.
+const PATTERN_MAX: usize = 4096;
+/// The deepest `{` nesting of a glob and `(` nesting of a regular expression: parsers recurse.
+const GLOB_NESTING_MAX: usize = 32;
+const REGEX_NESTING_MAX: u32 = 100;
+/// What a compiled pattern may take.
+const COMPILED_MAX: usize = 10 * 1024 * 1024;
+/// What each thread may use to remember the states of a pattern.
+const STATES_MAX: usize = 4 * 1024 * 1024;
+
+/// What lines are searched for.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    /// The pattern as the client wrote it; an empty one is in every line.
+    pub text: String,
+    /// How it is read.
+    pub syntax: Syntax,
+    /// Whether upper and lower case differ.
+    pub case: Case,
+}
+
+/// How a pattern is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// As a regular expression.
+    Regex,
+    /// As the text itself.
+    Literal,
+}
+
+/// Whether upper and lower case differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// They differ.
+    Sensitive,
+    /// They are equal.
+    Insensitive,
+}
+
+/// Finds matching lines. Cloning it is cheap; threads have their own, so that they do not share scratch space.
+#[derive(Debug, Clone)]
+pub(crate) struct LineMatcher {
+    regex: RegexMatcher,
+    ends: LineEnds,
+}
+
+/// What ends a line for a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnds {
+    /// `\n` or `\r\n`.
+    Either,
+    /// `\n` only: the pattern asks for `\r`.
+    Newline,
+}
+
+impl LineMatcher {
+    /// Compiles a pattern.
+    pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
+        let invalid = |reason| Error::InvalidPattern { argument: "pattern", reason };
+        check_length(&pattern.text).map_err(invalid)?;
+        if pattern.syntax == Syntax::Regex {
+            check_regex(&pattern.text).map_err(invalid)?;
+        }
+        build(pattern, LineEnds::Either)
+            .or_else(|error| build(pattern, LineEnds::Newline).map_err(|_| error))
+            .map_err(|error| invalid(error.to_string()))
+    }
+
+    /// The first matching line of `bytes` that begins at or after `from`, which begins a line; with its terminator.
+    pub(crate) fn next_line(&self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
+        if self.regex.line_terminator().is_some() {
+            self.next_candidate(bytes, from)
+        } else {
+            self.next_by_line(bytes, from)
+        }
+    }
+
+    /// Lets the matcher run over line ends and looks up the line where it stops.
+    fn next_candidate(&self, bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
+        while from < bytes.len() {
+            let found = self.regex.find_candidate_line(bytes.get(from..)?).ok()??;
+            let (LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at)) = found;
+            let line = line_around(bytes, from + at);
+            let confirmed = matches!(found, LineMatchKind::Confirmed(_));
+            // An empty match after the last line's end is in no line.
+            if !line.is_empty() && (confirmed || self.is_match(bytes.get(line.clone())?)) {
+                return Some(line);
+            }
+            from = line.end.max(from + 1);
+        }
+        None
+    }
+
+    /// For patterns with text anchors (`\A`, `\z`), which mean the line's ends.
+    fn next_by_line(&self, bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
+        while from < bytes.len() {
+            let line = line_around(bytes, from);
+            if self.is_match(bytes.get(line.clone())?) {
+                return Some(line);
+            }
+            from = line.end;
+        }
+        None
+    }
+
+    /// Tells whether one line matches; its terminator does not count.
+    pub(crate) fn is_match(&self, line: &[u8]) -> bool {
+        self.regex.is_match(self.content(line)).unwrap_or(false)
+    }
+
+    /// Tells whether a line's later part matches, of which the first byte was seen before.
+    pub(crate) fn is_match_within(&self, part: &[u8]) -> bool {
+        let part = self.content(part);
+        !part.is_empty() && self.regex.is_match_at(part, 1).unwrap_or(false)
+    }
+
+    fn content<'line>(&self, line: &'line [u8]) -> &'line [u8] {
+        match self.ends {
+            LineEnds::Either => without_terminator(line),
+            LineEnds::Newline => line.strip_suffix(b"\n").unwrap_or(line),
+        }
+    }
+}
+
+fn build(pattern: &Pattern, ends: LineEnds) -> Result<LineMatcher, grep_regex::Error> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .case_insensitive(pattern.case == Case::Insensitive)
+        .fixed_strings(pattern.syntax == Syntax::Literal)
+        // `^` and `$` are a line's ends, wherever it stands in the file.
+        .multi_line(true)
+        .size_limit(COMPILED_MAX)
+        .dfa_size_limit(STATES_MAX)
+        .nest_limit(REGEX_NESTING_MAX + 2);
+    match ends {
+        LineEnds::Either => builder.crlf(true),
+        LineEnds::Newline => builder.line_terminator(Some(b'\n')),
+    };
+    Ok(LineMatcher { regex: builder.build(&pattern.text)?, ends })
+}
+
+fn line_around(bytes: &[u8], at: usize) -> Range<usize> {
+    let at = at.min(bytes.len());
+    let (before, after) = bytes.split_at(at);
+    let start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let end = memchr(b'\n', after).map_or(bytes.len(), |newline| at + newline + 1);
+    start..end
+}
+
+/// A line without `\n` or `\r\n`.
+pub(crate) fn without_terminator(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Matches paths relative to the searched directory.
+#[derive(Debug)]
+pub(crate) enum PathMatcher {
+    /// By glob.
+    Glob(PathGlob),
+    /// By regular expression, found anywhere in the path.
+    Regex(regex::bytes::Regex),
+}
+
+impl PathMatcher {
+    /// Compiles a regular expression over paths.
+    pub(crate) fn regex(text: &str) -> Result<PathMatcher> {
+        let invalid = |reason| Error::InvalidPattern { argument: "regex", reason };
+        check_length(text).map_err(invalid)?;
+        check_regex(text).map_err(invalid)?;
+        regex::bytes::RegexBuilder::new(text)
+            .size_limit(COMPILED_MAX)
+            .dfa_size_limit(STATES_MAX)
+            .build()
+            .map(PathMatcher::Regex)
+            .map_err(|error| invalid(error.to_string()))
+    }
+
+    /// Tells whether a relative path matches.
+    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+        match self {
+            PathMatcher::Glob(glob) => glob.is_match(path),
+            PathMatcher::Regex(regex) => regex.is_match(path),
+        }
+    }
+
+    /// Tells whether anything below a directory can match, given that its parents passed this question.
+    pub(crate) fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
+        match self {
+            PathMatcher::Glob(glob) => glob.may_match_below(name, depth),
+            PathMatcher::Regex(_) => true,
+        }
+    }
+
+    /// Tells whether only directories are meant (`dir/`).
+    pub(crate) fn directories_only(&self) -> bool {
+        matches!(self, PathMatcher::Glob(glob) if glob.directories_only)
+    }
+}
+
+/// A glob over paths, and what it says about each level.
+#[derive(Debug)]
+pub(crate) struct PathGlob {
+    whole: GlobSet,
+    levels: Vec<Level>,
+    directories_only: bool,
+}
+
+/// What a glob asks of one component.
+#[derive(Debug)]
+enum Level {
+    /// Anything at any depth: nothing can be said from here on.
+    Deep,
+    /// One name.
+    Name(GlobSet),
+}
+
+impl PathGlob {
+    /// Compiles a glob that came as `argument`.
+    pub(crate) fn new(argument: &'static str, text: &str) -> Result<PathGlob> {
+        let invalid = |reason| Error::InvalidPattern { argument, reason };
+        check_glob(text).map_err(invalid)?;
+        let directories_only = text.ends_with('/') && text.len() > 1;
+        let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
+        let whole = glob_set(text).map_err(|error| invalid(error.kind().to_string()))?;
+        Ok(PathGlob { whole, levels: levels(text), directories_only })
+    }
+
+    /// Tells whether a relative path matches.
+    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+        self.whole.is_match_candidate(&Candidate::from_bytes(path))
+    }
+
+    fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
+        let above = self.levels.iter().take(depth.saturating_sub(1));
+        if above.into_iter().any(|level| matches!(level, Level::Deep)) {
+            return true;
+        }
+        match self.levels.get(depth.saturating_sub(1)) {
+            Some(Level::Deep) => true,
+            Some(Level::Name(set)) => {
+                depth < self.levels.len() && set.is_match_candidate(&Candidate::from_bytes(name))
+            }
+            None => false,
+        }
+    }
+}
+
+/// Chooses files by a glob: without `/` by their name at any depth, else by their relative path.
+#[derive(Debug)]
+pub(crate) struct FileFilter {
+    glob: PathGlob,
+    by_path: bool,
+}
+
+impl FileFilter {
+    /// Compiles a filter.
+    pub(crate) fn new(text: &str) -> Result<FileFilter> {
+        Ok(FileFilter { glob: PathGlob::new("glob_filter", text)?, by_path: text.contains('/') })
+    }
+
+    /// Tells whether a file is chosen; `path` is only asked where it counts.
+    pub(crate) fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
+        if self.by_path { self.glob.is_match(&path()) } else { self.glob.is_match(name) }
+    }
+
+    /// Tells whether anything below a directory can be chosen.
+    pub(crate) fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
+        !self.by_path || self.glob.may_match_below(name, depth)
+    }
+}
+
+fn check_length(text: &str) -> Result<(), String> {
+    if text.len() > PATTERN_MAX {
+        return Err(format!("{} bytes are over the limit of {PATTERN_MAX}", text.len()));
+    }
+    Ok(())
+}
+
+fn check_regex(text: &str) -> Result<(), String> {
+    regex_syntax::ParserBuilder::new()
+        .nest_limit(REGEX_NESTING_MAX)
+        .utf8(false)
+        .build()
+        .parse(text)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+/// Bounds a glob before it is parsed.
+pub(crate) fn check_glob(text: &str) -> Result<(), String> {
+    check_length(text)?;
+    // Every brace counts, also an escaped one: this is a bound, not a parser.
+    let mut depth = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > GLOB_NESTING_MAX {
+            return Err(format!("braces are nested deeper than {GLOB_NESTING_MAX}"));
+        }
+    }
+    Ok(())
+}
+
+fn glob_set(text: &str) -> Result<GlobSet, globset::Error> {
+    let glob = GlobBuilder::new(text)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build()?;
+    // Security: `Glob::compile_matcher` panics where a set reports an error.
+    GlobSetBuilder::new().add(glob).build()
+}
+
+/// Cuts a glob into levels. What cannot be cut surely is `Deep`, which only makes the search larger.
+fn levels(text: &str) -> Vec<Level> {
+    if text.contains(['{', '[', '\\']) && !cuts_safely(text) {
+        return vec![Level::Deep];
+    }
+    text.split('/').map(level).collect()
+}
+
+fn level(component: &str) -> Level {
+    if component.contains("**") {
+        return Level::Deep;
+    }
+    glob_set(component).map_or(Level::Deep, Level::Name)
+}
+
+/// Tells whether no `/` stands inside braces, a class or behind a backslash.
+fn cuts_safely(text: &str) -> bool {
+    text.split('/').all(|component| {
+        let count = |wanted| component.bytes().filter(|byte| *byte == wanted).count();
+        count(b'{') == count(b'}') && count(b'[') == count(b']') && !component.ends_with('\\')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str, syntax: Syntax, case: Case) -> Pattern {
+        Pattern { text: text.to_owned(), syntax, case }
+    }
+
+    fn matching(text: &str, bytes: &[u8]) -> Vec<String> {
+        let matcher = LineMatcher::new(&pattern(text, Syntax::Regex, Case::Sensitive)).unwrap();
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(line) = matcher.next_line(bytes, from) {
+            from = line.end;
+            found.push(String::from_utf8_lossy(without_terminator(&bytes[line])).into_owned());
+        }
+        found
+    }
+
+    #[test]
+    fn lines_match_as_lines() {
+        let bytes = b"alpha\r\nbeta\n\ngamma one\ndelta";
+        for (text, expected) in [
+            ("", vec!["alpha", "beta", "", "gamma one", "delta"]),
+            ("a$", vec!["alpha", "beta", "delta"]),
+            ("^$", vec![""]),
+            ("^beta$", vec!["beta"]),
+            (r"\Abeta\z", vec!["beta"]),
+            (r"\Aalpha\z", vec!["alpha"]),
+            (r"\w+ one", vec!["gamma one"]),
+            (r"a\s*b", vec![]),
+            ("[^x]*", vec!["alpha", "beta", "", "gamma one", "delta"]),
+            ("(?i)ALPHA|DELTA", vec!["alpha", "delta"]),
+            (r"\r", vec!["alpha"]),
+        ] {
+            assert_eq!(matching(text, bytes), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn literals_are_not_expressions() {
+        for (case, text, line, expected) in [
+            (Case::Sensitive, "a.b", "a.b", true),
+            (Case::Sensitive, "a.b", "axb", false),
+            (Case::Sensitive, "A.B", "a.b", false),
+            (Case::Insensitive, "A.B(", "xa.b(", true),
+        ] {
+            let matcher = LineMatcher::new(&pattern(text, Syntax::Literal, case)).unwrap();
+            assert_eq!(matcher.is_match(line.as_bytes()), expected, "{text:?} in {line:?}");
+        }
+    }
+
+    #[test]
+    fn bad_patterns_say_why() {
+        let long = "a".repeat(PATTERN_MAX + 1);
+        let deep = "(".repeat(200) + &")".repeat(200);
+        for (text, reason) in [
+            ("[invalid", "unclosed character class"),
+            ("a)(b", "unopened group"),
+            (r"\p{Nope}", "Unicode property not found"),
+            ("(?:a{1000}){1000}{1000}", "size limit"),
+            ("x\ny", "not allowed"),
+            (&*long, "over the limit of 4096"),
+            (&*deep, "nest"),
+        ] {
+            let error = LineMatcher::new(&pattern(text, Syntax::Regex, Case::Sensitive)).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error} lacks {reason:?}");
+        }
+        let error = PathMatcher::regex("[unclosed").unwrap_err().to_string();
+        assert!(error.contains("invalid pattern in regex") && error.contains("unclosed"), "{error}");
+    }
+
+    #[test]
+    fn bad_globs_say_why() {
+        let deep = "{".repeat(33);
+        let long = "*".repeat(PATTERN_MAX + 1);
+        for (text, reason) in [
+            ("[a", "class"),
+            ("{a", "alternate"),
+            (&*deep, "nested deeper than 32"),
+            (&*long, "over the limit"),
+        ] {
+            let error = PathGlob::new("pattern", text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error} lacks {reason:?}");
+        }
+    }
+
+    #[test]
+    fn globs_match_as_documented() {
+        for (text, path, expected) in [
+            ("*.go", "a.go", true),
+            ("*.go", "src/a.go", false),
+            ("**/*.go", "a.go", true),
+            ("**/*.go", "src/pkg/a.go", true),
+            ("*", ".hidden", true),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/x/a.rs", false),
+            ("src/**", "src/x/a.rs", true),
+            ("src/**", "src", false),
+            ("src/**/x", "src/x", true),
+            ("/src/*", "src/a", true),
+            ("./src/*", "src/a", true),
+            ("*.{rs,toml}", "a.toml", true),
+            ("a{,b}", "a", true),
+            ("[a-c].txt", "b.txt", true),
+            ("[!a-c].txt", "b.txt", false),
+            ("?.txt", "a.txt", true),
+            ("?.txt", "/.txt", false),
+            (r"\*.txt", "*.txt", true),
+            (r"\*.txt", "a.txt", false),
+            ("A.txt", "a.txt", false),
+            ("dir/", "dir", true),
+        ] {
+            let glob = PathGlob::new("pattern", text).unwrap();
+            assert_eq!(glob.is_match(path.as_bytes()), expected, "{text:?} on {path:?}");
+        }
+        let glob = PathGlob::new("pattern", "*.t?t").unwrap();
+        assert!(glob.is_match(b"\xff.txt"));
+    }
+
+    /// Asks level by level, as a walk does.
+    fn enters(glob: &PathGlob, directory: &str) -> bool {
+        let mut names = directory.split('/').enumerate();
+        names.all(|(index, name)| glob.may_match_below(name.as_bytes(), index + 1))
+    }
+
+    #[test]
+    fn walks_enter_only_what_can_match() {
+        for (text, directory, expected) in [
+            ("*.go", "src", false),
+            ("src/*.go", "src", true),
+            ("src/*.go", "docs", false),
+            ("src/*.go", "src/deeper", false),
+            ("src/**/x", "docs", false),
+            ("src/**/x", "src/a/b/c", true),
+            ("s*/t*/x", "src/target", true),
+            ("s*/t*/x", "src/other", false),
+            ("**/config_*/**/*.toml", "any/thing", true),
+            ("{src,docs}/*", "docs", true),
+            ("{src,docs}/*", "target", false),
+            ("{src/a,docs}/*", "target", true),
+            ("[/]x/y", "target", true),
+            ("src/a**/x", "src/ab/c", true),
+            ("dir/", "dir", false),
+        ] {
+            let glob = PathGlob::new("pattern", text).unwrap();
+            assert_eq!(enters(&glob, directory), expected, "{text:?} into {directory:?}");
+        }
+    }
+
+    #[test]
+    fn a_filter_without_slash_is_about_names() {
+        let by_name = FileFilter::new("*.go").unwrap();
+        assert!(by_name.is_match(b"a.go", || unreachable!()));
+        assert!(by_name.may_match_below(b"any", 1));
+        let by_path = FileFilter::new("src/**/*.go").unwrap();
+        assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
+        assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
+        assert!(!by_path.may_match_below(b"docs", 1));
+    }
+}

@@ -1,0 +1,261 @@
+//! Removes a file, a link, a special file, an empty directory or a whole tree.
+//!
+//! A link is removed itself, never what it points to, and one that leads outside is refused when it is named;
+//! inside a tree that goes, links just go with it.
+
+use sandbox::{FileKind, Follow, LinkTarget, Located, Metadata, OnFault, Removal};
+
+use crate::context::Context;
+use crate::error::{Error, Result, Wanted};
+use crate::operation::Operation;
+use crate::place::Place;
+
+/// What the caller means to remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoveTarget {
+    /// Anything but a directory; a link to a directory is no directory.
+    File,
+    /// A directory, or a link to one.
+    Directory,
+    /// Whatever is there.
+    Any,
+}
+
+/// What becomes of a directory's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recurse {
+    /// They are part of the work.
+    Yes,
+    /// They are not: only what is named.
+    No,
+}
+
+/// What to say when nothing is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnMissing {
+    /// It is an error.
+    Fail,
+    /// Fine, nothing to do.
+    Succeed,
+}
+
+/// Removes what a path names.
+#[derive(Debug)]
+pub struct Remove {
+    /// What to remove; a link at the end is not followed.
+    pub place: Place,
+    /// What the caller takes it for.
+    pub target: RemoveTarget,
+    /// Whether a directory goes with all it holds; otherwise only empty ones go.
+    pub recurse: Recurse,
+    /// What to say when nothing is there.
+    pub on_missing: OnMissing,
+    /// Whether a tree's removal ends at the first thing that cannot go.
+    pub on_fault: OnFault,
+}
+
+/// What was removed.
+#[derive(Debug)]
+pub struct Removed {
+    /// The resolved path.
+    pub path: String,
+    /// What it was; `None` where nothing was there.
+    pub kind: Option<FileKind>,
+    /// How many files, links and special files went.
+    pub files: u64,
+    /// How many directories went.
+    pub directories: u64,
+    /// What could not go, with [`OnFault::Collect`].
+    pub faults: Vec<Error>,
+}
+
+impl Operation for Remove {
+    type Outcome = Removed;
+
+    fn run(self, context: &Context) -> Result<Removed> {
+        context.cancel.check()?;
+        let located = self.place.locate(Follow::Never)?;
+        if located.is_root() {
+            return Err(Error::RootProtected);
+        }
+        let Some(metadata) = located.metadata().copied() else {
+            return self.missing(&located);
+        };
+        self.check_target(&located, &metadata)?;
+        let removal = self.remove(&located, metadata.kind, context)?;
+        Ok(Removed {
+            path: located.path(),
+            kind: Some(metadata.kind),
+            files: removal.files,
+            directories: removal.directories,
+            faults: removal.faults.into_iter().map(Error::from).collect(),
+        })
+    }
+}
+
+impl Remove {
+    fn missing(&self, located: &Located<'_>) -> Result<Removed> {
+        let (path, faults) = (located.path(), Vec::new());
+        match (self.on_missing, located.require()) {
+            (OnMissing::Fail, Err(error)) => Err(self.place.explain(error, self.wanted())),
+            _ => Ok(Removed { path, kind: None, files: 0, directories: 0, faults }),
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        match self.target {
+            RemoveTarget::File => Wanted::File,
+            RemoveTarget::Directory => Wanted::Directory,
+            RemoveTarget::Any => Wanted::Anything,
+        }
+    }
+
+    fn check_target(&self, located: &Located<'_>, metadata: &Metadata) -> Result<()> {
+        let path = || self.place.path.as_given().to_owned();
+        let is_directory = match metadata.kind {
+            FileKind::Symlink => inside_target(&self.place, located)?,
+            kind => Some(kind),
+        } == Some(FileKind::Directory);
+        match self.target {
+            RemoveTarget::File if metadata.kind == FileKind::Directory => {
+                Err(Error::IsADirectory { path: path() })
+            }
+            RemoveTarget::Directory if !is_directory => Err(Error::NotADirectory { path: path() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&self, located: &Located<'_>, kind: FileKind, context: &Context) -> Result<Removal> {
+        match (kind, self.recurse) {
+            (FileKind::Directory, Recurse::Yes) => remove_tree(located, self.on_fault, context),
+            (FileKind::Directory, Recurse::No) => {
+                located.remove_empty_dir()?;
+                Ok(Removal { files: 0, directories: 1, faults: Vec::new() })
+            }
+            _ => {
+                located.unlink()?;
+                Ok(Removal { files: 1, directories: 0, faults: Vec::new() })
+            }
+        }
+    }
+}
+
+/// What a named link leads to inside; `None` where that is missing or goes round in circles.
+///
+/// Security: a link that leads outside is refused, so that no call on it tells or changes anything.
+pub(crate) fn inside_target(place: &Place, link: &Located<'_>) -> Result<Option<FileKind>> {
+    match link.link_target()? {
+        LinkTarget::Inside { metadata, .. } => Ok(Some(metadata.kind)),
+        LinkTarget::Dangling | LinkTarget::Loop => Ok(None),
+        LinkTarget::Outside => Err(leads_outside(place)),
+    }
+}
+
+/// The refusal of a link that leads outside.
+pub(crate) fn leads_outside(place: &Place) -> Error {
+    Error::Outside { path: place.path.as_given().to_owned(), leads_to: String::new() }
+}
+
+/// Removes a directory and all it holds.
+pub(crate) fn remove_tree(
+    located: &Located<'_>,
+    on_fault: OnFault,
+    context: &Context,
+) -> Result<Removal> {
+    let stop = || context.cancel.must_stop();
+    let removal = located.remove_tree(&stop, on_fault, &|count| context.cancel.advance(count));
+    removal.map_err(|error| context.cancel.explain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn request(tree: &Tree, path: &str, target: RemoveTarget, recurse: Recurse) -> Remove {
+        let (on_missing, on_fault) = (OnMissing::Fail, OnFault::Stop);
+        Remove { place: tree.place(path), target, recurse, on_missing, on_fault }
+    }
+
+    fn remove(tree: &Tree, path: &str, target: RemoveTarget) -> Result<Removed> {
+        request(tree, path, target, Recurse::Yes).run(&context())
+    }
+
+    #[test]
+    fn trees_go_and_are_counted() {
+        let tree = Tree::new();
+        tree.file("dir/a/file", "").file("dir/b", "").fifo("dir/pipe").file("kept", "");
+        tree.link("dir/out", "../../outside").link("dir/in", "../kept");
+        let removed = remove(&tree, "dir", RemoveTarget::Directory).unwrap();
+        assert_eq!((removed.files, removed.directories, removed.kind), (5, 2, Some(FileKind::Directory)));
+        assert_eq!(tree.names(""), ["kept"]);
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn targets_are_what_the_caller_takes_them_for() {
+        let tree = Tree::new();
+        tree.directory("dir").file("file", "").fifo("pipe");
+        for (path, target, kind) in [
+            ("dir", RemoveTarget::File, ErrorKind::IsADirectory),
+            ("file", RemoveTarget::Directory, ErrorKind::NotADirectory),
+            ("pipe", RemoveTarget::Directory, ErrorKind::NotADirectory),
+            ("", RemoveTarget::Any, ErrorKind::RootProtected),
+            ("dir/..", RemoveTarget::Directory, ErrorKind::RootProtected),
+            ("fil", RemoveTarget::File, ErrorKind::NotFound),
+            ("../outside", RemoveTarget::Any, ErrorKind::Outside),
+        ] {
+            let failure = remove(&tree, path, target).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
+        }
+        remove(&tree, "pipe", RemoveTarget::File).unwrap();
+        remove(&tree, "file", RemoveTarget::Any).unwrap();
+        remove(&tree, "dir", RemoveTarget::Any).unwrap();
+        assert!(tree.names("").is_empty());
+    }
+
+    #[test]
+    fn a_link_goes_itself_unless_it_leads_outside() {
+        let tree = Tree::new();
+        tree.file("dir/file", "").link("to-dir", "dir").link("to-file", "dir/file");
+        tree.link("loop", "loop").link("dangling", "nowhere").link("out", "../outside/secret");
+        let failure = remove(&tree, "out", RemoveTarget::Any).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Outside);
+        let failure = remove(&tree, "to-file", RemoveTarget::Directory).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::NotADirectory);
+        remove(&tree, "to-dir", RemoveTarget::Directory).unwrap();
+        for path in ["to-file", "loop", "dangling"] {
+            assert_eq!(remove(&tree, path, RemoveTarget::File).unwrap().kind, Some(FileKind::Symlink));
+        }
+        assert_eq!((tree.names(""), tree.has("dir/file")), (vec!["dir".into(), "out".into()], true));
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn without_recursion_only_empty_directories_go() {
+        let tree = Tree::new();
+        tree.file("full/.hidden", "").directory("empty");
+        let remove = |path| request(&tree, path, RemoveTarget::Any, Recurse::No).run(&context());
+        assert_eq!(remove("full").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+        assert_eq!(remove("empty").unwrap().directories, 1);
+        assert_eq!(tree.names(""), ["full"]);
+    }
+
+    #[test]
+    fn nothing_there_may_be_fine() {
+        let tree = Tree::new();
+        let mut remove = request(&tree, "no/where", RemoveTarget::Any, Recurse::Yes);
+        remove.on_missing = OnMissing::Succeed;
+        assert_eq!(remove.run(&context()).unwrap().kind, None);
+    }
+
+    #[test]
+    fn a_caller_that_gave_up_loses_nothing() {
+        let tree = Tree::new();
+        tree.file("dir/file", "");
+        let remove = request(&tree, "dir", RemoveTarget::Any, Recurse::Yes);
+        assert_eq!(remove.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(tree.has("dir/file"));
+    }
+}

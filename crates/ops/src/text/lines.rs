@@ -1,0 +1,533 @@
+//! Lines of bytes: counting, finding, slicing, numbering.
+//!
+//! A line ends with `\n`; a last line without one counts too, and an empty text has no lines. Lines are
+//! counted from 0 here and ranges are half open; what clients call line 1 is line 0.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
+
+use crate::error::Result;
+use crate::text::ReadAt;
+
+/// How much is read at a time.
+pub const BLOCK: usize = 256 * 1024;
+
+/// How lines of a text end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEnd {
+    /// `\n`
+    Lf,
+    /// `\r\n`
+    CrLf,
+}
+
+impl LineEnd {
+    /// The bytes themselves.
+    #[must_use]
+    pub fn as_bytes(self) -> &'static [u8] {
+        match self {
+            LineEnd::Lf => b"\n",
+            LineEnd::CrLf => b"\r\n",
+        }
+    }
+
+    /// What the text ends with, if it ends a line.
+    #[must_use]
+    pub fn closing(text: &[u8]) -> Option<LineEnd> {
+        match text {
+            [.., b'\r', b'\n'] => Some(LineEnd::CrLf),
+            [.., b'\n'] => Some(LineEnd::Lf),
+            _ => None,
+        }
+    }
+
+    /// What the first line of the text ends with.
+    #[must_use]
+    pub fn first(text: &[u8]) -> Option<LineEnd> {
+        let newline = memchr(b'\n', text)?;
+        LineEnd::closing(text.get(..=newline)?)
+    }
+}
+
+/// Counts the lines of a text.
+#[must_use]
+pub fn count(text: &[u8]) -> u64 {
+    let mut counter = LineCounter::default();
+    counter.feed(text);
+    counter.lines()
+}
+
+fn newlines(block: &[u8]) -> u64 {
+    bytecount::count(block, b'\n') as u64
+}
+
+/// Counts the lines of a text that comes block by block.
+#[derive(Debug, Default, Clone)]
+pub struct LineCounter {
+    newlines: u64,
+    open: bool,
+}
+
+impl LineCounter {
+    /// Counts the next block.
+    pub fn feed(&mut self, block: &[u8]) {
+        if let Some(last) = block.last() {
+            self.newlines += newlines(block);
+            self.open = *last != b'\n';
+        }
+    }
+
+    /// The lines so far, a last one without a newline included.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.newlines + u64::from(self.open)
+    }
+
+    /// Tells whether the text so far ends inside a line.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+}
+
+/// Finds where a line starts in a text that comes block by block.
+#[derive(Debug, Clone)]
+pub struct LineSeeker {
+    missing: u64,
+}
+
+impl LineSeeker {
+    /// Looks for the start of this line, counted from 0.
+    #[must_use]
+    pub fn new(line: u64) -> LineSeeker {
+        LineSeeker { missing: line }
+    }
+
+    /// Looks at the next block and says where in it the line starts, which can be just after its end.
+    pub fn feed(&mut self, block: &[u8]) -> Option<usize> {
+        if self.missing == 0 {
+            return Some(0);
+        }
+        let here = newlines(block);
+        if here < self.missing {
+            self.missing -= here;
+            return None;
+        }
+        let nth = usize::try_from(self.missing - 1).ok()?;
+        memchr_iter(b'\n', block)
+            .nth(nth)
+            .map(|newline| newline + 1)
+    }
+}
+
+/// Where a line was looked for and what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sought {
+    /// The offset at which the line starts; the text's size for the line after a last newline.
+    At(u64),
+    /// The text has too few lines.
+    Beyond {
+        /// Its lines.
+        lines: u64,
+        /// Its bytes.
+        size: u64,
+    },
+}
+
+/// Finds the offset at which a line starts, counted from 0, reading forward in blocks.
+pub fn find_line_start(read: &mut ReadAt<'_>, line: u64) -> Result<Sought> {
+    if line == 0 {
+        return Ok(Sought::At(0));
+    }
+    let (mut seeker, mut counter) = (LineSeeker::new(line), LineCounter::default());
+    let mut blocks = Blocks::new(read, 0, BLOCK);
+    while let Some((offset, block)) = blocks.next()? {
+        if let Some(inside) = seeker.feed(block) {
+            return Ok(Sought::At(offset + inside as u64));
+        }
+        counter.feed(block);
+    }
+    Ok(Sought::Beyond {
+        lines: counter.lines(),
+        size: blocks.offset,
+    })
+}
+
+/// Reads a text forward, block by block, into one buffer.
+pub(crate) struct Blocks<'read, 'text> {
+    read: &'read mut ReadAt<'text>,
+    buffer: Vec<u8>,
+    offset: u64,
+}
+
+impl<'read, 'text> Blocks<'read, 'text> {
+    pub(crate) fn new(read: &'read mut ReadAt<'text>, offset: u64, size: usize) -> Self {
+        Blocks {
+            read,
+            buffer: vec![0; size],
+            offset,
+        }
+    }
+
+    /// The next block and its offset; nothing after the end.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+        let at = self.offset;
+        let count = (self.read)(at, &mut self.buffer)?;
+        self.offset += count as u64;
+        Ok(self
+            .buffer
+            .get(..count)
+            .filter(|block| !block.is_empty())
+            .map(|block| (at, block)))
+    }
+}
+
+/// Where the last lines of a text start, and how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastLines {
+    /// The offset of the first of them.
+    pub offset: u64,
+    /// As many as asked for, or all the text has.
+    pub lines: u64,
+}
+
+/// Finds the start of the last lines of a text of `size` bytes, reading backwards from its end.
+pub fn find_last_lines(read: &mut ReadAt<'_>, size: u64, lines: u64) -> Result<LastLines> {
+    let mut missing = lines;
+    let mut found = u64::from(size > 0);
+    let mut buffer = vec![0; BLOCK];
+    let mut end = size;
+    while missing > 0 && end > 0 {
+        let start = end.saturating_sub(BLOCK as u64);
+        let block = read_exactly(read, start..end, &mut buffer)?;
+        // The newline at the very end closes the last line, it does not open another.
+        let inner = if end == size {
+            block.strip_suffix(b"\n").unwrap_or(block)
+        } else {
+            block
+        };
+        let here = newlines(inner);
+        if here >= missing {
+            let nth = usize::try_from(missing - 1).unwrap_or(usize::MAX);
+            let inside = memrchr_iter(b'\n', inner)
+                .nth(nth)
+                .map_or(0, |newline| newline + 1);
+            return Ok(LastLines {
+                offset: start + inside as u64,
+                lines,
+            });
+        }
+        missing -= here;
+        found += here;
+        end = start;
+    }
+    match missing {
+        0 => Ok(LastLines {
+            offset: size,
+            lines: 0,
+        }),
+        _ => Ok(LastLines {
+            offset: 0,
+            lines: found,
+        }),
+    }
+}
+
+/// Reads a range; what a text that shrank meanwhile no longer has is left out.
+fn read_exactly<'b>(
+    read: &mut ReadAt<'_>,
+    range: Range<u64>,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8]> {
+    let wanted = usize::try_from(range.end - range.start)
+        .unwrap_or(usize::MAX)
+        .min(buffer.len());
+    let target = buffer.get_mut(..wanted).unwrap_or(&mut []);
+    let count = read(range.start, target)?;
+    Ok(target.get(..count).unwrap_or(target))
+}
+
+/// How the line before an offset ends, or the first one after it where none does.
+pub fn line_end_near(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>> {
+    match line_end_before(read, offset)? {
+        Some(found) => Ok(Some(found)),
+        None => line_end_after(read, offset),
+    }
+}
+
+/// Blocks for a look around are small: the next line end is rarely far.
+const GLANCE: usize = 4 * 1024;
+
+fn line_end_before(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>> {
+    let mut buffer = vec![0; GLANCE];
+    let mut end = offset;
+    while end > 0 {
+        let start = end.saturating_sub(GLANCE as u64);
+        let block = read_exactly(read, start..end, &mut buffer)?;
+        match memrchr(b'\n', block) {
+            // A `\r` may stand just before this block.
+            Some(0) if start > 0 => end = start + 1,
+            Some(newline) => return Ok(block.get(..=newline).and_then(LineEnd::closing)),
+            None => end = start,
+        }
+    }
+    Ok(None)
+}
+
+fn line_end_after(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>> {
+    let mut blocks = Blocks::new(read, offset, GLANCE);
+    let mut carriage = false;
+    while let Some((_, block)) = blocks.next()? {
+        match memchr(b'\n', block) {
+            Some(0) => return Ok(Some(if carriage { LineEnd::CrLf } else { LineEnd::Lf })),
+            Some(newline) => return Ok(block.get(..=newline).and_then(LineEnd::closing)),
+            None => carriage = block.last() == Some(&b'\r'),
+        }
+    }
+    Ok(None)
+}
+
+/// The bytes that hold these lines; lines that the text does not have are left out.
+#[must_use]
+pub fn byte_range(text: &[u8], lines: Range<u64>) -> Range<usize> {
+    let start = line_start(text, lines.start);
+    let rest = text.get(start..).unwrap_or(&[]);
+    start..start + line_start(rest, lines.end.saturating_sub(lines.start))
+}
+
+/// Where a line starts; the end of the text where it has too few. Costs no more than the lines before it.
+fn line_start(text: &[u8], line: u64) -> usize {
+    let mut seeker = LineSeeker::new(line);
+    let mut offset = 0;
+    for block in text.chunks(GLANCE) {
+        if let Some(inside) = seeker.feed(block) {
+            return offset + inside;
+        }
+        offset += block.len();
+    }
+    offset
+}
+
+/// The text with a number before each line as `cat -n` writes it: right-aligned to 6, then a tab.
+#[must_use]
+pub fn numbered(text: &str, first: u64) -> String {
+    let lines = count(text.as_bytes());
+    let mut number = Number::new(first);
+    let widest = Number::new(first.saturating_add(lines)).text.len();
+    let room = usize::try_from(lines).unwrap_or(0).saturating_mul(widest);
+    let mut output = String::with_capacity(text.len().saturating_add(room));
+    let mut start = 0;
+    let ends = memchr_iter(b'\n', text.as_bytes()).map(|newline| newline + 1);
+    for end in ends.chain((!text.is_empty() && !text.ends_with('\n')).then_some(text.len())) {
+        output.push_str(number.as_str());
+        output.push_str(text.get(start..end).unwrap_or_default());
+        number.advance();
+        start = end;
+    }
+    output
+}
+
+/// A line number as it is shown, counted up in place: formatting each anew costs more than the copy.
+struct Number {
+    text: Vec<u8>,
+}
+
+impl Number {
+    fn new(number: u64) -> Number {
+        Number {
+            text: format!("{number:>6}\t").into_bytes(),
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text).unwrap_or_default()
+    }
+
+    fn advance(&mut self) {
+        for digit in self.text.iter_mut().rev().skip(1) {
+            match *digit {
+                b'9' => *digit = b'0',
+                b' ' => {
+                    *digit = b'1';
+                    return;
+                }
+                _ => {
+                    *digit += 1;
+                    return;
+                }
+            }
+        }
+        self.text.insert(0, b'1');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::reader;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_last_line_without_newline_counts() {
+        for (text, lines) in [
+            ("", 0),
+            ("a", 1),
+            ("a\n", 1),
+            ("\n", 1),
+            ("a\nb", 2),
+            ("\n\n", 2),
+        ] {
+            assert_eq!(count(text.as_bytes()), lines, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_lines_are_clamped() {
+        let text = b"one\ntwo\nthree";
+        for (lines, expected) in [
+            (0..1, "one\n"),
+            (1..3, "two\nthree"),
+            (2..9, "three"),
+            (3..4, ""),
+            (1..1, ""),
+            (u64::MAX..u64::MAX, ""),
+            (0..u64::MAX, "one\ntwo\nthree"),
+        ] {
+            let shown = format!("{lines:?}");
+            assert_eq!(
+                &text[byte_range(text, lines)],
+                expected.as_bytes(),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_inverted_range_is_empty() {
+        #[expect(clippy::reversed_empty_ranges, reason = "that is what is tested")]
+        let range = byte_range(b"a\nb\n", 2..1);
+        assert!(range.is_empty());
+    }
+
+    #[test]
+    fn numbers_look_like_cat() {
+        assert_eq!(numbered("a\nb", 1), "     1\ta\n     2\tb");
+        assert_eq!(numbered("", 1), "");
+        assert_eq!(numbered("\n", 99), "    99\t\n");
+        assert_eq!(numbered("a\r\nñ\n", 999_999), "999999\ta\r\n1000000\tñ\n");
+    }
+
+    #[test]
+    fn line_starts_are_found_across_blocks() {
+        let text = "x\n".repeat(BLOCK);
+        let mut read = reader(text.as_bytes());
+        let lines = BLOCK as u64;
+        for line in [0, 1, lines / 2, lines / 2 + 1, lines - 1, lines] {
+            assert_eq!(
+                find_line_start(&mut read, line).unwrap(),
+                Sought::At(line * 2)
+            );
+        }
+        let beyond = Sought::Beyond {
+            lines,
+            size: lines * 2,
+        };
+        assert_eq!(find_line_start(&mut read, lines + 1).unwrap(), beyond);
+        assert_eq!(find_line_start(&mut read, u64::MAX).unwrap(), beyond);
+    }
+
+    #[test]
+    fn last_lines_are_found_across_blocks() {
+        let text = "x\n".repeat(BLOCK);
+        let mut read = reader(text.as_bytes());
+        let size = text.len() as u64;
+        for lines in [0, 1, 50, size / 4, size / 4 + 1, size / 2 - 1, size / 2] {
+            let found = find_last_lines(&mut read, size, lines).unwrap();
+            assert_eq!(
+                found,
+                LastLines {
+                    offset: size - 2 * lines,
+                    lines
+                }
+            );
+        }
+        let all = find_last_lines(&mut read, size, u64::MAX).unwrap();
+        assert_eq!(
+            all,
+            LastLines {
+                offset: 0,
+                lines: size / 2
+            }
+        );
+    }
+
+    #[test]
+    fn the_line_end_nearby_is_found_over_block_edges() {
+        for length in [
+            0,
+            1,
+            GLANCE - 2,
+            GLANCE - 1,
+            GLANCE,
+            GLANCE + 1,
+            2 * GLANCE - 1,
+        ] {
+            let filler = "x".repeat(length);
+            for (end, kind) in [("\n", LineEnd::Lf), ("\r\n", LineEnd::CrLf)] {
+                for pad in ["", "y", "yy"] {
+                    let before = format!("{pad}{end}{filler}");
+                    let found = line_end_near(&mut reader(before.as_bytes()), before.len() as u64);
+                    assert_eq!(
+                        found.unwrap(),
+                        Some(kind),
+                        "before, {length} {end:?} {pad:?}"
+                    );
+                    let after = format!("{pad}{filler}{end}");
+                    let found = line_end_near(&mut reader(after.as_bytes()), 0);
+                    assert_eq!(found.unwrap(), Some(kind), "after, {length} {end:?}");
+                }
+            }
+            assert_eq!(
+                line_end_near(&mut reader(filler.as_bytes()), length as u64).unwrap(),
+                None
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_ways_to_find_lines_agree(text in "[a\\n\\r]{0,30}", a in 0u64..12, b in 0u64..12) {
+            let bytes = text.as_bytes();
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            prop_assert_eq!(count(bytes), lines.len() as u64);
+            let (from, to) = (a.min(b), a.max(b));
+            let clamp = |n: u64| (n as usize).min(lines.len());
+            let expected = lines[clamp(from)..clamp(to)].concat();
+            prop_assert_eq!(&bytes[byte_range(bytes, from..to)], expected.as_bytes());
+
+            let last = find_last_lines(&mut reader(bytes), bytes.len() as u64, a).unwrap();
+            let taken = clamp(a);
+            prop_assert_eq!(last.lines, taken as u64);
+            let tail = lines[lines.len() - taken..].concat();
+            prop_assert_eq!(&bytes[last.offset as usize..], tail.as_bytes());
+        }
+
+        #[test]
+        fn numbering_agrees_with_formatting(text in "[aä\\n]{0,30}", first in 0u64..2_000_000) {
+            let expected: String = text
+                .split_inclusive('\n')
+                .zip(first..)
+                .map(|(line, number)| format!("{number:>6}\t{line}"))
+                .collect();
+            prop_assert_eq!(numbered(&text, first), expected);
+        }
+
+        #[test]
+        fn counting_in_blocks_agrees(text in "[a\\n]{0,40}", block in 1usize..9) {
+            let mut counter = LineCounter::default();
+            text.as_bytes().chunks(block).for_each(|piece| counter.feed(piece));
+            prop_assert_eq!(counter.lines(), count(text.as_bytes()));
+        }
+    }
+}

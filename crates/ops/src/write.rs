@@ -1,0 +1,224 @@
+//! Writes a whole file, adds to one, or makes one that must not be there yet.
+
+use std::io::Write as _;
+
+use sandbox::{Located, Metadata, OnExisting, Parents, StageOptions};
+
+use crate::context::Context;
+use crate::edit_lock::EditLock;
+use crate::error::{Error, Result, Wanted};
+use crate::operation::Operation;
+use crate::place::Place;
+
+/// How much is written between two looks at the caller's patience.
+const PIECE: usize = 1024 * 1024;
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Its content is replaced; a missing file is made.
+    Overwrite,
+    /// The bytes go to its end; a missing file is made.
+    Append,
+    /// It is an error, also in a race.
+    CreateOnly,
+}
+
+/// Writes bytes to a file, whole or not at all.
+#[derive(Debug)]
+pub struct Write {
+    /// The file; links are followed.
+    pub place: Place,
+    /// What to write.
+    pub bytes: Vec<u8>,
+    /// What becomes of a file that is there already.
+    pub mode: WriteMode,
+    /// Whether missing directories on the way are made.
+    pub parents: Parents,
+}
+
+/// What a write did to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It was not there before.
+    Created,
+    /// Its content is new.
+    Replaced,
+    /// It is longer than before.
+    Appended,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Written {
+    /// The resolved path.
+    pub path: String,
+    /// How many bytes this call wrote.
+    pub bytes_written: u64,
+    /// What that did to the file.
+    pub effect: Effect,
+    /// The file as it is now.
+    pub metadata: Metadata,
+}
+
+impl Operation for Write {
+    type Outcome = Written;
+
+    fn run(self, context: &Context) -> Result<Written> {
+        let (_lock, located) = EditLock::take(&self.place, &context.cancel)?;
+        if let (WriteMode::CreateOnly, Some(metadata)) = (self.mode, located.metadata()) {
+            return Err(Error::AlreadyExists { path: located.path(), kind: metadata.kind });
+        }
+        located.check_writable()?;
+        context.cancel.check()?;
+        let metadata = match self.mode {
+            WriteMode::Append => self.append(&located, context)?,
+            WriteMode::Overwrite => self.replace(&located, OnExisting::Replace, context)?,
+            WriteMode::CreateOnly => self.replace(&located, OnExisting::Fail, context)?,
+        };
+        Ok(Written {
+            path: located.path(),
+            bytes_written: self.bytes.len() as u64,
+            effect: self.effect(&located),
+            metadata,
+        })
+    }
+}
+
+impl Write {
+    fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {
+        let appended = located.append(&self.bytes, self.parents, context.limits.durability);
+        appended.map_err(|error| self.place.explain(error, Wanted::Directory))
+    }
+
+    fn replace(
+        &self,
+        located: &Located<'_>,
+        on_existing: OnExisting,
+        context: &Context,
+    ) -> Result<Metadata> {
+        let (parents, durability) = (self.parents, context.limits.durability);
+        let staged = located.stage(StageOptions { on_existing, parents, durability });
+        let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
+        for piece in self.bytes.chunks(PIECE) {
+            context.cancel.check()?;
+            staged.write_all(piece).map_err(|error| write_failed(located, &error))?;
+        }
+        context.cancel.check()?;
+        Ok(staged.commit()?)
+    }
+
+    fn effect(&self, located: &Located<'_>) -> Effect {
+        match (located.metadata(), self.mode) {
+            (None, _) => Effect::Created,
+            (Some(_), WriteMode::Append) => Effect::Appended,
+            (Some(_), _) => Effect::Replaced,
+        }
+    }
+}
+
+/// Tells a full disk from other trouble while content is written.
+pub(crate) fn write_failed(located: &Located<'_>, error: &std::io::Error) -> Error {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let path = located.path();
+    match error.kind() {
+        StorageFull | QuotaExceeded => Error::DiskFull { path },
+        _ => Error::Io { operation: "write", path, reason: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context, with_limits};
+    use crate::{FileKind, Limits};
+
+    fn write(tree: &Tree, path: &str, text: &str, mode: WriteMode) -> Result<Written> {
+        let (place, parents) = (tree.place(path), Parents::Create);
+        Write { place, bytes: text.as_bytes().to_vec(), mode, parents }.run(&context())
+    }
+
+    #[test]
+    fn overwrite_creates_and_replaces() {
+        let tree = Tree::new();
+        let written = write(&tree, "deep/er/file", "one", WriteMode::Overwrite).unwrap();
+        assert_eq!((written.effect, written.bytes_written), (Effect::Created, 3));
+        assert_eq!(written.path, "deep/er/file");
+        tree.set_mode("deep/er/file", 0o640);
+        let written = write(&tree, "deep//./er/file", "other", WriteMode::Overwrite).unwrap();
+        assert_eq!((written.effect, written.metadata.size), (Effect::Replaced, 5));
+        assert_eq!((tree.read("deep/er/file"), tree.mode("deep/er/file")), ("other".into(), 0o640));
+        assert_eq!(tree.names("deep/er"), ["file"]);
+    }
+
+    #[test]
+    fn append_creates_and_adds() {
+        let tree = Tree::new();
+        assert_eq!(write(&tree, "log", "a\n", WriteMode::Append).unwrap().effect, Effect::Created);
+        let written = write(&tree, "log", "b\n", WriteMode::Append).unwrap();
+        assert_eq!((written.effect, written.bytes_written), (Effect::Appended, 2));
+        assert_eq!((tree.read("log"), written.metadata.size), ("a\nb\n".into(), 4));
+    }
+
+    #[test]
+    fn create_only_leaves_what_is_there() {
+        let tree = Tree::new();
+        assert_eq!(write(&tree, "f", "a", WriteMode::CreateOnly).unwrap().effect, Effect::Created);
+        let failure = write(&tree, "f", "b", WriteMode::CreateOnly).unwrap_err();
+        assert!(matches!(failure, Error::AlreadyExists { kind: FileKind::File, .. }));
+        assert_eq!(tree.read("f"), "a");
+    }
+
+    #[test]
+    fn missing_parents_are_an_error_where_they_are_required() {
+        let tree = Tree::new();
+        tree.directory("docs");
+        let place = tree.place("dosc/file");
+        let (bytes, mode, parents) = (Vec::new(), WriteMode::Overwrite, Parents::Require);
+        let failure = Write { place, bytes, mode, parents }.run(&context()).unwrap_err();
+        let Error::NotFound { near, wanted, .. } = failure else { panic!("{failure:?}") };
+        assert_eq!((near, wanted), (vec!["docs".to_owned()], Wanted::Directory));
+        assert_eq!(tree.names(""), ["docs"]);
+    }
+
+    #[test]
+    fn only_regular_files_are_written() {
+        let tree = Tree::new();
+        tree.directory("dir").fifo("pipe").file("file", "");
+        tree.link("out", "../outside/new").link("in", "dir/new");
+        for (path, kind) in [
+            ("dir", ErrorKind::IsADirectory),
+            ("", ErrorKind::IsADirectory),
+            ("new/", ErrorKind::IsADirectory),
+            ("pipe", ErrorKind::NotAFile),
+            ("file/below", ErrorKind::NotADirectory),
+            ("out", ErrorKind::Outside),
+            ("../x", ErrorKind::Outside),
+        ] {
+            let failure = write(&tree, path, "x", WriteMode::Overwrite).unwrap_err();
+            assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
+        }
+        write(&tree, "in", "through", WriteMode::Overwrite).unwrap();
+        assert_eq!((tree.read("dir/new"), tree.read_link("in")), ("through".into(), "dir/new".into()));
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn a_caller_that_gave_up_changes_nothing() {
+        let tree = Tree::new();
+        let (place, parents) = (tree.place("a/b"), Parents::Create);
+        let write = Write { place, bytes: vec![1], mode: WriteMode::Overwrite, parents };
+        assert_eq!(write.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(tree.names("").is_empty());
+    }
+
+    #[test]
+    fn durable_writes_give_the_same() {
+        let tree = Tree::new();
+        let (place, parents) = (tree.place("a/b"), Parents::Create);
+        let write = Write { place, bytes: b"x".to_vec(), mode: WriteMode::CreateOnly, parents };
+        write.run(&with_limits(Limits::default())).unwrap();
+        assert_eq!(tree.read("a/b"), "x");
+    }
+}

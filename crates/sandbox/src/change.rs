@@ -1,0 +1,279 @@
+//! The calls that change something by name: always on (directory descriptor, last name), never following.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::content;
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::replace::{Durability, StageOptions};
+use crate::resolve::Tail;
+use crate::root::Located;
+use crate::syscall::{self, Clobber, Errno, Purpose};
+
+/// The mode of new directories before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
+/// How often an append tries again that a concurrent creation or removal disturbed.
+const APPEND_TRIES: usize = 4;
+
+/// What to do where something is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExisting {
+    /// Leave it and fail, also when it comes at the last moment.
+    Fail,
+    /// Replace it.
+    Replace,
+}
+
+/// What to do where directories on the way are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parents {
+    /// Make them.
+    Create,
+    /// Fail.
+    Require,
+}
+
+/// What `mkdir -p` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// How many directories are new; 0 where it was there already.
+    pub created: u64,
+}
+
+impl Located<'_> {
+    /// Makes this directory and the missing ones on the way.
+    pub fn make_dirs(&self, durability: Durability) -> Result<Made> {
+        match self.tail() {
+            Tail::Root => Ok(Made { created: 0 }),
+            Tail::Existing { metadata, .. } if metadata.is_directory() => Ok(Made { created: 0 }),
+            Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
+            Tail::Missing { names } => {
+                self.make_missing(names, durability)?;
+                Ok(Made {
+                    created: names.len() as u64,
+                })
+            }
+        }
+    }
+
+    /// Makes this directory alone.
+    pub fn make_dir(&self) -> Result<()> {
+        match self.tail() {
+            Tail::Root | Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
+            Tail::Missing { names } if names.len() > 1 => Err(self.not_found(names)),
+            Tail::Missing { names } => self.make_missing(names, Durability::Fast).map(drop),
+        }
+    }
+
+    /// Makes directories one inside the other and returns the innermost.
+    fn make_missing(&self, names: &[Name], durability: Durability) -> Result<Option<OwnedFd>> {
+        let failed = |errno| self.failed("mkdir", errno);
+        let mut current: Option<OwnedFd> = None;
+        for name in names {
+            let dir = current.as_ref().map_or(self.parent(), AsFd::as_fd);
+            match syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE) {
+                Ok(()) if durability == Durability::Fsync => sync_dir(dir).map_err(failed)?,
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+            // Security: whatever took the name in between is entered only if it is a real directory.
+            current = Some(syscall::look_dir_unchecked(dir, name).map_err(failed)?);
+        }
+        Ok(current)
+    }
+
+    /// The directory a new entry goes into and its name, with parents made where that is wanted.
+    pub(crate) fn ready_parent(
+        &self,
+        parents: Parents,
+        durability: Durability,
+    ) -> Result<(Option<OwnedFd>, &Name)> {
+        match self.tail() {
+            Tail::Root => Err(Error::RootProtected),
+            Tail::Existing { name, .. } => Ok((None, name)),
+            Tail::Missing { names } => match names.split_last() {
+                Some((last, [])) => Ok((None, last)),
+                Some((last, before)) if parents == Parents::Create => {
+                    Ok((self.make_missing(before, durability)?, last))
+                }
+                _ => Err(self.not_found(names)),
+            },
+        }
+    }
+
+    /// Adds bytes at the end in one write; the file is made where it is missing.
+    pub fn append(
+        &self,
+        bytes: &[u8],
+        parents: Parents,
+        durability: Durability,
+    ) -> Result<Metadata> {
+        if matches!(self.tail(), Tail::Existing { .. } | Tail::Root) {
+            return self.append_existing(bytes, durability);
+        }
+        let options = StageOptions {
+            on_existing: OnExisting::Fail,
+            parents,
+            durability,
+        };
+        for _ in 0..APPEND_TRIES {
+            let mut staged = self.stage(options)?;
+            staged
+                .write_all(bytes)
+                .map_err(|error| self.write_failed(error))?;
+            match staged.commit() {
+                // Somebody made the file meanwhile: look again and add to that one.
+                Err(Error::AlreadyExists { .. }) => match self.look_again()? {
+                    Some(place) => return place.append_existing(bytes, durability),
+                    None => continue,
+                },
+                result => return result,
+            }
+        }
+        Err(self.failed("append", Errno::AGAIN))
+    }
+
+    /// The same name in the same directory, as it is now; `None` where it is still missing.
+    fn look_again(&self) -> Result<Option<Located<'_>>> {
+        let path = crate::RelPath::parse(&crate::name::shown(&self.path_bytes()))?;
+        let place = self.root().locate(&path, crate::Follow::Last)?;
+        Ok(place.metadata().is_some().then_some(place))
+    }
+
+    fn append_existing(&self, bytes: &[u8], durability: Durability) -> Result<Metadata> {
+        let opened = content::open(self, Purpose::Append)?;
+        let failed = |errno| self.failed("append", errno);
+        let before = syscall::stat_unchecked(opened.file.as_fd()).map_err(failed)?;
+        // Space first, so that a full disk is found out before a byte is changed.
+        syscall::reserve_unchecked(opened.file.as_fd(), before.size, bytes.len() as u64)
+            .map_err(failed)?;
+        let mut file = &opened.file;
+        let written = file
+            .write(bytes)
+            .map_err(|error| self.write_failed(error))?;
+        if written < bytes.len() {
+            self.take_back(&opened.file, before.size, written as u64)?;
+            return Err(failed(Errno::NOSPC));
+        }
+        if durability == Durability::Fsync {
+            syscall::sync_unchecked(opened.file.as_fd()).map_err(failed)?;
+        }
+        syscall::stat_unchecked(opened.file.as_fd()).map_err(failed)
+    }
+
+    /// Removes a part of an append, unless somebody else has added to the file since.
+    fn take_back(&self, file: &File, size: u64, written: u64) -> Result<()> {
+        let now = syscall::stat_unchecked(file.as_fd()).map_err(|e| self.failed("append", e))?;
+        if now.size == size + written {
+            file.set_len(size)
+                .map_err(|error| self.write_failed(error))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_failed(&self, error: std::io::Error) -> Error {
+        match Errno::from_io_error(&error) {
+            Some(errno) => self.failed("write", errno),
+            None => Error::Io {
+                operation: "write",
+                path: self.given().to_owned(),
+                source: error,
+            },
+        }
+    }
+
+    /// Fails where a file is there that the process may not write, or where no file can be.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.tail() {
+            Tail::Root => Err(Error::IsADirectory {
+                path: self.given().to_owned(),
+            }),
+            Tail::Missing { .. } => Ok(()),
+            Tail::Existing { .. } => match content::open(self, Purpose::Write) {
+                // A running program cannot be written in place, but it can be replaced.
+                Err(Error::Io { source, .. })
+                    if Errno::from_io_error(&source) == Some(Errno::TXTBSY) =>
+                {
+                    Ok(())
+                }
+                opened => opened.map(drop),
+            },
+        }
+    }
+
+    /// Removes a file, a link or a special file; a link is removed itself.
+    pub fn unlink(&self) -> Result<()> {
+        let (name, _, metadata) = self.entry()?;
+        if metadata.is_directory() {
+            return Err(self.special(FileKind::Directory));
+        }
+        syscall::unlink_unchecked(self.parent(), name).map_err(|errno| self.failed("unlink", errno))
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_empty_dir(&self) -> Result<()> {
+        let (name, _, metadata) = self.entry()?;
+        if !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: self.given().to_owned(),
+            });
+        }
+        syscall::remove_dir_unchecked(self.parent(), name)
+            .map_err(|errno| self.failed("rmdir", errno))
+    }
+
+    /// Renames this entry, a link as itself; missing directories on the way to `to` are made.
+    pub fn rename_to(&self, to: &Located<'_>, on_existing: OnExisting) -> Result<()> {
+        let (name, ..) = self.entry()?;
+        if self.contains(to) {
+            return Err(Error::IntoItself {
+                path: self.given().to_owned(),
+            });
+        }
+        let (parent, to_name) = to.ready_parent(Parents::Create, Durability::Fast)?;
+        let to_dir = parent.as_ref().map_or(to.parent(), AsFd::as_fd);
+        let clobber = match on_existing {
+            OnExisting::Fail => Clobber::No,
+            OnExisting::Replace => Clobber::Yes,
+        };
+        syscall::rename_unchecked((self.parent(), name), (to_dir, to_name), clobber)
+            .map_err(|errno| self.rename_failed(to, errno))
+    }
+
+    /// Tells whether `other` is this place or lies inside it, by their resolved paths.
+    #[must_use]
+    pub fn contains(&self, other: &Located<'_>) -> bool {
+        let (own, other_path) = (self.path_bytes(), other.path_bytes());
+        let same_root = std::ptr::eq(self.root(), other.root());
+        same_root
+            && other_path
+                .strip_prefix(own.as_slice())
+                .is_some_and(|rest| rest.starts_with(b"/"))
+    }
+
+    fn rename_failed(&self, to: &Located<'_>, errno: Errno) -> Error {
+        match errno {
+            Errno::EXIST | Errno::NOTEMPTY | Errno::ISDIR | Errno::NOTDIR => Error::AlreadyExists {
+                path: to.given().to_owned(),
+            },
+            Errno::INVAL => Error::IntoItself {
+                path: self.given().to_owned(),
+            },
+            errno => self.failed("rename", errno),
+        }
+    }
+}
+
+/// Writes a directory's entries to disk.
+pub(crate) fn sync_dir(dir: BorrowedFd<'_>) -> syscall::SysResult<()> {
+    let readable = match syscall::reopen_dir_unchecked(dir) {
+        Ok(readable) => readable,
+        // A directory that may be written but not read cannot be synced by us.
+        Err(Errno::ACCESS) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    syscall::sync_unchecked(readable.as_fd())
+}

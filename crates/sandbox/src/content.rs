@@ -1,0 +1,166 @@
+//! Opening content: regular files only, checked before they are opened, and copying it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::root::Located;
+use crate::syscall::{self, Errno, Purpose, SysResult};
+
+/// How much is copied between two looks at the caller's patience.
+const COPY_STEP: usize = 8 * 1024 * 1024;
+const COPY_BUFFER: usize = 256 * 1024;
+
+/// A regular file, open.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The descriptor.
+    pub file: File,
+    /// What was known of it when it was opened.
+    pub metadata: Metadata,
+    /// Its resolved path inside the root as clients see it.
+    pub path: String,
+}
+
+/// Opens the content of a place for a purpose.
+pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
+    let (name, fd, metadata) = match place.is_root() {
+        true => {
+            return Err(Error::IsADirectory {
+                path: place.given().to_owned(),
+            });
+        }
+        false => place.entry()?,
+    };
+    // Security: opening a device can act, so the kind is known before anything is opened.
+    if metadata.kind != FileKind::File {
+        return Err(place.special(metadata.kind));
+    }
+    let opened =
+        reopen(place, name, fd, metadata, purpose).map_err(|errno| place.failed("open", errno))?;
+    Ok(OpenFile {
+        file: File::from(opened),
+        metadata: *metadata,
+        path: place.path(),
+    })
+}
+
+/// Opens the very inode that was looked at, never whatever has its name by now.
+fn reopen(
+    place: &Located<'_>,
+    name: &Name,
+    entry: &OwnedFd,
+    metadata: &Metadata,
+    purpose: Purpose,
+) -> SysResult<OwnedFd> {
+    if place.root().uses_proc()
+        && let Some(opened) = syscall::reopen_content_unchecked(entry.as_fd(), purpose)
+    {
+        return opened;
+    }
+    let opened = syscall::open_content_unchecked(place.parent(), name, purpose)?;
+    // Security: without /proc the name is opened again; another inode means somebody swapped it.
+    match syscall::stat_unchecked(opened.as_fd())?.same_file(metadata) {
+        true => Ok(opened),
+        false => Err(Errno::NOENT),
+    }
+}
+
+/// Keeps a descriptor only where it is a regular file's.
+pub(crate) fn regular_only(fd: OwnedFd, path: &str) -> Result<OpenFile> {
+    let metadata = syscall::stat_unchecked(fd.as_fd())
+        .map_err(|errno| Error::from_errno("stat", path, errno))?;
+    match metadata.kind {
+        FileKind::File => Ok(OpenFile {
+            file: File::from(fd),
+            metadata,
+            path: path.to_owned(),
+        }),
+        FileKind::Directory => Err(Error::IsADirectory {
+            path: path.to_owned(),
+        }),
+        kind => Err(Error::NotAFile {
+            path: path.to_owned(),
+            kind,
+        }),
+    }
+}
+
+/// Copies content into an empty file: shared blocks where the file system can, else in the kernel, else
+/// by reading and writing. Returns the bytes copied.
+pub fn copy_content(
+    from: &File,
+    to: &File,
+    stop: &dyn Fn() -> bool,
+    advance: &dyn Fn(u64),
+) -> Result<u64> {
+    let size = from.metadata().map_or(0, |metadata| metadata.len());
+    if size > 0 && syscall::clone_unchecked(from.as_fd(), to.as_fd()).is_ok() {
+        advance(size);
+        return Ok(size);
+    }
+    copy_pieces(from, to, stop, advance)
+}
+
+fn copy_pieces(
+    from: &File,
+    to: &File,
+    stop: &dyn Fn() -> bool,
+    advance: &dyn Fn(u64),
+) -> Result<u64> {
+    let mut copied = 0;
+    loop {
+        if stop() {
+            return Err(Error::Stopped);
+        }
+        let step = match syscall::copy_range_unchecked(from.as_fd(), to.as_fd(), COPY_STEP) {
+            Ok(step) => step,
+            Err(Errno::INTR | Errno::AGAIN) => continue,
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+                return copy_by_buffer(from, to, stop, advance).map(|rest| copied + rest);
+            }
+            Err(errno) => return Err(Error::from_errno("copy", "", errno)),
+        };
+        if step == 0 {
+            return Ok(copied);
+        }
+        copied += step as u64;
+        advance(step as u64);
+    }
+}
+
+fn copy_by_buffer(
+    mut from: &File,
+    mut to: &File,
+    stop: &dyn Fn() -> bool,
+    advance: &dyn Fn(u64),
+) -> Result<u64> {
+    let mut buffer = vec![0; COPY_BUFFER];
+    let mut copied = 0;
+    loop {
+        if stop() {
+            return Err(Error::Stopped);
+        }
+        let step = from.read(&mut buffer).map_err(failed)?;
+        let Some(piece) = buffer.get(..step).filter(|piece| !piece.is_empty()) else {
+            return Ok(copied);
+        };
+        to.write_all(piece).map_err(failed)?;
+        copied += step as u64;
+        advance(step as u64);
+    }
+}
+
+pub(crate) fn failed(error: std::io::Error) -> Error {
+    match Errno::from_io_error(&error) {
+        Some(errno) => Error::from_errno("copy", "", errno),
+        None => Error::Io {
+            operation: "copy",
+            path: String::new(),
+            source: error,
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! Going down and up a tree over descriptors: no recursion, and never more than a few descriptors.
+//!
+//! Only the innermost directories stay open. On the way up a closed one is opened again through `..` of the
+//! directory being left, and taken only where it is the very directory that was left on the way down.
+
+use crate::dir::Dir;
+use crate::error::{Error, Result};
+use crate::syscall::{self, Errno};
+
+/// How many of the innermost directories stay open.
+const OPEN_LEVELS: usize = 16;
+
+/// A path of directories from a top one down, each with what its visitor wants to remember.
+#[derive(Debug)]
+pub(crate) struct Descent<T> {
+    levels: Vec<Level<T>>,
+}
+
+#[derive(Debug)]
+struct Level<T> {
+    place: Place,
+    note: T,
+}
+
+#[derive(Debug)]
+enum Place {
+    Open(Dir),
+    /// Closed, with the device and inode it had.
+    Closed(u64, u64),
+}
+
+impl<T> Descent<T> {
+    pub(crate) fn new() -> Descent<T> {
+        Descent { levels: Vec::new() }
+    }
+
+    /// The number of directories on the path.
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Goes into a directory, which becomes the innermost.
+    pub(crate) fn enter(&mut self, dir: Dir, note: T) -> Result<()> {
+        self.levels.push(Level {
+            place: Place::Open(dir),
+            note,
+        });
+        let outermost_open = self.levels.len().saturating_sub(OPEN_LEVELS + 1);
+        match self.levels.get_mut(outermost_open) {
+            // The top one stays open: it is where everything can begin again.
+            Some(level) if outermost_open > 0 => level.close(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The innermost directory and its note.
+    pub(crate) fn innermost(&mut self) -> Option<(&Dir, &mut T)> {
+        let level = self.levels.last_mut()?;
+        match &level.place {
+            Place::Open(dir) => Some((dir, &mut level.note)),
+            Place::Closed(..) => None,
+        }
+    }
+
+    /// Leaves the innermost directory and opens the one above again; where that one cannot be found any
+    /// more, the nearest one above that is still open.
+    pub(crate) fn leave(&mut self) -> Option<(T, Result<()>)> {
+        let left = self.levels.pop()?;
+        let reopened = match (self.levels.last_mut(), &left.place) {
+            (Some(above), Place::Open(dir)) => above.reopen(dir),
+            _ => Ok(()),
+        };
+        while matches!(
+            self.levels.last(),
+            Some(Level {
+                place: Place::Closed(..),
+                ..
+            })
+        ) {
+            self.levels.pop();
+        }
+        Some((left.note, reopened))
+    }
+}
+
+impl<T> Level<T> {
+    fn close(&mut self) -> Result<()> {
+        if let Place::Open(dir) = &self.place {
+            let metadata = dir.metadata()?;
+            self.place = Place::Closed(metadata.device, metadata.inode);
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self, below: &Dir) -> Result<()> {
+        if let Place::Closed(device, inode) = self.place {
+            self.place = Place::Open(above_of(below, (device, inode))?);
+        }
+        Ok(())
+    }
+}
+
+/// The directory above one, if it still is the one it was.
+fn above_of(dir: &Dir, identity: (u64, u64)) -> Result<Dir> {
+    let failed = |errno| Error::from_errno("open", dir.path(), errno);
+    let fd = syscall::open_parent_unchecked(dir.fd()).map_err(failed)?;
+    let path = dir.path_bytes();
+    let cut = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
+    let above = Dir::new(fd, path.get(..cut).unwrap_or_default().to_vec());
+    let metadata = above.metadata()?;
+    // Security: a directory moved meanwhile has another one above it, perhaps outside the root.
+    match (metadata.device, metadata.inode) == identity {
+        true => Ok(above),
+        false => Err(failed(Errno::NOENT)),
+    }
+}

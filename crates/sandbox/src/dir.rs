@@ -1,0 +1,222 @@
+//! An open directory inside a root: entries are reached from its descriptor, by one name, never followed.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::change::OnExisting;
+use crate::content::{self, OpenFile};
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::{Name, shown};
+use crate::replace::{self, Durability, Staged};
+use crate::resolve::{Found, Tail, joined};
+use crate::root::{Located, Root};
+use crate::syscall::{self, Errno, Purpose};
+
+/// An open directory; clones share the descriptor.
+#[derive(Debug, Clone)]
+pub struct Dir(Arc<Open>);
+
+#[derive(Debug)]
+struct Open {
+    fd: OwnedFd,
+    path: Vec<u8>,
+    /// The path as clients see it, made when it is first asked for.
+    shown: OnceLock<String>,
+    /// The descriptor's own read position was used; a second listing opens the directory anew.
+    listed: AtomicBool,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: Name,
+    /// What it is.
+    pub kind: FileKind,
+}
+
+impl Dir {
+    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>) -> Dir {
+        Dir(Arc::new(Open {
+            fd,
+            path,
+            shown: OnceLock::new(),
+            listed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0
+            .shown
+            .get_or_init(|| shown(&self.0.path).into_owned())
+    }
+
+    /// Its path in bytes; empty for the root itself.
+    #[must_use]
+    pub fn path_bytes(&self) -> &[u8] {
+        &self.0.path
+    }
+
+    /// The path of one of its entries as clients see it.
+    #[must_use]
+    pub fn join(&self, name: &Name) -> String {
+        match self.path() {
+            "" => name.shown().into_owned(),
+            parent => format!("{parent}/{}", name.shown()),
+        }
+    }
+
+    /// What is known of the directory itself.
+    pub fn metadata(&self) -> Result<Metadata> {
+        syscall::stat_unchecked(self.fd())
+            .map_err(|errno| Error::from_errno("stat", self.path(), errno))
+    }
+
+    /// Lists it, in no order, without `.` and `..`.
+    pub fn entries(&self) -> Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        self.for_each_entry(&mut |entry| entries.push(entry))?;
+        Ok(entries)
+    }
+
+    /// Feeds every entry to `take` as the system hands them out, for directories too large to hold.
+    pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
+        let failed = |errno| Error::from_errno("list", self.path(), errno);
+        let own = !self.0.listed.swap(true, Ordering::Relaxed);
+        let fresh = match own {
+            true => None,
+            false => Some(syscall::reopen_dir_unchecked(self.fd()).map_err(failed)?),
+        };
+        let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
+        syscall::read_dir_unchecked(fd, &mut |name, kind| {
+            let kind = self.known_kind(&name, kind);
+            take(DirEntry { name, kind });
+        })
+        .map_err(failed)
+    }
+
+    /// Some file systems do not say in a listing what an entry is.
+    fn known_kind(&self, name: &Name, kind: FileKind) -> FileKind {
+        match kind {
+            FileKind::Unknown => {
+                syscall::stat_at_unchecked(self.fd(), name).map_or(kind, |metadata| metadata.kind)
+            }
+            kind => kind,
+        }
+    }
+
+    /// What is known of an entry; a link is not followed.
+    pub fn stat(&self, name: &Name) -> Result<Metadata> {
+        syscall::stat_at_unchecked(self.fd(), name)
+            .map_err(|errno| self.failed("stat", name, errno))
+    }
+
+    /// Opens an entry's content for reading: regular files only, links are refused.
+    pub fn open_file(&self, name: &Name) -> Result<OpenFile> {
+        let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
+            .map_err(|errno| self.not_openable(name, errno))?;
+        content::regular_only(fd, &self.join(name))
+    }
+
+    /// Opens an entry for listing; links are refused.
+    pub fn open_dir(&self, name: &Name) -> Result<Dir> {
+        let fd = syscall::open_dir_unchecked(self.fd(), name)
+            .map_err(|errno| self.failed("open", name, errno))?;
+        Ok(Dir::new(fd, joined(self.path_bytes(), name)))
+    }
+
+    /// Makes a directory and opens it.
+    pub fn make_dir(&self, name: &Name, mode: u32) -> Result<Dir> {
+        syscall::make_dir_unchecked(self.fd(), name, mode & 0o777)
+            .map_err(|errno| self.failed("mkdir", name, errno))?;
+        self.open_dir(name)
+    }
+
+    /// Makes a link with the given text.
+    pub fn make_link(&self, name: &Name, target: &[u8]) -> Result<()> {
+        syscall::make_link_unchecked(self.fd(), name, target)
+            .map_err(|errno| self.failed("symlink", name, errno))
+    }
+
+    /// The text of a link.
+    pub fn read_link(&self, name: &Name) -> Result<Vec<u8>> {
+        syscall::read_link_at_unchecked(self.fd(), name)
+            .map_err(|errno| self.failed("readlink", name, errno))
+    }
+
+    /// An entry as a place, not followed.
+    pub fn locate<'root>(&self, root: &'root Root, name: &Name) -> Result<Located<'root>> {
+        let failed = |errno| self.failed("open", name, errno);
+        let tail = match syscall::look_unchecked(self.fd(), name) {
+            Ok(fd) => {
+                let metadata = syscall::stat_unchecked(fd.as_fd()).map_err(failed)?;
+                Tail::Existing {
+                    name: name.clone(),
+                    fd,
+                    metadata,
+                }
+            }
+            Err(Errno::NOENT) => Tail::Missing {
+                names: vec![name.clone()],
+            },
+            Err(errno) => return Err(failed(errno)),
+        };
+        let parent = self.fd().try_clone_to_owned().map_err(content::failed)?;
+        let found = Found {
+            parent: Some(parent),
+            parent_path: self.path_bytes().to_vec(),
+            tail,
+        };
+        Ok(Located::new(root, self.join(name), found))
+    }
+
+    /// Begins a file in this directory that is seen whole or not at all.
+    pub fn stage(
+        &self,
+        name: &Name,
+        on_existing: OnExisting,
+        durability: Durability,
+    ) -> Result<Staged> {
+        replace::stage_in(self.fd(), name, &self.join(name), on_existing, durability)
+    }
+
+    /// Writes everything of this file system to disk.
+    pub fn sync_filesystem(&self) -> Result<()> {
+        syscall::sync_filesystem_unchecked(self.fd())
+            .map_err(|errno| Error::from_errno("sync", self.path(), errno))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd.as_fd()
+    }
+
+    pub(crate) fn failed(&self, operation: &'static str, name: &Name, errno: Errno) -> Error {
+        match errno {
+            Errno::NOENT => Error::NotFound {
+                path: self.join(name),
+                parent: self.path().to_owned(),
+                missing: name.shown().into_owned(),
+            },
+            errno => Error::from_errno(operation, &self.join(name), errno),
+        }
+    }
+
+    /// `O_NOFOLLOW` answers a link with ELOOP, and a socket cannot be opened at all.
+    fn not_openable(&self, name: &Name, errno: Errno) -> Error {
+        match errno {
+            Errno::LOOP => Error::NotAFile {
+                path: self.join(name),
+                kind: FileKind::Symlink,
+            },
+            Errno::NXIO => Error::NotAFile {
+                path: self.join(name),
+                kind: FileKind::Socket,
+            },
+            errno => self.failed("open", name, errno),
+        }
+    }
+}

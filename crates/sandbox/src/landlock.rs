@@ -1,0 +1,179 @@
+//! The second wall: the whole process is locked to its roots, so that a bug above cannot read elsewhere.
+//!
+//! It has to be raised before any thread exists, because it holds for the calling thread and its children.
+
+use std::fmt;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus,
+};
+
+use crate::root::Root;
+use crate::roots::Roots;
+
+/// The newest set of rights asked for; older kernels enforce what they know of it.
+const WANTED: ABI = ABI::V5;
+
+/// Whether the process locks itself in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Landlock {
+    /// As far as the kernel can.
+    #[default]
+    Auto,
+    /// Wholly, or the program does not start.
+    Require,
+    /// Not at all.
+    Off,
+}
+
+/// What the kernel enforces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Protection {
+    /// The process is locked to its roots; `abi` is what the kernel knows.
+    Enforced {
+        /// The kernel's version of Landlock.
+        abi: i32,
+        /// Every right asked for is enforced.
+        fully: bool,
+    },
+    /// The kernel has no Landlock, or it is switched off there.
+    Unavailable,
+    /// The operator switched it off.
+    Off,
+}
+
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protection::Enforced { abi, fully: true } => write!(f, "landlock abi {abi}"),
+            Protection::Enforced { abi, fully: false } => write!(f, "landlock abi {abi} (partly)"),
+            Protection::Unavailable => f.write_str("no landlock"),
+            Protection::Off => f.write_str("landlock off"),
+        }
+    }
+}
+
+/// A file or directory beside the roots that stays reachable: certificates, log files.
+#[derive(Debug, Clone)]
+pub struct Exception<'a> {
+    /// Its host path.
+    pub path: &'a Path,
+    /// It may be written too.
+    pub writable: bool,
+}
+
+/// Why the process could not be locked in.
+#[derive(Debug, thiserror::Error)]
+pub enum LandlockError {
+    /// `Require` was asked for and the kernel does not enforce everything.
+    #[error("landlock is required, but the kernel enforces it only partly or not at all")]
+    NotEnforced,
+    /// The kernel refused the rules.
+    #[error("landlock refused the rules: {0}")]
+    Rules(#[from] RulesetError),
+    /// An exception's path could not be opened.
+    #[error("landlock rule for {0} could not be made")]
+    Exception(String),
+}
+
+/// Locks the process to its roots. Call it before any thread is started.
+pub fn lock_in(
+    roots: &Roots,
+    mode: Landlock,
+    exceptions: &[Exception<'_>],
+) -> Result<Protection, LandlockError> {
+    // What needs /proc or /etc has to have it before the door closes.
+    Root::prepare_temporary_names();
+    if mode == Landlock::Off {
+        return Ok(Protection::Off);
+    }
+    let status = restrict(roots, exceptions)?;
+    let fully = status.ruleset == RulesetStatus::FullyEnforced;
+    if mode == Landlock::Require && !fully {
+        return Err(LandlockError::NotEnforced);
+    }
+    Ok(match status.ruleset {
+        RulesetStatus::NotEnforced => Protection::Unavailable,
+        _ => Protection::Enforced {
+            abi: kernel_abi(status.landlock),
+            fully,
+        },
+    })
+}
+
+fn kernel_abi(status: LandlockStatus) -> i32 {
+    match status {
+        LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+        } => kernel_abi.unwrap_or(effective_abi as i32),
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
+    }
+}
+
+fn restrict(
+    roots: &Roots,
+    exceptions: &[Exception<'_>],
+) -> Result<RestrictionStatus, LandlockError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(WANTED))?
+        .create()?;
+    let ruleset = roots.iter().try_fold(ruleset, |rules, root| {
+        let rights = if root.read_only {
+            read_rights()
+        } else {
+            read_rights() | write_rights()
+        };
+        allow(rules, PathBeneath::new(root.root.fd(), rights))
+    })?;
+    let ruleset = exceptions.iter().try_fold(ruleset, allow_exception)?;
+    Ok(ruleset.restrict_self()?)
+}
+
+fn allow_exception(
+    rules: RulesetCreated,
+    exception: &Exception<'_>,
+) -> Result<RulesetCreated, LandlockError> {
+    let unusable = || LandlockError::Exception(exception.path.display().to_string());
+    let fd = PathFd::new(exception.path).map_err(|_| unusable())?;
+    let is_dir = exception.path.is_dir();
+    let wanted = if exception.writable {
+        read_rights() | write_rights()
+    } else {
+        read_rights()
+    };
+    let rights = if is_dir {
+        wanted
+    } else {
+        wanted & AccessFs::from_file(WANTED)
+    };
+    Ok(allow(rules, PathBeneath::new(fd, rights))?)
+}
+
+fn allow<F: AsFd>(
+    rules: RulesetCreated,
+    rule: PathBeneath<F>,
+) -> Result<RulesetCreated, RulesetError> {
+    rules.add_rule(rule)
+}
+
+fn read_rights() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::ReadDir
+}
+
+/// Everything the operations need; no execution, no devices, no ioctl on devices.
+fn write_rights() -> BitFlags<AccessFs> {
+    AccessFs::WriteFile
+        | AccessFs::RemoveDir
+        | AccessFs::RemoveFile
+        | AccessFs::MakeDir
+        | AccessFs::MakeReg
+        | AccessFs::MakeSym
+        | AccessFs::Refer
+        | AccessFs::Truncate
+}

@@ -1,0 +1,135 @@
+//! Temporary names, and cleaning up those that a killed process left behind.
+//!
+//! A name tells who made it: a tag of this boot and process namespace, the process, and the run of it. A
+//! leftover is removed when its process is certainly gone; one from another machine, container or boot,
+//! whose process cannot be asked, when it is a day old.
+
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, getpid, test_kill_process};
+
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::root::Root;
+use crate::syscall::{self, Errno, SysResult};
+use crate::walk::{WalkOptions, Walker};
+use crate::{Follow, RelPath};
+
+const PREFIX: &str = ".mcp-filesystem-";
+const SUFFIX: &str = ".tmp";
+/// How long a leftover of an unknown process is kept, in seconds.
+const FOREIGN_AGE: i64 = 24 * 60 * 60;
+
+/// A new name nobody can guess.
+pub(crate) fn temporary_name() -> SysResult<Name> {
+    let own = Maker::own();
+    let random = random()?;
+    let text = format!(
+        "{PREFIX}{:x}-{}-{:x}-{random:032x}{SUFFIX}",
+        own.place, own.process, own.run
+    );
+    Name::new(text.as_bytes()).ok_or(Errno::INVAL)
+}
+
+fn random() -> SysResult<u128> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Errno::IO)?;
+    Ok(u128::from_ne_bytes(bytes))
+}
+
+/// Who made a temporary name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Maker {
+    /// This boot of this machine and this process namespace.
+    place: u64,
+    process: i32,
+    /// A random number of this run, because containers give every run the same process number.
+    run: u64,
+}
+
+impl Maker {
+    fn own() -> Maker {
+        static OWN: OnceLock<Maker> = OnceLock::new();
+        *OWN.get_or_init(|| Maker {
+            place: place(),
+            process: getpid().as_raw_nonzero().get(),
+            run: random().map_or(0, |number| number as u64),
+        })
+    }
+
+    /// Reads a name; `None` where it is not one of ours.
+    fn of(name: &Name) -> Option<Maker> {
+        let text = std::str::from_utf8(name.as_bytes()).ok()?;
+        let mut pieces = text.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
+        let place = u64::from_str_radix(pieces.next()?, 16).ok()?;
+        let process = pieces.next()?.parse().ok()?;
+        let run = u64::from_str_radix(pieces.next()?, 16).ok()?;
+        let random = pieces.next()?;
+        (random.len() == 32 && pieces.next().is_none()).then_some(Maker {
+            place,
+            process,
+            run,
+        })
+    }
+
+    fn is_gone(self, file: &Metadata) -> bool {
+        let own = Maker::own();
+        if self.place != own.place {
+            return now() - file.changed.seconds > FOREIGN_AGE;
+        }
+        if self.process == own.process {
+            return self.run != own.run;
+        }
+        let process = Pid::from_raw(self.process);
+        process.is_none_or(|process| test_kill_process(process) == Err(Errno::SRCH))
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| age.as_secs() as i64)
+}
+
+/// A number for this boot and process namespace.
+fn place() -> u64 {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
+    // FNV-1a: it only has to differ between places, nobody gains by making two the same.
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Root {
+    /// Prepares what temporary names need, before Landlock closes `/proc`.
+    pub(crate) fn prepare_temporary_names() {
+        Maker::own();
+    }
+
+    /// Removes temporary files whose process is gone. Walks the whole root: for a thread in no hurry.
+    pub fn sweep_leftovers(&self, stop: &dyn Fn() -> bool) -> u64 {
+        let top = self
+            .locate(&RelPath::root(), Follow::Never)
+            .and_then(|place| place.open_dir());
+        let Ok(top) = top else { return 0 };
+        let mut walker = Walker::new(top, WalkOptions::default());
+        let mut removed = 0;
+        while let Some(item) = walker.next(&mut |_| true) {
+            if stop() {
+                break;
+            }
+            let Ok(item) = item else { continue };
+            let maker = Maker::of(&item.name).filter(|_| item.kind == FileKind::File);
+            let gone = maker
+                .zip(item.dir.stat(&item.name).ok())
+                .is_some_and(|(m, f)| m.is_gone(&f));
+            if gone && syscall::unlink_unchecked(item.dir.fd(), &item.name).is_ok() {
+                removed += 1;
+            }
+        }
+        removed
+    }
+}

@@ -1,0 +1,66 @@
+//! Where a link leads, found out without touching anything outside the root.
+
+use crate::error::{Error, Result};
+use crate::metadata::Metadata;
+use crate::rel_path::Step;
+use crate::resolve::{Follow, Found, Start, Tail, walk_from};
+use crate::root::Located;
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkTarget {
+    /// To something inside the root.
+    Inside {
+        /// Its resolved path.
+        path: String,
+        /// What it is.
+        metadata: Metadata,
+    },
+    /// To a place inside the root where nothing is.
+    Dangling,
+    /// Out of the root.
+    Outside,
+    /// In a circle.
+    Loop,
+}
+
+/// Follows the link at a place from the link's own directory.
+pub(crate) fn target(place: &Located<'_>) -> Result<LinkTarget> {
+    match follow(place) {
+        Ok(found) => inside(place, found),
+        Err(Error::Outside { .. }) => Ok(LinkTarget::Outside),
+        Err(Error::Loop { .. }) => Ok(LinkTarget::Loop),
+        Err(Error::NotFound { .. } | Error::NotADirectory { .. }) => Ok(LinkTarget::Dangling),
+        Err(error) => Err(error),
+    }
+}
+
+fn follow(place: &Located<'_>) -> Result<Found> {
+    let (name, ..) = place.entry()?;
+    let dir = place
+        .parent()
+        .try_clone_to_owned()
+        .map_err(crate::content::failed)?;
+    let start = Start {
+        dir: Some(dir),
+        path: place.parent_path().to_vec(),
+    };
+    walk_from(
+        place.root(),
+        start,
+        &[Step::Into(name.clone())],
+        place.given(),
+        Follow::Last,
+    )
+}
+
+fn inside(place: &Located<'_>, found: Found) -> Result<LinkTarget> {
+    if matches!(found.tail, Tail::Missing { .. }) {
+        return Ok(LinkTarget::Dangling);
+    }
+    let target = Located::new(place.root(), place.given().to_owned(), found);
+    Ok(LinkTarget::Inside {
+        path: target.path(),
+        metadata: target.require()?,
+    })
+}

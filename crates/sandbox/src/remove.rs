@@ -1,0 +1,209 @@
+//! Removing a tree over descriptors: links are unlinked, never followed, and nothing recurses.
+
+use crate::descent::Descent;
+use crate::dir::Dir;
+use crate::error::{Error, Result};
+use crate::metadata::FileKind;
+use crate::name::Name;
+use crate::root::Located;
+use crate::syscall::{self, Errno};
+
+/// How often a directory is read again that others fill while it is being emptied.
+const REFILL_TRIES: u32 = 8;
+/// The most faults that are kept with their text.
+const MAX_FAULTS: usize = 100;
+
+/// What to do where an entry cannot be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFault {
+    /// Stop there; what was removed stays removed.
+    Stop,
+    /// Go on with the rest and say at the end what stayed.
+    Collect,
+}
+
+/// What was removed.
+#[derive(Debug, Default)]
+pub struct Removal {
+    /// Files, links and special files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// What stayed, up to a hundred; only with [`OnFault::Collect`].
+    pub faults: Vec<Error>,
+}
+
+impl Located<'_> {
+    /// Removes a directory and everything in it.
+    ///
+    /// `stop` is asked before each entry, `removed` is told how many are gone.
+    pub fn remove_tree(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        on_fault: OnFault,
+        removed: &(dyn Fn(u64) + Sync),
+    ) -> Result<Removal> {
+        let (name, ..) = self.entry()?;
+        let top = self.open_dir()?;
+        let mut remover = Remover {
+            stop,
+            on_fault,
+            removed,
+            removal: Removal::default(),
+            descent: Descent::new(),
+        };
+        remover.enter(top, name.clone())?;
+        remover.run()?;
+        if remover.removal.faults.is_empty() {
+            match self.remove_empty_dir() {
+                Err(error) if on_fault == OnFault::Collect => remover.removal.faults.push(error),
+                result => result?,
+            }
+            remover.removal.directories += 1;
+        }
+        Ok(remover.removal)
+    }
+}
+
+struct Remover<'a> {
+    stop: &'a (dyn Fn() -> bool + Sync),
+    on_fault: OnFault,
+    removed: &'a (dyn Fn(u64) + Sync),
+    removal: Removal,
+    descent: Descent<Emptying>,
+}
+
+/// A directory being emptied.
+struct Emptying {
+    /// Its name in the directory above.
+    name: Name,
+    /// The directories in it that are still to be emptied.
+    below: Vec<Name>,
+    tries: u32,
+}
+
+impl Remover<'_> {
+    fn run(&mut self) -> Result<()> {
+        while let Some((dir, level)) = self.descent.innermost() {
+            let Some(name) = level.below.pop() else {
+                self.finish_directory()?;
+                continue;
+            };
+            match dir.open_dir(&name) {
+                Ok(below) => self.enter(below, name)?,
+                // Swapped for something else meanwhile: unlinked, not followed.
+                Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
+                    let dir = dir.clone();
+                    self.remove_file(&dir, &name)?;
+                }
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => self.fault(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, dir: Dir, name: Name) -> Result<()> {
+        let below = self.empty_of_files(&dir)?;
+        self.descent.enter(
+            dir,
+            Emptying {
+                name,
+                below,
+                tries: 0,
+            },
+        )
+    }
+
+    /// Removes what is not a directory and returns the directories.
+    fn empty_of_files(&mut self, dir: &Dir) -> Result<Vec<Name>> {
+        let mut entries = Vec::new();
+        if let Err(error) = dir.for_each_entry(&mut |entry| entries.push(entry)) {
+            self.fault(error)?;
+        }
+        let mut below = Vec::new();
+        for entry in entries {
+            self.check()?;
+            match entry.kind {
+                FileKind::Directory => below.push(entry.name),
+                _ => self.remove_file(dir, &entry.name)?,
+            }
+        }
+        Ok(below)
+    }
+
+    fn remove_file(&mut self, dir: &Dir, name: &Name) -> Result<()> {
+        match syscall::unlink_unchecked(dir.fd(), name) {
+            Ok(()) => {
+                self.removal.files += 1;
+                (self.removed)(1);
+                Ok(())
+            }
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => self.fault(dir.failed("unlink", name, errno)),
+        }
+    }
+
+    /// The innermost directory has no directory left in it: removes it from the one above.
+    fn finish_directory(&mut self) -> Result<()> {
+        self.check()?;
+        let Some((Emptying { name, tries, .. }, reopened)) = self.descent.leave() else {
+            return Ok(());
+        };
+        reopened?;
+        // The top one is removed by the caller, from its own parent.
+        let Some((dir, _)) = self.descent.innermost() else {
+            return Ok(());
+        };
+        let dir = dir.clone();
+        match syscall::remove_dir_unchecked(dir.fd(), &name) {
+            Ok(()) => {
+                self.removal.directories += 1;
+                (self.removed)(1);
+                Ok(())
+            }
+            Err(Errno::NOENT) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) if tries < REFILL_TRIES && self.all_removed() => {
+                self.empty_again(&dir, name, tries + 1)
+            }
+            // What could not be removed inside was said already.
+            Err(Errno::NOTEMPTY | Errno::EXIST) if !self.all_removed() => Ok(()),
+            Err(errno) => self.fault(dir.failed("rmdir", &name, errno)),
+        }
+    }
+
+    fn empty_again(&mut self, dir: &Dir, name: Name, tries: u32) -> Result<()> {
+        match dir.open_dir(&name) {
+            Ok(refilled) => {
+                let below = self.empty_of_files(&refilled)?;
+                self.descent
+                    .enter(refilled, Emptying { name, below, tries })
+            }
+            Err(error) => self.fault(error),
+        }
+    }
+
+    fn all_removed(&self) -> bool {
+        self.removal.faults.is_empty()
+    }
+
+    fn check(&self) -> Result<()> {
+        if (self.stop)() {
+            Err(Error::Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn fault(&mut self, error: Error) -> Result<()> {
+        match self.on_fault {
+            OnFault::Stop => Err(error),
+            OnFault::Collect => {
+                if self.removal.faults.len() < MAX_FAULTS {
+                    self.removal.faults.push(error);
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The quick look-up: no link on the way, so the path as written is the resolved path.
+
+use crate::error::{Error, Result};
+use crate::metadata::FileKind;
+use crate::name::Name;
+use crate::rel_path::{RelPath, Step};
+use crate::root::Root;
+use crate::syscall::{self, Errno};
+
+use super::{Follow, Found, Tail, joined};
+
+/// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
+pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
+    let (last, before) = names(path)?;
+    let parent_path = before
+        .iter()
+        .fold(Vec::new(), |path, name| joined(&path, name));
+    let parent = match parent_path.is_empty() {
+        true => None,
+        false => Some(open_parent(root, &parent_path)?),
+    };
+    let fd = match syscall::look_unchecked(root.fd_or(parent.as_ref()), last) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => {
+            let tail = Tail::Missing {
+                names: vec![last.clone()],
+            };
+            return Some(Ok(Found {
+                parent,
+                parent_path,
+                tail,
+            }));
+        }
+        Err(errno) => return Some(Err(Error::from_errno("open", path.as_given(), errno))),
+    };
+    let metadata = match syscall::stat_unchecked(root.fd_or(Some(&fd))) {
+        Ok(metadata) => metadata,
+        Err(errno) => return Some(Err(Error::from_errno("stat", path.as_given(), errno))),
+    };
+    if metadata.kind == FileKind::Symlink && follow == Follow::Last {
+        return None;
+    }
+    let tail = Tail::Existing {
+        name: last.clone(),
+        fd,
+        metadata,
+    };
+    Some(Ok(Found {
+        parent,
+        parent_path,
+        tail,
+    }))
+}
+
+/// The last name and those before it, where the path has names only and `openat2` is to be had.
+fn names(path: &RelPath) -> Option<(&Name, Vec<&Name>)> {
+    let mut names = Vec::with_capacity(path.steps().len());
+    for step in path.steps() {
+        match step {
+            Step::Into(name) => names.push(name),
+            Step::Up => return None,
+        }
+    }
+    let last = names.pop()?;
+    Some((last, names))
+}
+
+fn open_parent(root: &Root, path: &[u8]) -> Option<std::os::fd::OwnedFd> {
+    if !root.uses_openat2() {
+        return None;
+    }
+    match syscall::openat2_dir_unchecked(root.fd(), path) {
+        Ok(fd) => Some(fd),
+        Err(Errno::NOSYS) => {
+            root.forget_openat2();
+            None
+        }
+        // A link, an escape, something missing, or a filter that forbids the call: the walk tells.
+        Err(_) => None,
+    }
+}

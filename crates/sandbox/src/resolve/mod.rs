@@ -1,0 +1,109 @@
+//! From a path to a place: one quick look-up where no link is on the way, a careful walk otherwise.
+
+mod fast;
+mod walk;
+
+use std::os::fd::OwnedFd;
+
+use crate::error::{Error, Result};
+use crate::metadata::Metadata;
+use crate::name::{Name, shown};
+use crate::rel_path::RelPath;
+use crate::root::Root;
+use crate::syscall::{self, Errno};
+
+pub(crate) use walk::{Start, walk_from};
+
+/// Whether a link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// The path means what the link leads to: reading and writing.
+    Last,
+    /// The path means the link itself: removing and renaming. Links before the last name are followed.
+    Never,
+}
+
+/// Which means of look-up a root uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resolver {
+    /// `openat2` and `/proc/self/fd` where the system has them.
+    #[default]
+    Auto,
+    /// The component walk alone, as on kernels without `openat2`.
+    WalkOnly,
+    /// The component walk, and without `/proc` to re-open an inode.
+    WalkWithoutProc,
+}
+
+/// Where a look-up ended.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The deepest directory on the way that exists; `None` stands for the root's own descriptor.
+    pub(crate) parent: Option<OwnedFd>,
+    /// That directory's path inside the root.
+    pub(crate) parent_path: Vec<u8>,
+    /// What comes after it.
+    pub(crate) tail: Tail,
+}
+
+/// What stands at the end of a path.
+#[derive(Debug)]
+pub(crate) enum Tail {
+    /// The root itself.
+    Root,
+    /// An entry that exists, with an `O_PATH` descriptor for it.
+    Existing {
+        name: Name,
+        fd: OwnedFd,
+        metadata: Metadata,
+    },
+    /// The names that do not exist, in order; never empty.
+    Missing { names: Vec<Name> },
+}
+
+/// Looks a path up beneath a root.
+pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
+    let found = match fast::resolve(root, path, follow) {
+        Some(result) => result?,
+        None => walk::resolve(root, path, follow)?,
+    };
+    match &found.tail {
+        Tail::Existing { metadata, .. } if path.must_be_directory() && !metadata.is_directory() => {
+            Err(Error::NotADirectory {
+                path: path.as_given().to_owned(),
+            })
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Joins an entry's name to its directory's path.
+pub(crate) fn joined(parent: &[u8], name: &Name) -> Vec<u8> {
+    let mut path = Vec::with_capacity(parent.len() + 1 + name.as_bytes().len());
+    path.extend_from_slice(parent);
+    if !parent.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.as_bytes());
+    path
+}
+
+/// Says what a missing name is missing in.
+pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
+    Error::NotFound {
+        path: given.to_owned(),
+        parent: shown(parent).into_owned(),
+        missing: missing.shown().into_owned(),
+    }
+}
+
+/// Opens a directory by its resolved path, refusing every link on the way.
+pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
+    let mut current: Option<OwnedFd> = None;
+    for piece in path.split(|&b| b == b'/').filter(|p| !p.is_empty()) {
+        let name = Name::new(piece).ok_or(Errno::INVAL)?;
+        let next = syscall::look_dir_unchecked(root.fd_or(current.as_ref()), &name)?;
+        current = Some(next);
+    }
+    Ok(current)
+}

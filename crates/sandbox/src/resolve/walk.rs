@@ -1,0 +1,268 @@
+//! The careful look-up: one component at a time over descriptors, reading links itself.
+//!
+//! Security: nothing outside the root is ever opened or examined. A link that leaves the root as text
+//! turns the position into a list of names; it counts as inside again when that list equals a spelling of
+//! the root, and as outside as soon as it cannot become one.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::{Name, shown};
+use crate::rel_path::{self, RelPath, Step};
+use crate::root::Root;
+use crate::syscall::{self, Errno};
+
+use super::{Follow, Found, Tail, joined, not_found, reopen_resolved};
+
+/// The most links followed on one path, as the kernel has it.
+const MAX_LINKS: usize = 40;
+/// The most steps taken for one path, links' texts included.
+const MAX_STEPS: usize = 4096;
+
+/// Where a walk begins.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// An open directory inside the root; `None` for the root.
+    pub(crate) dir: Option<OwnedFd>,
+    /// Its resolved path.
+    pub(crate) path: Vec<u8>,
+}
+
+/// Looks a path up from the root.
+pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
+    walk_from(
+        root,
+        Start::default(),
+        path.steps(),
+        path.as_given(),
+        follow,
+    )
+}
+
+/// Looks steps up from a directory inside the root.
+pub(crate) fn walk_from(
+    root: &Root,
+    start: Start,
+    steps: &[Step],
+    given: &str,
+    follow: Follow,
+) -> Result<Found> {
+    Walk {
+        root,
+        given,
+        follow,
+        pending: steps.iter().cloned().collect(),
+        current: start.dir,
+        path: start.path,
+        outside: None,
+        links: 0,
+    }
+    .run()
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    given: &'a str,
+    follow: Follow,
+    pending: VecDeque<Step>,
+    /// The directory the walk is in; `None` for the root.
+    current: Option<OwnedFd>,
+    /// Its path inside the root.
+    path: Vec<u8>,
+    /// The absolute position while the walk is not inside the root.
+    outside: Option<Vec<Name>>,
+    links: usize,
+}
+
+impl Walk<'_> {
+    fn run(mut self) -> Result<Found> {
+        for _ in 0..MAX_STEPS {
+            let Some(step) = self.pending.pop_front() else {
+                return self.arrived();
+            };
+            match (self.outside.take(), step) {
+                (Some(position), step) => self.step_outside(position, step)?,
+                (None, Step::Up) => self.step_up()?,
+                (None, Step::Into(name)) => {
+                    if let Some(tail) = self.step_into(name)? {
+                        return Ok(self.found(tail));
+                    }
+                }
+            }
+        }
+        Err(Error::Loop {
+            path: self.given.to_owned(),
+        })
+    }
+
+    /// The steps ran out in a directory rather than at a name.
+    fn arrived(mut self) -> Result<Found> {
+        if let Some(position) = &self.outside {
+            return Err(self.left(position));
+        }
+        if self.path.is_empty() {
+            return Ok(self.found(Tail::Root));
+        }
+        // The last name is looked up once more, from its own directory, so that both belong together.
+        let name = self.leave_directory()?;
+        let (fd, metadata) = self.look(&name)?;
+        if !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: self.given.to_owned(),
+            });
+        }
+        Ok(self.found(Tail::Existing { name, fd, metadata }))
+    }
+
+    fn found(self, tail: Tail) -> Found {
+        Found {
+            parent: self.current,
+            parent_path: self.path,
+            tail,
+        }
+    }
+
+    fn step_into(&mut self, name: Name) -> Result<Option<Tail>> {
+        let last = self.pending.is_empty();
+        let fd = match syscall::look_unchecked(self.root.fd_or(self.current.as_ref()), &name) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return self.missing(name).map(Some),
+            Err(errno) => return Err(Error::from_errno("open", self.given, errno)),
+        };
+        let metadata = self.stat(&fd)?;
+        match metadata.kind {
+            FileKind::Symlink if !last || self.follow == Follow::Last => {
+                self.follow_link(&fd)?;
+                Ok(None)
+            }
+            _ if last => Ok(Some(Tail::Existing { name, fd, metadata })),
+            FileKind::Directory => {
+                self.path = joined(&self.path, &name);
+                self.current = Some(fd);
+                Ok(None)
+            }
+            _ => Err(Error::NotADirectory {
+                path: self.given.to_owned(),
+            }),
+        }
+    }
+
+    /// Nothing is there. What is left may be made, unless it goes up from what does not exist.
+    fn missing(&mut self, name: Name) -> Result<Tail> {
+        let error = not_found(self.given, &self.path, &name);
+        let mut names = vec![name];
+        for step in self.pending.drain(..) {
+            match step {
+                Step::Into(name) => names.push(name),
+                Step::Up => return Err(error),
+            }
+        }
+        Ok(Tail::Missing { names })
+    }
+
+    fn follow_link(&mut self, link: &OwnedFd) -> Result<()> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(Error::Loop {
+                path: self.given.to_owned(),
+            });
+        }
+        let text = syscall::read_link_unchecked(self.root.fd_or(Some(link)))
+            .map_err(|errno| Error::from_errno("readlink", self.given, errno))?;
+        if text.starts_with(b"/") {
+            self.move_to(Vec::new());
+        }
+        for step in rel_path::steps(&text).into_iter().rev() {
+            self.pending.push_front(step);
+        }
+        Ok(())
+    }
+
+    fn step_up(&mut self) -> Result<()> {
+        if self.path.is_empty() {
+            let mut position = self.root.real_names().to_vec();
+            position.pop();
+            self.move_to(position);
+            return Ok(());
+        }
+        self.leave_directory().map(drop)
+    }
+
+    /// Goes to the directory above by opening it anew from the root: `..` of a descriptor may lie
+    /// anywhere once somebody moves the directory. Returns the name that was left.
+    fn leave_directory(&mut self) -> Result<Name> {
+        let cut = self.path.iter().rposition(|&b| b == b'/');
+        let bytes = self.path.split_off(cut.map_or(0, |at| at + 1));
+        if cut.is_some() {
+            self.path.pop();
+        }
+        self.current = reopen_resolved(self.root, &self.path)
+            .map_err(|errno| Error::from_errno("open", self.given, errno))?;
+        Name::new(&bytes).ok_or(Error::Loop {
+            path: self.given.to_owned(),
+        })
+    }
+
+    fn step_outside(&mut self, mut position: Vec<Name>, step: Step) -> Result<()> {
+        match step {
+            Step::Up => {
+                position.pop();
+            }
+            Step::Into(name) => position.push(name),
+        }
+        // Security: a way through any other directory out there is refused without a look at it.
+        if !self
+            .root
+            .spellings()
+            .any(|root| root.starts_with(&position))
+        {
+            return Err(self.left(&position));
+        }
+        self.move_to(position);
+        Ok(())
+    }
+
+    /// Takes an absolute position, which is the root again where it equals a spelling of it.
+    fn move_to(&mut self, position: Vec<Name>) {
+        self.current = None;
+        self.path.clear();
+        let back = self.root.spellings().any(|root| *root == position[..]);
+        self.outside = (!back).then_some(position);
+    }
+
+    fn left(&self, position: &[Name]) -> Error {
+        let mut leads_to = Vec::new();
+        let names = position.iter().map(Name::as_bytes);
+        let rest = self.pending.iter().map(|step| match step {
+            Step::Into(name) => name.as_bytes(),
+            Step::Up => b"..",
+        });
+        for piece in names.chain(rest) {
+            leads_to.push(b'/');
+            leads_to.extend_from_slice(piece);
+        }
+        let leads_to = if leads_to.is_empty() {
+            "/".into()
+        } else {
+            shown(&leads_to).into_owned()
+        };
+        Error::Outside {
+            path: self.given.to_owned(),
+            leads_to,
+        }
+    }
+
+    fn look(&self, name: &Name) -> Result<(OwnedFd, Metadata)> {
+        let fd = syscall::look_unchecked(self.root.fd_or(self.current.as_ref()), name)
+            .map_err(|errno| Error::from_errno("open", self.given, errno))?;
+        let metadata = self.stat(&fd)?;
+        Ok((fd, metadata))
+    }
+
+    fn stat(&self, fd: &OwnedFd) -> Result<Metadata> {
+        syscall::stat_unchecked(self.root.fd_or(Some(fd)))
+            .map_err(|errno| Error::from_errno("stat", self.given, errno))
+    }
+}

@@ -1,0 +1,448 @@
+//! The only file that calls `rustix::fs`. Every name ends in `_unchecked`: nothing here is confined by
+//! itself, the callers are. A name given to a call that takes one is a [`Name`], so it never crosses a
+//! directory by itself.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+pub(crate) use rustix::io::Errno;
+
+use crate::metadata::{FileKind, Metadata, Time};
+use crate::name::Name;
+
+pub(crate) type SysResult<T> = Result<T, Errno>;
+
+/// How often a look-up is tried again that a rename elsewhere on the host disturbed.
+const TRIES: usize = 16;
+/// How many bytes of directory entries are fetched at a time.
+const DIRENT_BUFFER: usize = 32 * 1024;
+
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LOOK_DIR: OFlags = LOOK.union(OFlags::DIRECTORY);
+const READ_DIR: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+/// Security: a FIFO or terminal must never block us or become our controlling terminal.
+const CONTENT: OFlags = OFlags::NONBLOCK
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+#[cfg(not(test))]
+fn before(_call: &'static str) {}
+
+#[cfg(test)]
+fn before(call: &'static str) {
+    hook::fire(call);
+}
+
+/// Lets a test act before every system call of its own thread.
+#[cfg(test)]
+pub(crate) mod hook {
+    use std::cell::RefCell;
+
+    type Action = Box<dyn FnMut(&'static str)>;
+
+    thread_local! {
+        static ACTION: RefCell<Option<Action>> = const { RefCell::new(None) };
+    }
+
+    /// Runs `body` with `action` called before each system call it makes.
+    pub(crate) fn with<T>(
+        action: impl FnMut(&'static str) + 'static,
+        body: impl FnOnce() -> T,
+    ) -> T {
+        ACTION.with(|cell| *cell.borrow_mut() = Some(Box::new(action)));
+        let result = body();
+        ACTION.with(|cell| *cell.borrow_mut() = None);
+        result
+    }
+
+    pub(super) fn fire(call: &'static str) {
+        // Taken out while it runs, so that an action may itself use this crate.
+        let action = ACTION.with(|cell| cell.borrow_mut().take());
+        if let Some(mut action) = action {
+            action(call);
+            ACTION.with(|cell| *cell.borrow_mut() = Some(action));
+        }
+    }
+}
+
+fn retry<T>(mut call: impl FnMut() -> SysResult<T>) -> SysResult<T> {
+    for _ in 1..TRIES {
+        match call() {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+    call()
+}
+
+/// Opens a root by its host path: the one place where a path string is opened.
+pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    sys::openat(sys::CWD, path, flags, Mode::empty())
+}
+
+/// Looks up a directory beneath `root` by a path without `..`, refusing every link.
+pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retry(|| {
+        before("openat2");
+        sys::openat2(root, path, flags, Mode::empty(), resolve)
+    })
+}
+
+/// Opens content beneath `root` in one call, refusing every link.
+pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    retry(|| {
+        before("openat2");
+        sys::openat2(root, path, OFlags::RDONLY | CONTENT, Mode::empty(), resolve)
+    })
+}
+
+/// Looks at an entry without following it or opening its content.
+pub(crate) fn look_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| sys::openat(dir, name.as_bytes(), LOOK, Mode::empty()))
+}
+
+/// Looks at an entry that has to be a directory, without following it.
+pub(crate) fn look_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| sys::openat(dir, name.as_bytes(), LOOK_DIR, Mode::empty()))
+}
+
+/// Opens an entry that has to be a directory for listing, without following it.
+pub(crate) fn open_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| sys::openat(dir, name.as_bytes(), READ_DIR, Mode::empty()))
+}
+
+/// Opens for listing the very directory a descriptor stands for.
+pub(crate) fn reopen_dir_unchecked(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| sys::openat(dir, c".", READ_DIR, Mode::empty()))
+}
+
+/// Opens the directory above. Security: callers compare its identity with the one they came from.
+pub(crate) fn open_parent_unchecked(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| sys::openat(dir, c"..", READ_DIR, Mode::empty()))
+}
+
+/// What a content descriptor is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Read,
+    Write,
+    Append,
+}
+
+impl Purpose {
+    fn flags(self) -> OFlags {
+        match self {
+            Purpose::Read => OFlags::RDONLY | CONTENT,
+            Purpose::Write => OFlags::WRONLY | CONTENT,
+            Purpose::Append => OFlags::WRONLY | OFlags::APPEND | CONTENT,
+        }
+    }
+}
+
+/// Opens an entry's content by name, never following it.
+pub(crate) fn open_content_unchecked(
+    dir: BorrowedFd<'_>,
+    name: &Name,
+    purpose: Purpose,
+) -> SysResult<OwnedFd> {
+    before("openat");
+    retry(|| {
+        sys::openat(
+            dir,
+            name.as_bytes(),
+            purpose.flags() | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )
+    })
+}
+
+/// Opens the content of the very inode a descriptor stands for; `None` where there is no `/proc`.
+pub(crate) fn reopen_content_unchecked(
+    entry: BorrowedFd<'_>,
+    purpose: Purpose,
+) -> Option<SysResult<OwnedFd>> {
+    let proc = proc_fds()?;
+    before("reopen");
+    let number = fd_number(entry);
+    Some(retry(|| {
+        sys::openat(proc, number.as_str(), purpose.flags(), Mode::empty())
+    }))
+}
+
+/// `/proc/self/fd`, taken once and checked to be procfs, so that it works after Landlock locked us in.
+pub(crate) fn proc_fds() -> Option<BorrowedFd<'static>> {
+    static PROC: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    PROC.get_or_init(|| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = sys::openat(sys::CWD, c"/proc/self/fd", flags, Mode::empty()).ok()?;
+        let is_proc = sys::fstatfs(&fd).ok()?.f_type == sys::PROC_SUPER_MAGIC;
+        is_proc.then_some(fd)
+    })
+    .as_ref()
+    .map(AsFd::as_fd)
+}
+
+fn fd_number(fd: BorrowedFd<'_>) -> String {
+    fd.as_raw_fd().to_string()
+}
+
+/// An unnamed file in a directory, with the umask applied to `mode`.
+pub(crate) fn open_unnamed_unchecked(dir: BorrowedFd<'_>, mode: u32) -> SysResult<OwnedFd> {
+    before("tmpfile");
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    sys::openat(dir, c".", flags, Mode::from_raw_mode(mode))
+}
+
+/// A new file by name; fails where anything is there, also a link.
+pub(crate) fn create_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<OwnedFd> {
+    before("create");
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::openat(dir, name.as_bytes(), flags, Mode::from_raw_mode(mode))
+}
+
+/// Gives an unnamed file its name; fails where anything is there.
+pub(crate) fn link_unnamed_unchecked(
+    file: BorrowedFd<'_>,
+    dir: BorrowedFd<'_>,
+    name: &Name,
+) -> SysResult<()> {
+    let proc = proc_fds().ok_or(Errno::NOSYS)?;
+    before("linkat");
+    let number = fd_number(file);
+    sys::linkat(
+        proc,
+        number.as_str(),
+        dir,
+        name.as_bytes(),
+        AtFlags::SYMLINK_FOLLOW,
+    )
+}
+
+/// Whether a rename may replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clobber {
+    Yes,
+    No,
+}
+
+pub(crate) fn rename_unchecked(
+    from: (BorrowedFd<'_>, &Name),
+    to: (BorrowedFd<'_>, &Name),
+    clobber: Clobber,
+) -> SysResult<()> {
+    before("renameat2");
+    let flags = match clobber {
+        Clobber::Yes => RenameFlags::empty(),
+        Clobber::No => RenameFlags::NOREPLACE,
+    };
+    sys::renameat_with(from.0, from.1.as_bytes(), to.0, to.1.as_bytes(), flags)
+}
+
+pub(crate) fn unlink_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
+    before("unlinkat");
+    sys::unlinkat(dir, name.as_bytes(), AtFlags::empty())
+}
+
+pub(crate) fn remove_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
+    before("rmdir");
+    sys::unlinkat(dir, name.as_bytes(), AtFlags::REMOVEDIR)
+}
+
+pub(crate) fn make_dir_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<()> {
+    before("mkdirat");
+    sys::mkdirat(dir, name.as_bytes(), Mode::from_raw_mode(mode))
+}
+
+pub(crate) fn make_link_unchecked(
+    dir: BorrowedFd<'_>,
+    name: &Name,
+    target: &[u8],
+) -> SysResult<()> {
+    before("symlinkat");
+    sys::symlinkat(target, dir, name.as_bytes())
+}
+
+/// The text of the link a descriptor stands for.
+pub(crate) fn read_link_unchecked(link: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
+    before("readlinkat");
+    sys::readlinkat(link, c"", Vec::new()).map(|text| text.into_bytes())
+}
+
+/// The text of a link by name.
+pub(crate) fn read_link_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Vec<u8>> {
+    before("readlinkat");
+    sys::readlinkat(dir, name.as_bytes(), Vec::new()).map(|text| text.into_bytes())
+}
+
+/// What is known of the file a descriptor stands for.
+pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
+    before("statx");
+    statx(fd, c"", AtFlags::EMPTY_PATH)
+}
+
+/// What is known of an entry, never following it.
+pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
+    before("statx");
+    statx(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn statx<P: rustix::path::Arg>(
+    dir: BorrowedFd<'_>,
+    path: P,
+    flags: AtFlags,
+) -> SysResult<Metadata> {
+    let wanted = sys::StatxFlags::BASIC_STATS | sys::StatxFlags::BTIME;
+    let stat = sys::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted)?;
+    let time = |t: sys::StatxTimestamp| Time {
+        seconds: t.tv_sec,
+        nanoseconds: t.tv_nsec,
+    };
+    let has_birth = stat.stx_mask & sys::StatxFlags::BTIME.bits() != 0;
+    Ok(Metadata {
+        kind: kind(sys::FileType::from_raw_mode(stat.stx_mode.into())),
+        size: stat.stx_size,
+        mode: u32::from(stat.stx_mode) & 0o7777,
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        links: stat.stx_nlink,
+        modified: time(stat.stx_mtime),
+        accessed: time(stat.stx_atime),
+        changed: time(stat.stx_ctime),
+        created: has_birth.then(|| time(stat.stx_btime)),
+        device: sys::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+        inode: stat.stx_ino,
+    })
+}
+
+fn kind(file_type: sys::FileType) -> FileKind {
+    match file_type {
+        sys::FileType::RegularFile => FileKind::File,
+        sys::FileType::Directory => FileKind::Directory,
+        sys::FileType::Symlink => FileKind::Symlink,
+        sys::FileType::Fifo => FileKind::Fifo,
+        sys::FileType::Socket => FileKind::Socket,
+        sys::FileType::CharacterDevice => FileKind::CharDevice,
+        sys::FileType::BlockDevice => FileKind::BlockDevice,
+        _ => FileKind::Unknown,
+    }
+}
+
+/// Feeds every entry of an open directory to `take`, without `.` and `..`.
+pub(crate) fn read_dir_unchecked(
+    dir: BorrowedFd<'_>,
+    take: &mut dyn FnMut(Name, FileKind),
+) -> SysResult<()> {
+    let mut buffer = [MaybeUninit::uninit(); DIRENT_BUFFER];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    before("getdents");
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if let Some(name) = Name::new(entry.file_name().to_bytes()) {
+            take(name, kind(entry.file_type()));
+        }
+    }
+    Ok(())
+}
+
+/// What the process may do with an entry by its effective ids, never following it.
+pub(crate) fn may_unchecked(dir: BorrowedFd<'_>, name: &Name, access: sys::Access) -> bool {
+    before("faccessat");
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    sys::accessat(dir, name.as_bytes(), access, flags).is_ok()
+}
+
+/// What the process may do with the directory a descriptor stands for.
+pub(crate) fn may_dir_unchecked(dir: BorrowedFd<'_>, access: sys::Access) -> bool {
+    sys::accessat(dir, c".", access, AtFlags::EACCESS).is_ok()
+}
+
+pub(crate) fn sync_unchecked(fd: BorrowedFd<'_>) -> SysResult<()> {
+    before("fsync");
+    match sys::fsync(fd) {
+        // Some file systems cannot sync a directory; there is nothing more to do then.
+        Err(Errno::INVAL | Errno::ROFS) => Ok(()),
+        result => result,
+    }
+}
+
+pub(crate) fn sync_filesystem_unchecked(fd: BorrowedFd<'_>) -> SysResult<()> {
+    before("syncfs");
+    sys::syncfs(fd)
+}
+
+pub(crate) fn reserve_unchecked(file: BorrowedFd<'_>, offset: u64, length: u64) -> SysResult<()> {
+    match sys::fallocate(file, sys::FallocateFlags::KEEP_SIZE, offset, length) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+        result => result,
+    }
+}
+
+pub(crate) fn set_mode_unchecked(file: BorrowedFd<'_>, mode: u32) -> SysResult<()> {
+    sys::fchmod(file, Mode::from_raw_mode(mode))
+}
+
+pub(crate) fn set_owner_unchecked(file: BorrowedFd<'_>, uid: u32, gid: u32) -> SysResult<()> {
+    let (uid, gid) = (
+        rustix::fs::Uid::from_raw(uid),
+        rustix::fs::Gid::from_raw(gid),
+    );
+    sys::fchown(file, Some(uid), Some(gid))
+}
+
+/// The names of a file's extended attributes.
+pub(crate) fn xattr_names_unchecked(file: BorrowedFd<'_>) -> SysResult<Vec<std::ffi::CString>> {
+    let mut list = vec![0; sys::flistxattr_query(file)?];
+    let length = sys::flistxattr(file, list.as_mut_slice())?;
+    list.truncate(length);
+    let names = list
+        .split_inclusive(|&b| b == 0)
+        .filter_map(|n| CStr::from_bytes_with_nul(n).ok());
+    Ok(names.map(CStr::to_owned).collect())
+}
+
+pub(crate) fn copy_xattr_unchecked(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    name: &CStr,
+) -> SysResult<()> {
+    let mut value = vec![0; sys::fgetxattr_query(from, name)?];
+    let length = sys::fgetxattr(from, name, value.as_mut_slice())?;
+    value.truncate(length);
+    sys::fsetxattr(to, name, &value, sys::XattrFlags::empty())
+}
+
+/// Shares all blocks of `from` with the empty file `to`, where the file system can.
+pub(crate) fn clone_unchecked(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> SysResult<()> {
+    before("ficlone");
+    sys::ioctl_ficlone(to, from)
+}
+
+pub(crate) fn copy_range_unchecked(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    length: usize,
+) -> SysResult<usize> {
+    sys::copy_file_range(from, None, to, None, length)
+}
+
+/// Free bytes and free inodes of the file system a descriptor is on.
+pub(crate) fn free_space_unchecked(fd: BorrowedFd<'_>) -> SysResult<(u64, u64)> {
+    let stat = sys::fstatvfs(fd)?;
+    Ok((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_favail))
+}

@@ -1,0 +1,323 @@
+//! The everyday behaviour of a root, the same with every means of look-up.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use sandbox::{
+    Durability, Error, FileKind, Follow, LinkTarget, Located, OnExisting, OnFault, Parents,
+    RelPath, Resolver, Root, StageOptions, WalkOptions, Walker,
+};
+
+const REPLACE: StageOptions = StageOptions {
+    on_existing: OnExisting::Replace,
+    parents: Parents::Create,
+    durability: Durability::Fast,
+};
+
+/// Runs a test body with each means of look-up on a fresh tree with an outside beside it.
+fn everywhere(body: impl Fn(&Root, &Path, &Path)) {
+    for resolver in [
+        Resolver::Auto,
+        Resolver::WalkOnly,
+        Resolver::WalkWithoutProc,
+    ] {
+        let temp = tempfile::tempdir().unwrap();
+        let (inside, outside) = (temp.path().join("inside"), temp.path().join("outside"));
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret"), "secret").unwrap();
+        let root = Root::open_with(&inside, resolver).unwrap();
+        body(&root, &inside, &outside);
+        assert_eq!(fs::read(outside.join("secret")).unwrap(), b"secret");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    }
+}
+
+fn locate<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Error> {
+    root.locate(&RelPath::parse(path)?, Follow::Last)
+}
+
+fn read(root: &Root, path: &str) -> Result<String, Error> {
+    let mut text = String::new();
+    locate(root, path)?
+        .open_file()?
+        .file
+        .read_to_string(&mut text)
+        .unwrap();
+    Ok(text)
+}
+
+fn write(root: &Root, path: &str, text: &str) -> Result<(), Error> {
+    let mut staged = locate(root, path)?.stage(REPLACE)?;
+    staged.write_all(text.as_bytes()).unwrap();
+    staged.commit().map(drop)
+}
+
+#[test]
+fn what_lies_inside_is_reached_by_every_spelling() {
+    everywhere(|root, inside, _| {
+        fs::create_dir_all(inside.join("a/b")).unwrap();
+        fs::write(inside.join("a/b/c"), "text").unwrap();
+        symlink("b/c", inside.join("a/relative")).unwrap();
+        symlink(inside.join("a/b"), inside.join("absolute")).unwrap();
+        symlink("../inside/a", inside.join("out-and-back")).unwrap();
+        for path in [
+            "a/b/c",
+            "/a/b/c",
+            "a//b/./c",
+            "a/b/../b/c",
+            "a/relative",
+            "absolute/c",
+            "out-and-back/b/c",
+            "absolute/../relative",
+            "../inside/a/b/c",
+        ] {
+            assert_eq!(read(root, path).unwrap(), "text", "{path}");
+            assert_eq!(locate(root, path).unwrap().path(), "a/b/c", "{path}");
+        }
+    });
+}
+
+#[test]
+fn what_lies_outside_is_refused_before_it_is_touched() {
+    everywhere(|root, inside, outside| {
+        symlink(outside, inside.join("link")).unwrap();
+        symlink(outside.join("secret"), inside.join("file")).unwrap();
+        symlink("../outside", inside.join("relative")).unwrap();
+        symlink("../outside/../inside", inside.join("through")).unwrap();
+        symlink("/", inside.join("top")).unwrap();
+        for path in [
+            "..",
+            "../outside/secret",
+            "link",
+            "link/secret",
+            "file",
+            "relative/secret",
+            "relative/new",
+            "through",
+            "top",
+            "top/etc/passwd",
+            "link/no/such/thing",
+            "a/../../x",
+        ] {
+            if path.starts_with("a/") {
+                fs::create_dir_all(inside.join("a")).unwrap();
+            }
+            assert!(
+                matches!(locate(root, path), Err(Error::Outside { .. })),
+                "{path}"
+            );
+            assert!(
+                matches!(write(root, path, "x"), Err(Error::Outside { .. })),
+                "{path}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_file_is_created_replaced_and_kept() {
+    everywhere(|root, inside, _| {
+        write(root, "new/deep/file", "one").unwrap();
+        fs::set_permissions(
+            inside.join("new/deep/file"),
+            fs::Permissions::from_mode(0o640),
+        )
+        .unwrap();
+        write(root, "new/deep/file", "two").unwrap();
+        assert_eq!(read(root, "new/deep/file").unwrap(), "two");
+        let mode = fs::metadata(inside.join("new/deep/file"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o640);
+        let create = StageOptions {
+            on_existing: OnExisting::Fail,
+            ..REPLACE
+        };
+        let refused = locate(root, "new/deep/file")
+            .unwrap()
+            .stage(create)
+            .map(drop);
+        assert!(matches!(refused, Err(Error::AlreadyExists { .. })));
+        assert_eq!(fs::read_dir(inside.join("new/deep")).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn create_only_does_not_replace_what_came_meanwhile() {
+    everywhere(|root, inside, _| {
+        let create = StageOptions {
+            on_existing: OnExisting::Fail,
+            ..REPLACE
+        };
+        let mut staged = locate(root, "file").unwrap().stage(create).unwrap();
+        staged.write_all(b"ours").unwrap();
+        fs::write(inside.join("file"), "theirs").unwrap();
+        assert!(matches!(staged.commit(), Err(Error::AlreadyExists { .. })));
+        assert_eq!(fs::read(inside.join("file")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(inside).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn writing_through_a_dangling_link_creates_its_target() {
+    everywhere(|root, inside, _| {
+        symlink("real", inside.join("link")).unwrap();
+        write(root, "link", "text").unwrap();
+        assert_eq!(fs::read(inside.join("real")).unwrap(), b"text");
+        assert!(inside.join("link").is_symlink());
+    });
+}
+
+#[test]
+fn appending_adds_and_creates() {
+    everywhere(|root, inside, _| {
+        for text in ["one\n", "two\n"] {
+            let place = locate(root, "log/file").unwrap();
+            place
+                .append(text.as_bytes(), Parents::Create, Durability::Fast)
+                .unwrap();
+        }
+        assert_eq!(fs::read(inside.join("log/file")).unwrap(), b"one\ntwo\n");
+    });
+}
+
+#[test]
+fn a_link_is_removed_and_renamed_itself() {
+    everywhere(|root, inside, _| {
+        fs::write(inside.join("real"), "text").unwrap();
+        symlink("real", inside.join("link")).unwrap();
+        let link = |path: &str| {
+            root.locate(&RelPath::parse(path).unwrap(), Follow::Never)
+                .unwrap()
+        };
+        link("link")
+            .rename_to(&link("renamed"), OnExisting::Fail)
+            .unwrap();
+        assert!(inside.join("renamed").is_symlink());
+        link("renamed").unlink().unwrap();
+        assert_eq!(fs::read(inside.join("real")).unwrap(), b"text");
+        assert!(!inside.join("renamed").is_symlink());
+    });
+}
+
+#[test]
+fn a_tree_is_removed_without_following_links() {
+    everywhere(|root, inside, outside| {
+        fs::create_dir_all(inside.join("tree/a/b")).unwrap();
+        fs::write(inside.join("tree/a/b/c"), "text").unwrap();
+        symlink(outside, inside.join("tree/a/link")).unwrap();
+        let tree = locate(root, "tree").unwrap();
+        let removal = tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+        assert_eq!((removal.files, removal.directories), (2, 3));
+        assert!(!inside.join("tree").exists());
+    });
+}
+
+#[test]
+fn the_root_itself_is_protected() {
+    everywhere(|root, _, _| {
+        for path in ["", ".", "/", "./."] {
+            let place = locate(root, path).unwrap();
+            assert!(place.is_root());
+            assert!(matches!(place.unlink(), Err(Error::RootProtected)));
+            let removed = place.remove_tree(&|| false, OnFault::Stop, &|_| {});
+            assert!(matches!(removed, Err(Error::RootProtected)));
+        }
+    });
+}
+
+#[test]
+fn links_tell_where_they_lead() {
+    everywhere(|root, inside, outside| {
+        fs::create_dir(inside.join("dir")).unwrap();
+        symlink("dir", inside.join("in")).unwrap();
+        symlink(outside, inside.join("out")).unwrap();
+        symlink("nowhere", inside.join("dangling")).unwrap();
+        symlink("loop", inside.join("loop")).unwrap();
+        let target = |path: &str| {
+            let path = RelPath::parse(path).unwrap();
+            root.locate(&path, Follow::Never)
+                .unwrap()
+                .link_target()
+                .unwrap()
+        };
+        assert!(matches!(target("in"), LinkTarget::Inside { path, .. } if path == "dir"));
+        assert_eq!(target("out"), LinkTarget::Outside);
+        assert_eq!(target("dangling"), LinkTarget::Dangling);
+        assert_eq!(target("loop"), LinkTarget::Loop);
+    });
+}
+
+#[test]
+fn a_walk_goes_in_the_order_of_full_paths() {
+    everywhere(|root, inside, _| {
+        for path in ["a/x", "a/b/y", "a.txt", "a-b/z", "b", "a/b-c", "a/b.d"] {
+            let path = inside.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let top = locate(root, "").unwrap().open_dir().unwrap();
+        let mut walker = Walker::new(top, WalkOptions::default());
+        let mut paths = Vec::new();
+        while let Some(item) = walker.next(&mut |_| true) {
+            paths.push(item.unwrap().path());
+        }
+        let mut sorted = paths.clone();
+        sorted.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        assert_eq!(paths, sorted);
+        assert_eq!(paths.len(), 10);
+    });
+}
+
+#[test]
+fn deep_trees_are_walked_and_removed_with_few_descriptors() {
+    // In memory where there is such a place: making so many directories is slow on a disk.
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    let temp = tempfile::tempdir_in(parent).unwrap();
+    let root = Root::open(temp.path()).unwrap();
+    let levels = 10_000;
+    let mut dir = locate(&root, "").unwrap().open_dir().unwrap();
+    let name = sandbox::Name::new(b"deep").unwrap();
+    for _ in 0..levels {
+        dir = dir.make_dir(&name, 0o777).unwrap();
+    }
+    let top = locate(&root, "").unwrap().open_dir().unwrap();
+    let mut walker = Walker::new(top, WalkOptions::default());
+    let mut met = 0;
+    while let Some(item) = walker.next(&mut |_| true) {
+        assert_eq!(item.unwrap().kind, FileKind::Directory);
+        met += 1;
+    }
+    assert_eq!(met, levels);
+    let tree = locate(&root, "deep").unwrap();
+    let removal = tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+    assert_eq!(removal.directories, levels);
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn names_that_are_not_utf8_open_by_the_form_they_are_shown_in() {
+    everywhere(|root, inside, _| {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+        fs::write(inside.join(name), "text").unwrap();
+        let entries = locate(root, "")
+            .unwrap()
+            .open_dir()
+            .unwrap()
+            .entries()
+            .unwrap();
+        assert!(entries[0].name.is_invalid_utf8());
+        assert_eq!(read(root, &entries[0].name.shown()).unwrap(), "text");
+    });
+}
