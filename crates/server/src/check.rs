@@ -6,34 +6,76 @@
 
 use std::io::Write;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use anyhow::Result;
+use sandbox::{NamedRoot, Protection, Roots};
 
 use crate::known::KNOWN_TOOLS;
-use crate::roots::{self, Found};
+use crate::listen::address;
+use crate::roots;
 use crate::settings::{
     AllowedTools, KnownTools, Landlock, Loaded, RootAccess, RootSettings, Settings, Toolset,
-    Transport,
+    Transport, tools_of,
 };
 
 /// Writes the report. A mistake in the configuration is the error that comes back.
 pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
-    let found = roots::find(&loaded.settings)?;
-    output.write_all(report(loaded, &found).as_bytes())?;
+    let roots = roots::open(&loaded.settings)?;
+    let found: Vec<Found> = roots.iter().map(Found::of).collect();
+    let kernel = protections(&roots, loaded.settings.landlock)?;
+    output.write_all(report(loaded, &found, &kernel).as_bytes())?;
     Ok(())
 }
 
-/// What the kernel adds to our own confinement.
-pub(crate) fn protections(settings: &Settings) -> String {
-    match settings.landlock {
-        Landlock::Auto => "Landlock as far as the kernel has it (sandbox.landlock: auto)",
-        Landlock::Require => "Landlock, or no start (sandbox.landlock: require)",
-        Landlock::Off => "none (sandbox.landlock: off)",
-    }
-    .to_owned()
+/// What an operator wants to know of a root's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    name: String,
+    real_path: PathBuf,
+    mode: u32,
+    is_writable: bool,
 }
 
-fn report(loaded: &Loaded, found: &[Found]) -> String {
+impl Found {
+    fn of(root: &NamedRoot) -> Found {
+        Found {
+            name: root.name.clone(),
+            real_path: root.root.real_path().to_owned(),
+            mode: root.root.metadata().map_or(0, |metadata| metadata.mode),
+            is_writable: roots::access(&root.root).is_some_and(|access| access.writable),
+        }
+    }
+}
+
+/// What the kernel adds to our own confinement, found out by really asking for it: this process
+/// locks itself in, writes its report and ends.
+fn protections(roots: &Roots, landlock: Landlock) -> Result<Vec<String>> {
+    let protection = sandbox::lock_in(roots, landlock.into(), &[])?;
+    let walks = roots
+        .iter()
+        .filter(|root| !root.root.uses_openat2())
+        .count();
+    let lookup = match walks {
+        0 => "openat2: the kernel itself keeps every look-up inside its root",
+        _ => "no openat2: look-ups go step by step, as safe but slower",
+    };
+    Ok(vec![lookup.to_owned(), landlock_in_words(&protection)])
+}
+
+fn landlock_in_words(protection: &Protection) -> String {
+    let meaning = match protection {
+        Protection::Enforced { fully: true, .. } => "the process cannot reach beyond its roots",
+        Protection::Enforced { fully: false, .. } => {
+            "the process can hardly reach beyond its roots; a newer kernel does more"
+        }
+        Protection::Unavailable => "this kernel has no second wall around the process",
+        Protection::Off => "sandbox.landlock is off; there is no second wall around the process",
+    };
+    format!("{protection}: {meaning}")
+}
+
+fn report(loaded: &Loaded, found: &[Found], kernel: &[String]) -> String {
     let settings = &loaded.settings;
     let sections = [
         ("Configuration", vec![configuration(settings)]),
@@ -46,7 +88,7 @@ fn report(loaded: &Loaded, found: &[Found]) -> String {
                 .collect(),
         ),
         ("Who can reach it", reach(settings)),
-        ("Kernel protections", vec![protections(settings)]),
+        ("Kernel protections", kernel.to_vec()),
         ("Risks", or_none(risks(loaded, found))),
     ];
     let section =
@@ -81,18 +123,21 @@ fn root_lines<'a>(
                 tools_in_words(root, *set, KNOWN_TOOLS)
             )
         }));
-        if root.access == RootAccess::ReadOnly {
-            lines.push("  read-only: every tool that changes anything is refused".to_owned());
-        }
+        lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
         lines
     }
 }
 
+fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> {
+    match root.access {
+        RootAccess::ReadOnly => Some("read-only: every tool that changes anything is refused"),
+        RootAccess::ReadWrite if found.is_writable => None,
+        RootAccess::ReadWrite => Some("this user may not write in the directory itself"),
+    }
+}
+
 fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {
-    let tools = known
-        .iter()
-        .find(|(name, _)| *name == set.name())
-        .map_or(&[][..], |(_, t)| t);
+    let tools = tools_of(set.name(), known);
     let allowed: Vec<&str> = tools
         .iter()
         .copied()
@@ -115,14 +160,6 @@ fn reach(settings: &Settings) -> Vec<String> {
             format!("endpoints: {}", endpoints(settings)),
             token_line(settings).to_owned(),
         ],
-    }
-}
-
-/// The address HTTP listens on, as it stands in a URL.
-pub(crate) fn address(settings: &Settings) -> String {
-    match settings.host.parse::<IpAddr>() {
-        Ok(ip) => std::net::SocketAddr::new(ip, settings.port).to_string(),
-        Err(_) => format!("{}:{}", settings.host, settings.port),
     }
 }
 
@@ -267,23 +304,15 @@ fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
     let AllowedTools::Only(names) = &root.tools else {
         return None;
     };
-    let is_idle = |name: &&crate::settings::ToolName| {
-        let only = AllowedTools::Only(vec![(*name).clone()]);
-        let mut served = KNOWN_TOOLS.iter().flat_map(|(set, tools)| {
-            let set = settings
-                .toolsets
-                .iter()
-                .find(|served| served.name() == *set);
-            set.into_iter()
-                .flat_map(|set| tools.iter().map(move |tool| (*set, *tool)))
+    let is_idle = |name: &&String| {
+        let only = AllowedTools::Only([(*name).clone()].into());
+        let mut served = settings.toolsets.iter().flat_map(|set| {
+            let tools = tools_of(set.name(), KNOWN_TOOLS).iter();
+            tools.map(move |tool| (*set, *tool))
         });
         !served.any(|(set, tool)| only.allows(set, tool))
     };
-    let idle: Vec<String> = names
-        .iter()
-        .filter(is_idle)
-        .map(ToString::to_string)
-        .collect();
+    let idle: Vec<&str> = names.iter().filter(is_idle).map(String::as_str).collect();
     (!idle.is_empty()).then(|| {
         format!(
             "the root \"{}\" allows {}, which no served tool set has: a slip?",
@@ -297,7 +326,7 @@ fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
 mod tests {
     use super::*;
     use crate::config::{self, ConfigFile};
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     fn loaded(yaml: &str, mode: u32) -> Loaded {
         let partial = config::parse(yaml, Path::new("/etc"), KNOWN_TOOLS).unwrap();
@@ -319,6 +348,7 @@ mod tests {
             name: name.to_owned(),
             real_path: PathBuf::from(path),
             mode,
+            is_writable: name != "frozen",
         }
     }
 
@@ -352,7 +382,7 @@ Who can reach it
   no token is asked for
 
 Kernel protections
-  Landlock as far as the kernel has it (sandbox.landlock: auto)
+  openat2: yes
 
 Risks
   it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
@@ -362,7 +392,8 @@ allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front
   the config file is readable by every user of this machine (chmod o-r)
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
-        assert_eq!(report(&loaded, &found), expected);
+        let kernel = ["openat2: yes".to_owned()];
+        assert_eq!(report(&loaded, &found, &kernel), expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod node;
 mod read;
 mod reader;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub(crate) use read::{ConfigFile, read, reason};
 
 use crate::settings::{
     AllowedTools, KnownTools, OnMissing, Partial, Quota, Rate, RootAccess, RootSettings, Tls,
-    ToolName, Toolset, Transport, bounds,
+    Toolset, Transport, bounds, tools_of,
 };
 use node::Node;
 use reader::{Field, Result};
@@ -113,36 +114,35 @@ impl File<'_> {
     }
 
     fn allowed_tools(&self, field: &Field<'_>) -> Result<AllowedTools> {
-        let names = field.list_of(|item| self.tool_name(item))?;
-        let all = names
-            .iter()
-            .any(|name| name.toolset.is_none() && name.tool.is_none());
-        Ok(if all {
+        let names = field.list_of(|item| self.tool_names(item))?;
+        let names: BTreeSet<String> = names.into_iter().flatten().collect();
+        Ok(if names.contains("*") {
             AllowedTools::All
         } else {
             AllowedTools::Only(names)
         })
     }
 
-    fn tool_name(&self, field: &Field<'_>) -> Result<ToolName> {
+    /// The names one entry stands for: `files.*` is every tool of that set.
+    fn tool_names(&self, field: &Field<'_>) -> Result<Vec<String>> {
         let text = field.text()?;
         let (toolset, tool) = match text.split_once('.') {
             Some((toolset, tool)) => (Some(toolset), tool),
             None => (None, text),
         };
         if tool == ALWAYS_AVAILABLE && toolset.is_none_or(|set| set == Toolset::Workspace.name()) {
+            let path = field.path().clone();
             return Err(Fault::AlwaysAvailable {
-                path: field.path().clone(),
+                path,
                 tool: ALWAYS_AVAILABLE,
             });
         }
         if !self.is_known(toolset, tool) {
             return Err(field.unknown("tool", text, self.tool_words(toolset)));
         }
-        let tool = (tool != "*").then(|| tool.to_owned());
-        Ok(ToolName {
-            toolset: toolset.map(str::to_owned),
-            tool,
+        Ok(match toolset {
+            Some(set) if tool == "*" => narrowed(set, tools_of(set, self.known)),
+            _ => vec![text.to_owned()],
         })
     }
 
@@ -157,24 +157,16 @@ impl File<'_> {
     /// The names to choose from: those of the set that was named, or else the plain names of all.
     fn tool_words(&self, toolset: Option<&str>) -> Vec<String> {
         let mut words = vec!["*".to_owned()];
-        for (set, tools) in self.known {
-            let narrowed = toolset == Some(*set);
-            for tool in tools.iter().filter(|_| narrowed || !self.is_set(toolset)) {
-                let word = if narrowed {
-                    format!("{set}.{tool}")
-                } else {
-                    (*tool).to_owned()
-                };
-                if !words.contains(&word) {
-                    words.push(word);
-                }
+        match toolset.map(|set| (set, tools_of(set, self.known))) {
+            Some((set, tools)) if !tools.is_empty() => words.extend(narrowed(set, tools)),
+            _ => {
+                let all = self.known.iter().flat_map(|(_, tools)| tools.iter());
+                words.extend(all.map(|tool| (*tool).to_owned()));
+                let mut seen = BTreeSet::new();
+                words.retain(|word| seen.insert(word.clone()));
             }
         }
         words
-    }
-
-    fn is_set(&self, toolset: Option<&str>) -> bool {
-        self.known.iter().any(|(set, _)| toolset == Some(*set))
     }
 
     fn guide(&self, field: &Field<'_>, partial: &mut Partial) -> Result<()> {
@@ -228,6 +220,10 @@ impl File<'_> {
         })?;
         section.finish()
     }
+}
+
+fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
+    tools.iter().map(|tool| format!("{set}.{tool}")).collect()
 }
 
 fn limits(field: &Field<'_>, partial: &mut Partial) -> Result<()> {

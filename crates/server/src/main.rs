@@ -7,18 +7,20 @@ mod check;
 mod cli;
 mod config;
 mod known;
+mod listen;
 mod log;
 mod roots;
 mod settings;
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
 use crate::cli::{Cli, Task};
 use crate::known::KNOWN_TOOLS;
-use crate::settings::{Loaded, RootsNeed, Settings};
+use crate::settings::{Loaded, RootsNeed, Settings, Transport};
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -41,7 +43,7 @@ fn run(cli: &Cli) -> Result<()> {
         }
         Task::Call { tool, arguments } => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
-            roots::find(&settings)?;
+            roots::open(&settings)?;
             anyhow::bail!("call {tool} {arguments:?}: not built yet")
         }
     }
@@ -52,12 +54,25 @@ fn load(cli: &Cli, need: RootsNeed) -> Result<Loaded> {
     Ok(settings::load(cli, &current, KNOWN_TOOLS, need)?)
 }
 
+/// Prepares everything that needs more than the roots, locks the process in, and serves.
 fn serve(settings: &Settings) -> Result<()> {
-    roots::find(settings)?;
-    // Here: open the roots, lock the process in, start the runtime, serve.
+    let roots = roots::open(settings)?;
+    let listener = match settings.transport {
+        Transport::Stdio => None,
+        Transport::Http => Some(listen::bind(settings)?),
+    };
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
     let _flush = log::start(settings)?;
-    log::started(settings, "none", check::protections(settings).as_str());
+    log::started(settings, &place(listener.as_ref()), &protection.to_string());
     anyhow::bail!("serving is not built yet")
+}
+
+/// Where clients find us, for the log.
+fn place(listener: Option<&TcpListener>) -> String {
+    let address = listener.map(|listener| listener.local_addr().map(|address| address.to_string()));
+    address
+        .and_then(std::io::Result::ok)
+        .unwrap_or_else(|| "stdio".to_owned())
 }
 
 /// Says in one line why the process ends.

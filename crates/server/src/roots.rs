@@ -1,50 +1,64 @@
-//! The roots as they are found on the host at start-up.
+//! Opens the roots of the settings, once, at start-up.
 //!
-//! This is the only place of the server that looks at the directories of the settings.
+//! This is the only place of the server that gives a host path to the sandbox; afterwards a root is
+//! a descriptor and a name.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sandbox::{Access, Follow, NamedRoot, RelPath, Root, Roots};
 
 use crate::config::{Fault, reason};
-use crate::settings::{OnMissing, RootSettings, Settings};
+use crate::settings::{OnMissing, RootAccess, RootSettings, Settings};
 
-/// A root's directory as it is on the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// The root's name.
-    pub(crate) name: String,
-    /// Where the directory really is, links resolved.
-    pub(crate) real_path: PathBuf,
-    /// Who may do what with it: the mode bits.
-    pub(crate) mode: u32,
+/// Opens every root; the first that is not a usable directory is the mistake to report.
+pub(crate) fn open(settings: &Settings) -> Result<Roots, Fault> {
+    let roots = settings.roots.iter().map(|root| open_one(root, settings));
+    roots.collect::<Result<Vec<_>, _>>().map(Roots::new)
 }
 
-/// Looks at every root; the first that is not a usable directory is the mistake to report.
-pub(crate) fn find(settings: &Settings) -> Result<Vec<Found>, Fault> {
-    settings
-        .roots
-        .iter()
-        .map(|root| find_one(root, settings))
-        .collect()
+/// What this process may do with the root's own directory.
+pub(crate) fn access(root: &Root) -> Option<Access> {
+    let itself = RelPath::parse(".").ok()?;
+    let located = root.locate(&itself, Follow::Last).ok()?;
+    Some(located.access())
 }
 
-fn find_one(root: &RootSettings, settings: &Settings) -> Result<Found, Fault> {
-    let found = match look(&root.path) {
-        Err(error) if is_to_be_created(root, &error) => create(&root.path),
-        result => result,
+fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault> {
+    let opened = match open_directory(&root.path) {
+        Err(error) if is_to_be_created(root, &error) => {
+            create(&root.path).and_then(|()| open_directory(&root.path))
+        }
+        opened => opened,
     };
-    found
-        .map(|(real_path, mode)| Found {
-            name: root.name.clone(),
-            real_path,
-            mode,
-        })
-        .map_err(|error| bad_directory(root, settings, &error))
+    let opened = opened.map_err(|error| bad_directory(root, settings, &error))?;
+    Ok(NamedRoot {
+        name: root.name.clone(),
+        root: Arc::new(opened),
+        read_only: root.access == RootAccess::ReadOnly,
+    })
+}
+
+fn open_directory(path: &Path) -> io::Result<Root> {
+    let root = Root::open(path)?;
+    match access(&root) {
+        Some(access) if access.readable && access.executable => Ok(root),
+        _ => Err(io::ErrorKind::PermissionDenied.into()),
+    }
 }
 
 fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
     root.on_missing == OnMissing::Create && error.kind() == io::ErrorKind::NotFound
+}
+
+/// Makes a directory and those above it, seen from the root of the whole file system.
+fn create(path: &Path) -> io::Result<()> {
+    let whole = Root::open(Path::new("/"))?;
+    let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes()))
+        .and_then(|path| whole.locate(&path, Follow::Last)?.make_dirs());
+    made.map(drop).map_err(io::Error::other)
 }
 
 fn bad_directory(root: &RootSettings, settings: &Settings, error: &io::Error) -> Fault {
@@ -59,23 +73,29 @@ fn bad_directory(root: &RootSettings, settings: &Settings, error: &io::Error) ->
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "start-up: the operator's directories, before the sandbox opens them for good"
-)]
-fn look(path: &Path) -> io::Result<(PathBuf, u32)> {
-    let real_path = std::fs::canonicalize(path)?;
-    // Listing it shows at once whether we may use it at all.
-    std::fs::read_dir(&real_path)?;
-    let mode = std::fs::metadata(&real_path)?.mode() & 0o7777;
-    Ok((real_path, mode))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Partial, RootSettings};
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "start-up: `--base-path` is created if missing"
-)]
-fn create(path: &Path) -> io::Result<(PathBuf, u32)> {
-    std::fs::create_dir_all(path)?;
-    look(path)
+    fn settings(path: &Path, on_missing: OnMissing) -> Settings {
+        let root = RootSettings::open_to_all("a".to_owned(), path.to_owned(), "--base-path");
+        let root = RootSettings { on_missing, ..root };
+        Partial {
+            roots: Some(vec![root]),
+            ..Partial::default()
+        }
+        .complete()
+    }
+
+    #[test]
+    fn a_missing_directory_is_created_only_where_that_was_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new/notes");
+        assert!(open(&settings(&path, OnMissing::Fail)).is_err());
+        let roots = open(&settings(&path, OnMissing::Create)).unwrap();
+        let access = access(&roots.get("a").unwrap().root).unwrap();
+        assert!(access.readable && access.writable);
+        assert!(open(&settings(&path, OnMissing::Fail)).is_ok());
+    }
 }

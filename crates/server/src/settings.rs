@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use load::{Loaded, Roots as RootsNeed, load};
-pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, ToolName};
+pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, tools_of};
 pub(crate) use support::{first_collision, first_unsupported};
 pub(crate) use words::{
     Durability, Landlock, LogFormat, LogLevel, Replies, Sessions, Toolset, Transport,

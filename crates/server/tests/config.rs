@@ -1,6 +1,11 @@
 //! Mistakes in the configuration, seen from outside: the real binary, its exit code, and one clear
 //! line on standard error.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make the files that the server reads"
+)]
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

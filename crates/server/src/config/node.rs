@@ -226,7 +226,7 @@ mod tests {
             bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
         }
         assert!(Node::parse(&bomb).is_err());
-        assert!(Node::parse(&"[".repeat(100_000)).is_err());
-        assert!(Node::parse(&"- ".repeat(100_000)).is_err());
+        assert!(Node::parse(&"[".repeat(10_000)).is_err());
+        assert!(Node::parse(&"- ".repeat(10_000)).is_err());
     }
 }

@@ -38,7 +38,6 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, Fault> {
 
 #[expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "the operator's own config file lies outside every root and is read before serving"
 )]
 fn read_regular(path: PathBuf) -> io::Result<ConfigFile> {

@@ -453,7 +453,6 @@ fn broken_yaml_is_one_line_with_its_place() {
     for yaml in [
         "a: [",
         "a: b: c",
-        "\t- x",
         "a\n b: 'x",
         "--- 1\n--- 2\n",
         "!!set {a: 1}",

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::roots::{name_for, named_after_their_last_component};
 use super::{
-    AllowedTools, KnownTools, OnMissing, Partial, RootSettings, Settings, ToolName, Toolset,
-    Transport, first_collision, first_unsupported,
+    AllowedTools, KnownTools, OnMissing, Partial, RootSettings, Settings, Toolset, Transport,
+    first_collision, first_unsupported,
 };
 use crate::cli::{Cli, Directories, Given, Source};
 use crate::config::{self, ConfigFile, Fault};
@@ -41,7 +41,7 @@ pub(crate) fn load(
         .map(|file| partial_of(file, known))
         .transpose()?;
     let merged = cli.partial(current).or(from_file.unwrap_or_default());
-    let settings = with_directories(merged.complete(), cli.directories(current), current);
+    let settings = with_directories(merged.complete(), cli.directories(current), current, known);
     check(cli, &settings, known, need)?;
     Ok(Loaded { settings, file })
 }
@@ -57,9 +57,17 @@ fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, Fault
 
 /// Directories on the command line replace the file's roots; those in the environment do so too,
 /// but give way to a directory that was typed.
-fn with_directories(mut settings: Settings, given: Directories, current: &Path) -> Settings {
+fn with_directories(
+    mut settings: Settings,
+    given: Directories,
+    current: &Path,
+    known: KnownTools<'_>,
+) -> Settings {
     let serves = |set| settings.toolsets.contains(&set);
-    let (with_files, with_memory) = (serves(Toolset::Files), serves(Toolset::Memory));
+    let (with_memory, files_alone) = (
+        serves(Toolset::Memory),
+        serves(Toolset::Files) && !serves(Toolset::Workspace),
+    );
     let root = given
         .root
         .filter(|root| given.served.is_empty() || root.source == Source::Flag);
@@ -67,13 +75,12 @@ fn with_directories(mut settings: Settings, given: Directories, current: &Path) 
 
     let has_root = root.is_some();
     let typed = given.served.into_iter().map(|path| (path, "DIR"));
-    let directories: Vec<_> = typed
-        .chain(root.map(|root| (root.path, "--root-dir")))
-        .collect();
+    let root = root.map(|root| (root.path, root.source.of("--root-dir", "FS_SERVER_ROOT")));
+    let directories: Vec<_> = typed.chain(root).collect();
     if !directories.is_empty() {
         settings.roots = named_after_their_last_component(directories);
     }
-    if settings.roots.is_empty() && with_files {
+    if settings.roots.is_empty() && files_alone {
         let path = (current.to_owned(), "the current directory");
         settings.roots = named_after_their_last_component([path]);
     }
@@ -81,23 +88,19 @@ fn with_directories(mut settings: Settings, given: Directories, current: &Path) 
         settings.files_root = settings.roots.last().map(|root| root.name.clone());
     }
     if let Some(base) = base {
-        add_base(&mut settings, base);
+        add_base(&mut settings, base, known);
     }
     settings
 }
 
 /// The storage of `memory` is a root of its own, which no other set may touch.
-fn add_base(settings: &mut Settings, base: Given) {
+fn add_base(settings: &mut Settings, base: Given, known: KnownTools<'_>) {
     let name = name_for(&base.path, &settings.roots);
     let origin = base.source.of("--base-path", "BASE_PATH");
-    let memory_only = ToolName {
-        toolset: Some(Toolset::Memory.name().to_owned()),
-        tool: None,
-    };
     let root = RootSettings::open_to_all(name, base.path, origin);
     settings.memory_root = Some(root.name.clone());
     settings.roots.push(RootSettings {
-        tools: AllowedTools::Only(vec![memory_only]),
+        tools: AllowedTools::all_of(Toolset::Memory, known),
         on_missing: OnMissing::Create,
         ..root
     });
@@ -107,7 +110,7 @@ fn check(cli: &Cli, settings: &Settings, known: KnownTools<'_>, need: Roots) -> 
     let faults = [
         idle_flag(cli, settings),
         first_unsupported(settings),
-        (settings.transport == Transport::Stdio)
+        (need == Roots::Needed && settings.transport == Transport::Stdio)
             .then(|| first_collision(&settings.toolsets, known))
             .flatten(),
         (need == Roots::Needed && lacks_roots(settings)).then_some(Fault::NoRoots),
@@ -254,7 +257,7 @@ roots:
         let file = config::parse(FILE, Path::new("/etc"), KNOWN_TOOLS)
             .unwrap()
             .complete();
-        let with = |given| with_directories(file.clone(), given, Path::new("/here"));
+        let with = |given| with_directories(file.clone(), given, Path::new("/here"), KNOWN_TOOLS);
         let settings = with(given(&[], Source::Environment));
         assert_eq!(paths(&settings), [("env", "/env")]);
         assert_eq!(settings.roots[0].origin, "FS_SERVER_ROOT");
@@ -282,7 +285,7 @@ roots:
             root: None,
             base,
         };
-        let settings = with_directories(settings, given, Path::new("/here"));
+        let settings = with_directories(settings, given, Path::new("/here"), KNOWN_TOOLS);
         assert_eq!(
             paths(&settings),
             [("notes", "/y/notes"), ("notes-2", "/x/notes")]
@@ -301,7 +304,12 @@ roots:
     fn files_serves_the_current_directory_by_default() {
         let mut settings = Partial::default().complete();
         settings.toolsets = vec![Toolset::Files];
-        let settings = with_directories(settings, Directories::default(), Path::new("/here/now"));
+        let settings = with_directories(
+            settings,
+            Directories::default(),
+            Path::new("/here/now"),
+            KNOWN_TOOLS,
+        );
         assert_eq!(paths(&settings), [("now", "/here/now")]);
     }
 

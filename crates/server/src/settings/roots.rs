@@ -1,8 +1,9 @@
 //! The directories that are served: their names, what is allowed in them, and where they came from.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use super::Toolset;
+use super::{KnownTools, Toolset};
 
 /// One directory that is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,45 +71,33 @@ pub(crate) struct Quota {
 pub(crate) enum AllowedTools {
     /// `"*"`: all of them.
     All,
-    /// Those that were named.
-    Only(Vec<ToolName>),
-}
-
-/// A name in an allowlist: `copy` in every set, `files.copy` in one, `files.*` for all of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ToolName {
-    /// The one set the name is narrowed to.
-    pub(crate) toolset: Option<String>,
-    /// The tool; none is all of the set.
-    pub(crate) tool: Option<String>,
-}
-
-impl ToolName {
-    fn covers(&self, toolset: Toolset, tool: &str) -> bool {
-        let matches = |wanted: &Option<String>, name: &str| {
-            wanted.as_deref().is_none_or(|wanted| wanted == name)
-        };
-        matches(&self.toolset, toolset.name()) && matches(&self.tool, tool)
-    }
-}
-
-impl std::fmt::Display for ToolName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(toolset) = &self.toolset {
-            write!(f, "{toolset}.")?;
-        }
-        f.write_str(self.tool.as_deref().unwrap_or("*"))
-    }
+    /// Those that were named: `copy` in every set, `files.copy` in one.
+    Only(BTreeSet<String>),
 }
 
 impl AllowedTools {
+    /// All tools of one set, and nothing of the others.
+    pub(crate) fn all_of(toolset: Toolset, known: KnownTools<'_>) -> AllowedTools {
+        let set = toolset.name();
+        let names = tools_of(set, known).iter();
+        AllowedTools::Only(names.map(|tool| format!("{set}.{tool}")).collect())
+    }
+
     /// Tells whether a tool of a set may be used.
     pub(crate) fn allows(&self, toolset: Toolset, tool: &str) -> bool {
         match self {
             AllowedTools::All => true,
-            AllowedTools::Only(names) => names.iter().any(|name| name.covers(toolset, tool)),
+            AllowedTools::Only(names) => {
+                names.contains(tool) || names.contains(&format!("{}.{tool}", toolset.name()))
+            }
         }
     }
+}
+
+/// The tools of a set that an allowlist decides on.
+pub(crate) fn tools_of<'a>(set: &str, known: KnownTools<'a>) -> &'a [&'a str] {
+    let set = known.iter().find(|(name, _)| *name == set);
+    set.map_or(&[], |(_, tools)| *tools)
 }
 
 /// Names each directory after its last component, adding `-2`, `-3` … where a name is taken.
@@ -185,19 +174,11 @@ mod tests {
 
     #[test]
     fn a_narrowed_name_allows_one_set_only() {
-        let name = |toolset: Option<&str>, tool: Option<&str>| ToolName {
-            toolset: toolset.map(str::to_owned),
-            tool: tool.map(str::to_owned),
-        };
-        let tools = AllowedTools::Only(vec![
-            name(None, Some("copy")),
-            name(Some("files"), Some("delete")),
-            name(Some("guide"), None),
-        ]);
+        let names = ["copy", "files.delete"].map(str::to_owned);
+        let tools = AllowedTools::Only(names.into());
         assert!(tools.allows(Toolset::Workspace, "copy") && tools.allows(Toolset::Files, "copy"));
         assert!(tools.allows(Toolset::Files, "delete"));
         assert!(!tools.allows(Toolset::Memory, "delete"));
-        assert!(tools.allows(Toolset::Guide, "guide_cache_file"));
         assert!(!tools.allows(Toolset::Files, "write"));
         assert!(AllowedTools::All.allows(Toolset::Memory, "delete"));
     }

@@ -1,6 +1,6 @@
 //! What this version cannot do although it understands the words: said at start-up, never ignored.
 
-use super::{KnownTools, Settings, Toolset};
+use super::{KnownTools, Settings, Toolset, tools_of};
 use crate::config::Fault;
 
 /// One thing that is not built: its key, and whether it was asked for.
@@ -60,13 +60,6 @@ fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -
         second,
         tools,
     })
-}
-
-fn tools_of<'a>(set: &str, known: KnownTools<'a>) -> &'a [&'a str] {
-    known
-        .iter()
-        .find(|(name, _)| *name == set)
-        .map_or(&[], |(_, tools)| *tools)
 }
 
 #[cfg(test)]

@@ -87,6 +87,16 @@ pub(crate) enum Landlock {
     Off,
 }
 
+impl From<Landlock> for sandbox::Landlock {
+    fn from(landlock: Landlock) -> sandbox::Landlock {
+        match landlock {
+            Landlock::Auto => sandbox::Landlock::Auto,
+            Landlock::Require => sandbox::Landlock::Require,
+            Landlock::Off => sandbox::Landlock::Off,
+        }
+    }
+}
+
 /// How important a log line has to be to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
