@@ -96,9 +96,18 @@ impl Glob {
             max_results: self.max_results.min(ENTRIES_MAX),
             cancel: cancel.clone(),
         };
-        let dir = self.place.root.locate(&self.place.path, Follow::Last)?.open_dir()?;
-        let walked =
-            Walked::new(&self.place, dir, self.max_depth, self.ignore_rules, ENTRIES_PER_BATCH);
+        let dir = self
+            .place
+            .root
+            .locate(&self.place.path, Follow::Last)?
+            .open_dir()?;
+        let walked = Walked::new(
+            &self.place,
+            dir,
+            self.max_depth,
+            self.ignore_rules,
+            ENTRIES_PER_BATCH,
+        );
         let (mut found, ending) = ordered::run(search, walked, Globbed::default(), &cancel)?;
         found.timed_out = ending == Ending::Expired;
         Ok(found)
@@ -134,7 +143,8 @@ struct Search {
 
 impl Choice for Search {
     fn enters(&self, directory: &WalkItem) -> bool {
-        self.matcher.may_match_below(directory.name.as_bytes(), directory.depth)
+        self.matcher
+            .may_match_below(directory.name.as_bytes(), directory.depth)
     }
 
     fn wants(&self, item: &WalkItem) -> bool {
@@ -149,7 +159,11 @@ impl Search {
         let metadata = item.dir.stat(&item.name).ok()?;
         let invalid_utf8 =
             item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
-        Some(GlobEntry { path: item.path(), invalid_utf8, metadata })
+        Some(GlobEntry {
+            path: item.path(),
+            invalid_utf8,
+            metadata,
+        })
     }
 }
 
@@ -190,15 +204,26 @@ impl Stages for Search {
     }
 
     fn work(&self, batch: WalkedBatch, halt: &Halt) -> Worked<Globbed, WalkedBatch> {
-        let mut found = Globbed { directories_skipped: batch.unreadable, ..Globbed::default() };
+        let mut found = Globbed {
+            directories_skipped: batch.unreadable,
+            ..Globbed::default()
+        };
         if halt.must_stop() {
-            return Worked { found, rest: Some(batch) };
+            return Worked {
+                found,
+                rest: Some(batch),
+            };
         }
         let mut paths = RelativePaths::default();
-        let matching = batch.items.iter().filter(|item| self.matcher.is_match(paths.of(item)));
+        let matching = batch
+            .items
+            .iter()
+            .filter(|item| self.matcher.is_match(paths.of(item)));
         // One more than wanted tells whether more follows.
         let most = self.max_results.saturating_add(1);
-        found.entries.extend(matching.filter_map(Search::entry).take(most));
+        found
+            .entries
+            .extend(matching.filter_map(Search::entry).take(most));
         self.cancel.advance(batch.items.len() as u64);
         Worked { found, rest: None }
     }
@@ -212,5 +237,209 @@ impl Stages for Search {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::test_tree::{Tree, context};
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn glob(tree: &Tree, pattern: &str) -> Glob {
+        Glob {
+            place: tree.place("."),
+            pattern: PathPattern::Glob(pattern.to_owned()),
+            kinds: Kinds::All,
+            max_results: 100_000,
+            timeout: Duration::from_secs(300),
+            max_depth: None,
+            ignore_rules: IgnoreRules::Disregard,
+        }
+    }
+
+    fn run(request: Glob) -> Globbed {
+        request.run(&context(Cancel::never())).unwrap()
+    }
+
+    fn paths(found: &Globbed) -> Vec<&str> {
+        found
+            .entries
+            .iter()
+            .map(|entry| entry.path.as_str())
+            .collect()
+    }
+
+    fn sources() -> Tree {
+        Tree::with(&[
+            ("a.go", "12345"),
+            ("b.txt", ""),
+            (".hidden.go", ""),
+            ("src/a.go", ""),
+            ("src/pkg/b.go", ""),
+            ("src/pkg/sub/c.go", ""),
+            ("src.go", ""),
+            ("docs/d.go", ""),
+        ])
+    }
+
+    #[test]
+    fn patterns_find_what_they_say() {
+        let tree = sources();
+        let deep = ["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go"];
+        for (pattern, expected) in [
+            ("*.go", vec![".hidden.go", "a.go", "src.go"]),
+            ("src/**/*.go", deep.to_vec()),
+            ("src/*", vec!["src/a.go", "src/pkg"]),
+            ("{src,docs}/*.go", vec!["docs/d.go", "src/a.go"]),
+            ("**/sub/*", vec!["src/pkg/sub/c.go"]),
+            ("s*/", vec!["src"]),
+            ("**/pkg", vec!["src/pkg"]),
+            ("nothing*", vec![]),
+        ] {
+            assert_eq!(paths(&run(glob(&tree, pattern))), expected, "{pattern}");
+        }
+        let below = run(Glob {
+            place: tree.place("src"),
+            ..glob(&tree, "**/*.go")
+        });
+        assert_eq!(paths(&below), deep);
+        let own = run(Glob {
+            place: tree.place("src"),
+            ..glob(&tree, "*.go")
+        });
+        assert_eq!(paths(&own), ["src/a.go"]);
+    }
+
+    #[test]
+    fn expressions_look_at_relative_paths() {
+        let tree = sources();
+        let expression = |place: &str, text: &str| {
+            let pattern = PathPattern::Regex(text.to_owned());
+            run(Glob {
+                place: tree.place(place),
+                pattern,
+                ..glob(&tree, "")
+            })
+        };
+        assert_eq!(paths(&expression(".", r"pkg/\w\.go$")), ["src/pkg/b.go"]);
+        assert_eq!(paths(&expression("src", r"^pkg/.\.go$")), ["src/pkg/b.go"]);
+        let bad = Glob {
+            pattern: PathPattern::Regex("[unclosed".to_owned()),
+            ..glob(&tree, "")
+        };
+        let error = bad.run(&context(Cancel::never())).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::InvalidPattern {
+                argument: "regex",
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn kinds_and_metadata_are_of_the_entry_itself() {
+        let tree = sources();
+        tree.link("link", "a.go");
+        for (kinds, expected) in [
+            (Kinds::Files, vec!["a.go"]),
+            (Kinds::Symlinks, vec!["link"]),
+            (Kinds::Directories, vec!["src"]),
+        ] {
+            let found = run(Glob {
+                kinds,
+                ..glob(&tree, "{a.go,link,src}")
+            });
+            assert_eq!(paths(&found), expected);
+        }
+        let file = run(glob(&tree, "a.go"));
+        assert_eq!(file.entries[0].metadata.size, 5);
+        assert_eq!(
+            run(glob(&tree, "link")).entries[0].metadata.kind,
+            FileKind::Symlink
+        );
+    }
+
+    #[test]
+    fn the_order_is_that_of_full_paths_as_bytes() {
+        let tree = Tree::new();
+        let mut expected = Vec::new();
+        for number in 0..900 {
+            let separator = ["/", ".", "-", "/x/", "0"][number % 5];
+            let path = format!("d{}{separator}f{number}", number % 17);
+            tree.file(&path, "");
+            expected.push(path);
+        }
+        expected.sort();
+        let all = Glob {
+            kinds: Kinds::Files,
+            ..glob(&tree, "**")
+        };
+        assert_eq!(paths(&run(all.clone())), expected);
+        for wanted in [0, 1, 7, 899, 900, 901] {
+            let first = run(Glob {
+                max_results: wanted,
+                ..all.clone()
+            });
+            assert_eq!(paths(&first), expected[..wanted.min(900)]);
+            assert_eq!(first.truncated, wanted < 900, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn depth_and_links_bound_the_walk() {
+        let tree = sources();
+        tree.link("src/up", "../docs");
+        let found = run(Glob {
+            max_depth: Some(2),
+            ..glob(&tree, "src/**")
+        });
+        assert_eq!(paths(&found), ["src/a.go", "src/pkg", "src/up"]);
+    }
+
+    #[test]
+    fn names_that_are_not_text_match_and_are_shown() {
+        let tree = Tree::new();
+        tree.file(OsStr::from_bytes(b"d\xfe/x\xff.go"), "");
+        let found = run(glob(&tree, "**/*.go"));
+        assert_eq!(paths(&found), ["d\u{F7FE}/x\u{F7FF}.go"]);
+        assert!(found.entries[0].invalid_utf8);
+    }
+
+    #[test]
+    fn deadlines_and_faults_are_told() {
+        let tree = sources();
+        assert!(
+            run(Glob {
+                timeout: Duration::ZERO,
+                ..glob(&tree, "**")
+            })
+            .timed_out
+        );
+        let cancel = Cancel::never();
+        cancel.cancel();
+        assert!(matches!(
+            glob(&tree, "*").run(&context(cancel)),
+            Err(Error::Cancelled)
+        ));
+        let file = Glob {
+            place: tree.place("a.go"),
+            ..glob(&tree, "*")
+        };
+        assert!(matches!(
+            file.run(&context(Cancel::never())),
+            Err(Error::NotADirectory { .. })
+        ));
+        let invalid = glob(&tree, "{a").run(&context(Cancel::never()));
+        assert!(matches!(
+            invalid,
+            Err(Error::InvalidPattern {
+                argument: "pattern",
+                ..
+            })
+        ));
     }
 }

@@ -75,17 +75,30 @@ impl IgnoreStack {
 
     /// Makes `dir` the last level. In path order its parent is already there.
     fn enter(&mut self, dir: &Dir) {
-        while self.levels.last().is_some_and(|rules| !is_within(dir.path(), &rules.path)) {
+        while self
+            .levels
+            .last()
+            .is_some_and(|rules| !is_within(dir.path(), &rules.path))
+        {
             self.levels.pop();
         }
-        if self.levels.last().is_none_or(|rules| rules.path != dir.path()) {
+        if self
+            .levels
+            .last()
+            .is_none_or(|rules| rules.path != dir.path())
+        {
             self.levels.push(Rules::read(dir));
         }
     }
 
     fn decide(&self, path: &[u8], is_directory: bool) -> bool {
-        let first = |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
-        let repository = self.levels.iter().rposition(|rules| rules.has_repository).unwrap_or(0);
+        let first =
+            |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
+        let repository = self
+            .levels
+            .iter()
+            .rposition(|rules| rules.has_repository)
+            .unwrap_or(0);
         let own = self.levels.get(repository..).unwrap_or_default();
         let in_own = |rules: &dyn Fn(&Rules) -> Option<bool>| own.iter().rev().find_map(rules);
         first(&|rules| rules.verdict(&rules.ignore, path, is_directory))
@@ -155,14 +168,131 @@ fn entry(name: &[u8]) -> Option<Name> {
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(index, _)| index);
     let above_root = (!path.is_empty()).then_some(0);
-    above_root.into_iter().chain(cuts).map(|cut| path.get(..cut).unwrap_or_default())
+    above_root
+        .into_iter()
+        .chain(cuts)
+        .map(|cut| path.get(..cut).unwrap_or_default())
 }
 
 fn components(path: &str) -> usize {
-    if path.is_empty() { 0 } else { path.split('/').count() }
+    if path.is_empty() {
+        0
+    } else {
+        path.split('/').count()
+    }
 }
 
 fn is_within(path: &str, directory: &str) -> bool {
     directory.is_empty()
-        || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || path
+            .strip_prefix(directory)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::context::Cancel;
+    use crate::glob::{Glob, Kinds, PathPattern};
+    use crate::test_tree::{Tree, context};
+
+    fn kept(tree: &Tree, place: &str) -> Vec<String> {
+        let request = Glob {
+            place: tree.place(place),
+            pattern: PathPattern::Glob("**".to_owned()),
+            kinds: Kinds::Files,
+            max_results: 1000,
+            timeout: Duration::from_secs(300),
+            max_depth: None,
+            ignore_rules: IgnoreRules::Respect,
+        };
+        let found = request.run(&context(Cancel::never())).unwrap();
+        let paths = found.entries.into_iter().map(|entry| entry.path);
+        paths.filter(|path| !path.contains("ignore")).collect()
+    }
+
+    #[test]
+    fn rules_mean_what_git_means() {
+        for (rules, path, expected) in [
+            ("*.log", "a.log", false),
+            ("*.log", "deep/a.log", false),
+            ("*.log", "a.txt", true),
+            ("/a.log", "deep/a.log", true),
+            ("/a.log", "a.log", false),
+            ("deep/x", "deep/x", false),
+            ("deep/x", "other/deep/x", true),
+            ("target/", "target/a", false),
+            ("target/", "sub/target/a", false),
+            ("target/", "sub/target", true),
+            ("*.log\n!keep.log", "keep.log", true),
+            ("dir\n!dir/keep", "dir/keep", false),
+            ("dir/*\n!dir/keep", "dir/keep", true),
+            ("**/gen/*.rs", "a/b/gen/x.rs", false),
+            ("# *.log", "a.log", true),
+            ("a.log   ", "a.log", false),
+            ("a.log\r", "a.log", false),
+            ("\u{feff}a.log", "a.log", false),
+            ("[bad\na.log", "a.log", false),
+        ] {
+            let tree = Tree::with(&[(".gitignore", rules), (path, "")]);
+            let expected = if expected { vec![path] } else { vec![] };
+            assert_eq!(kept(&tree, "."), expected, "{rules:?} on {path}");
+        }
+    }
+
+    #[test]
+    fn deeper_files_and_ignore_files_go_first() {
+        let tree = Tree::with(&[
+            (".gitignore", "*.log\n*.tmp"),
+            ("sub/.gitignore", "!a.log"),
+            (".ignore", "!b.tmp"),
+            ("a.log", ""),
+            ("b.tmp", ""),
+            ("c.tmp", ""),
+            ("sub/a.log", ""),
+            ("sub/a.log.d/a.log", ""),
+            ("sub/b.log", ""),
+            ("sub.d/a.log", ""),
+            ("sub0/a.log", ""),
+        ]);
+        assert_eq!(
+            kept(&tree, "."),
+            ["b.tmp", "sub/a.log", "sub/a.log.d/a.log"]
+        );
+        assert_eq!(kept(&tree, "sub"), ["sub/a.log", "sub/a.log.d/a.log"]);
+        assert_eq!(kept(&tree, "sub/a.log.d"), ["sub/a.log.d/a.log"]);
+    }
+
+    #[test]
+    fn repositories_have_their_own_rules() {
+        let tree = Tree::with(&[
+            (".gitignore", "*.log"),
+            (".git/info/exclude", "*.tmp"),
+            (".git/config", ""),
+            ("a.tmp", ""),
+            ("sub/a.tmp", ""),
+            ("module/.git/info/exclude", "secret"),
+            ("module/secret", ""),
+            ("module/a.tmp", ""),
+            ("module/a.log", ""),
+        ]);
+        assert_eq!(kept(&tree, "."), ["module/a.log", "module/a.tmp"]);
+    }
+
+    #[test]
+    fn rules_outside_do_not_count() {
+        let tree = Tree::with(&[("a.log", "")]);
+        tree.file("../.gitignore", "*.log");
+        tree.link(".gitignore", "../.gitignore");
+        assert_eq!(kept(&tree, "."), ["a.log"]);
+    }
+
+    #[test]
+    fn ancestors_begin_with_the_root() {
+        assert_eq!(ancestors("").count(), 0);
+        assert_eq!(ancestors("a").collect::<Vec<_>>(), [""]);
+        assert_eq!(ancestors("a/b/c").collect::<Vec<_>>(), ["", "a", "a/b"]);
+    }
 }

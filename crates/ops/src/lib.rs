@@ -36,6 +36,8 @@ mod ordered;
 mod pattern;
 mod place;
 mod pool;
+#[cfg(test)]
+mod test_tree;
 mod walked;
 
 pub use context::{Cancel, Context, Limits};
@@ -64,5 +66,6 @@ pub use write::{Effect, Write, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, Time,
+    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault, Root,
+    Time, Users,
 };

@@ -75,7 +75,10 @@ pub(crate) struct Halt {
 impl Halt {
     /// Stops where `cancel` does.
     pub(crate) fn new(cancel: &Cancel) -> Halt {
-        Halt { cancel: cancel.clone(), stopped: AtomicBool::new(false) }
+        Halt {
+            cancel: cancel.clone(),
+            stopped: AtomicBool::new(false),
+        }
     }
 
     /// Tells whether to stop. Cheap enough to ask for every file and every 64 KiB.
@@ -232,7 +235,10 @@ impl<S: Stages> Run<S> {
             return Taken::Nothing(Step::Finished);
         }
         let full = state.slots.len() >= self.window;
-        let pending = state.slots.iter().position(|slot| matches!(slot.stage, Stage::Pending(_)));
+        let pending = state
+            .slots
+            .iter()
+            .position(|slot| matches!(slot.stage, Stage::Pending(_)));
         match pending {
             Some(index) if index == 0 || !full => self.start(&mut state, index),
             None if state.exhausted && state.running == 0 => Taken::Nothing(Step::Finished),
@@ -265,7 +271,11 @@ impl<S: Stages> Run<S> {
     /// slots are in the source's order.
     fn pull(&self) -> Taken<S::Batch> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = if self.halt.must_stop() { None } else { self.stages.pull(&mut source) };
+        let batch = if self.halt.must_stop() {
+            None
+        } else {
+            self.stages.pull(&mut source)
+        };
         let mut state = self.lock();
         let Some(batch) = batch else {
             state.exhausted |= !self.halt.must_stop();
@@ -314,7 +324,9 @@ impl<S: Stages> Run<S> {
 
     fn commit(&self, state: &mut State<S>) {
         while let Some(found) = pop_done(&mut state.slots) {
-            let Some(outcome) = &mut state.outcome else { return };
+            let Some(outcome) = &mut state.outcome else {
+                return;
+            };
             if self.stages.commit(outcome, found).is_break() {
                 state.enough = true;
                 state.slots.clear();
@@ -346,12 +358,20 @@ impl<S: Stages> Job for Run<S> {
 fn insert<S: Stages>(state: &mut State<S>, index: usize, batch: S::Batch) {
     let number = state.next_number;
     state.next_number += 1;
-    state.slots.insert(index, Slot { number, stage: Stage::Pending(batch) });
+    state.slots.insert(
+        index,
+        Slot {
+            number,
+            stage: Stage::Pending(batch),
+        },
+    );
 }
 
 fn record<S: Stages>(state: &mut State<S>, number: u64, worked: Worked<S::Found, S::Batch>) {
     // The slot is gone when a commit before it had enough.
-    let Some(index) = state.slots.iter().position(|slot| slot.number == number) else { return };
+    let Some(index) = state.slots.iter().position(|slot| slot.number == number) else {
+        return;
+    };
     if let Some(slot) = state.slots.get_mut(index) {
         slot.stage = Stage::Done(worked.found);
     }
@@ -363,7 +383,10 @@ fn record<S: Stages>(state: &mut State<S>, number: u64, worked: Worked<S::Found,
 /// Takes the first slot out if it is done.
 fn pop_done<S: Stages>(slots: &mut VecDeque<Slot<S>>) -> Option<S::Found> {
     match slots.pop_front()? {
-        Slot { stage: Stage::Done(found), .. } => Some(found),
+        Slot {
+            stage: Stage::Done(found),
+            ..
+        } => Some(found),
         slot => {
             slots.push_front(slot);
             None
@@ -373,7 +396,11 @@ fn pop_done<S: Stages>(slots: &mut VecDeque<Slot<S>>) -> Option<S::Found> {
 
 /// A fault of ours: the call fails, the process goes on.
 fn internal() -> Error {
-    Error::Io { operation: "search", path: String::new(), reason: "internal error".to_owned() }
+    Error::Io {
+        operation: "search",
+        path: String::new(),
+        reason: "internal error".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -401,8 +428,11 @@ mod tests {
         }
 
         fn split(&self, batch: Range<u64>) -> (Range<u64>, Option<Range<u64>>) {
-            if batch.start % 7 == 0 && batch.end - batch.start > 3 {
-                (batch.start..batch.start + 2, Some(batch.start + 2..batch.end))
+            if batch.start.is_multiple_of(7) && batch.end - batch.start > 3 {
+                (
+                    batch.start..batch.start + 2,
+                    Some(batch.start + 2..batch.end),
+                )
             } else {
                 (batch, None)
             }
@@ -414,22 +444,40 @@ mod tests {
                 std::thread::yield_now();
             }
             if halt.must_stop() {
-                return Worked { found: Vec::new(), rest: Some(batch) };
+                return Worked {
+                    found: Vec::new(),
+                    rest: Some(batch),
+                };
             }
-            let cut = if batch.start % 3 == 0 { batch.start + 1 } else { batch.end };
+            let cut = if batch.start.is_multiple_of(3) {
+                batch.start + 1
+            } else {
+                batch.end
+            };
             let rest = (cut < batch.end).then_some(cut..batch.end);
-            Worked { found: (batch.start..cut).collect(), rest }
+            Worked {
+                found: (batch.start..cut).collect(),
+                rest,
+            }
         }
 
         fn commit(&self, outcome: &mut Vec<u64>, found: Vec<u64>) -> ControlFlow<()> {
             outcome.extend(found);
             outcome.truncate(self.enough);
-            if outcome.len() == self.enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if outcome.len() == self.enough {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         }
     }
 
     fn numbers() -> Numbers {
-        Numbers { enough: usize::MAX, panics_at: None, hangs_from: None }
+        Numbers {
+            enough: usize::MAX,
+            panics_at: None,
+            hangs_from: None,
+        }
     }
 
     #[test]
@@ -447,7 +495,10 @@ mod tests {
 
     #[test]
     fn enough_is_the_first_ones() {
-        let stages = Numbers { enough: 777, ..numbers() };
+        let stages = Numbers {
+            enough: 777,
+            ..numbers()
+        };
         let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never()).unwrap();
         assert_eq!(all, (0..777).collect::<Vec<_>>());
         assert_eq!(ending, Ending::Enough);
@@ -455,7 +506,10 @@ mod tests {
 
     #[test]
     fn a_deadline_leaves_an_unbroken_beginning() {
-        let stages = Numbers { hangs_from: Some(500), ..numbers() };
+        let stages = Numbers {
+            hangs_from: Some(500),
+            ..numbers()
+        };
         let patience = Cancel::after(Duration::from_millis(50));
         let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &patience).unwrap();
         assert_eq!(all, (0..all.len() as u64).collect::<Vec<_>>());
@@ -466,7 +520,10 @@ mod tests {
     #[test]
     fn cancelling_is_an_error() {
         let cancel = Cancel::never();
-        let stages = Numbers { hangs_from: Some(500), ..numbers() };
+        let stages = Numbers {
+            hangs_from: Some(500),
+            ..numbers()
+        };
         let outcome = std::thread::scope(|scope| {
             let running = scope.spawn(|| run(stages, 0..u64::MAX / 2, Vec::new(), &cancel));
             cancel.cancel();
@@ -477,7 +534,10 @@ mod tests {
 
     #[test]
     fn a_panic_fails_its_call_only() {
-        let stages = Numbers { panics_at: Some(1234), ..numbers() };
+        let stages = Numbers {
+            panics_at: Some(1234),
+            ..numbers()
+        };
         let outcome = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never());
         assert!(matches!(outcome, Err(Error::Io { .. })));
         everything_comes_in_order();

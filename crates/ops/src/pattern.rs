@@ -70,7 +70,10 @@ enum LineEnds {
 impl LineMatcher {
     /// Compiles a pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
-        let invalid = |reason| Error::InvalidPattern { argument: "pattern", reason };
+        let invalid = |reason| Error::InvalidPattern {
+            argument: "pattern",
+            reason,
+        };
         check_length(&pattern.text).map_err(invalid)?;
         if pattern.syntax == Syntax::Regex {
             check_regex(&pattern.text).map_err(invalid)?;
@@ -150,7 +153,10 @@ fn build(pattern: &Pattern, ends: LineEnds) -> Result<LineMatcher, grep_regex::E
         LineEnds::Either => builder.crlf(true),
         LineEnds::Newline => builder.line_terminator(Some(b'\n')),
     };
-    Ok(LineMatcher { regex: builder.build(&pattern.text)?, ends })
+    Ok(LineMatcher {
+        regex: builder.build(&pattern.text)?,
+        ends,
+    })
 }
 
 fn line_around(bytes: &[u8], at: usize) -> Range<usize> {
@@ -179,7 +185,10 @@ pub(crate) enum PathMatcher {
 impl PathMatcher {
     /// Compiles a regular expression over paths.
     pub(crate) fn regex(text: &str) -> Result<PathMatcher> {
-        let invalid = |reason| Error::InvalidPattern { argument: "regex", reason };
+        let invalid = |reason| Error::InvalidPattern {
+            argument: "regex",
+            reason,
+        };
         check_length(text).map_err(invalid)?;
         check_regex(text).map_err(invalid)?;
         regex::bytes::RegexBuilder::new(text)
@@ -237,7 +246,11 @@ impl PathGlob {
         let directories_only = text.ends_with('/') && text.len() > 1;
         let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
         let whole = glob_set(text).map_err(|error| invalid(error.kind().to_string()))?;
-        Ok(PathGlob { whole, levels: levels(text), directories_only })
+        Ok(PathGlob {
+            whole,
+            levels: levels(text),
+            directories_only,
+        })
     }
 
     /// Tells whether a relative path matches.
@@ -270,12 +283,19 @@ pub(crate) struct FileFilter {
 impl FileFilter {
     /// Compiles a filter.
     pub(crate) fn new(text: &str) -> Result<FileFilter> {
-        Ok(FileFilter { glob: PathGlob::new("glob_filter", text)?, by_path: text.contains('/') })
+        Ok(FileFilter {
+            glob: PathGlob::new("glob_filter", text)?,
+            by_path: text.contains('/'),
+        })
     }
 
     /// Tells whether a file is chosen; `path` is only asked where it counts.
     pub(crate) fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
-        if self.by_path { self.glob.is_match(&path()) } else { self.glob.is_match(name) }
+        if self.by_path {
+            self.glob.is_match(&path())
+        } else {
+            self.glob.is_match(name)
+        }
     }
 
     /// Tells whether anything below a directory can be chosen.
@@ -286,7 +306,10 @@ impl FileFilter {
 
 fn check_length(text: &str) -> Result<(), String> {
     if text.len() > PATTERN_MAX {
-        return Err(format!("{} bytes are over the limit of {PATTERN_MAX}", text.len()));
+        return Err(format!(
+            "{} bytes are over the limit of {PATTERN_MAX}",
+            text.len()
+        ));
     }
     Ok(())
 }
@@ -357,7 +380,11 @@ mod tests {
     use super::*;
 
     fn pattern(text: &str, syntax: Syntax, case: Case) -> Pattern {
-        Pattern { text: text.to_owned(), syntax, case }
+        Pattern {
+            text: text.to_owned(),
+            syntax,
+            case,
+        }
     }
 
     fn matching(text: &str, bytes: &[u8]) -> Vec<String> {
@@ -400,7 +427,11 @@ mod tests {
             (Case::Insensitive, "A.B(", "xa.b(", true),
         ] {
             let matcher = LineMatcher::new(&pattern(text, Syntax::Literal, case)).unwrap();
-            assert_eq!(matcher.is_match(line.as_bytes()), expected, "{text:?} in {line:?}");
+            assert_eq!(
+                matcher.is_match(line.as_bytes()),
+                expected,
+                "{text:?} in {line:?}"
+            );
         }
     }
 
@@ -417,11 +448,18 @@ mod tests {
             (&*long, "over the limit of 4096"),
             (&*deep, "nest"),
         ] {
-            let error = LineMatcher::new(&pattern(text, Syntax::Regex, Case::Sensitive)).unwrap_err();
-            assert!(error.to_string().contains(reason), "{error} lacks {reason:?}");
+            let error =
+                LineMatcher::new(&pattern(text, Syntax::Regex, Case::Sensitive)).unwrap_err();
+            assert!(
+                error.to_string().contains(reason),
+                "{error} lacks {reason:?}"
+            );
         }
         let error = PathMatcher::regex("[unclosed").unwrap_err().to_string();
-        assert!(error.contains("invalid pattern in regex") && error.contains("unclosed"), "{error}");
+        assert!(
+            error.contains("invalid pattern in regex") && error.contains("unclosed"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -466,7 +504,11 @@ mod tests {
             ("dir/", "dir", true),
         ] {
             let glob = PathGlob::new("pattern", text).unwrap();
-            assert_eq!(glob.is_match(path.as_bytes()), expected, "{text:?} on {path:?}");
+            assert_eq!(
+                glob.is_match(path.as_bytes()),
+                expected,
+                "{text:?} on {path:?}"
+            );
         }
         let glob = PathGlob::new("pattern", "*.t?t").unwrap();
         assert!(glob.is_match(b"\xff.txt"));
@@ -498,7 +540,11 @@ mod tests {
             ("dir/", "dir", false),
         ] {
             let glob = PathGlob::new("pattern", text).unwrap();
-            assert_eq!(enters(&glob, directory), expected, "{text:?} into {directory:?}");
+            assert_eq!(
+                enters(&glob, directory),
+                expected,
+                "{text:?} into {directory:?}"
+            );
         }
     }
 

@@ -55,7 +55,8 @@ impl Pool {
 
     /// Puts tickets for a job at the end of the queue.
     pub(crate) fn submit(&self, job: &Arc<dyn Job>, tickets: usize) {
-        self.lock().extend(std::iter::repeat_n(job, tickets).map(Arc::clone));
+        self.lock()
+            .extend(std::iter::repeat_n(job, tickets).map(Arc::clone));
         for _ in 0..tickets {
             self.filled.notify_one();
         }
@@ -70,7 +71,12 @@ impl Pool {
         loop {
             match queue.pop_front() {
                 Some(job) => return job,
-                None => queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    queue = self
+                        .filled
+                        .wait(queue)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
     }
@@ -90,7 +96,9 @@ impl Pool {
 /// Starts a worker for each core and tells how many there are.
 fn start(pool: &'static Pool) -> usize {
     let cores = thread::available_parallelism().map_or(2, NonZeroUsize::get);
-    (0..cores).filter(|number| start_worker(pool, *number)).count()
+    (0..cores)
+        .filter(|number| start_worker(pool, *number))
+        .count()
 }
 
 fn start_worker(pool: &'static Pool, number: usize) -> bool {
@@ -129,14 +137,20 @@ mod tests {
         let (told, heard) = channel();
         for name in ["long", "short"] {
             let units = if name == "long" { 20_000 } else { 10 };
-            let job: Arc<dyn Job> =
-                Arc::new(Counted { name, left: Mutex::new(units), told: told.clone() });
+            let job: Arc<dyn Job> = Arc::new(Counted {
+                name,
+                left: Mutex::new(units),
+                told: told.clone(),
+            });
             Pool::get().submit(&job, Pool::get().workers());
         }
         drop(told);
         let order: Vec<_> = heard.iter().take(20_010).collect();
         let last_short = order.iter().rposition(|name| *name == "short").unwrap();
-        assert!(last_short < order.len() - 1, "the short job waited for the long one");
+        assert!(
+            last_short < order.len() - 1,
+            "the short job waited for the long one"
+        );
         assert_eq!(order.iter().filter(|name| **name == "short").count(), 10);
     }
 }

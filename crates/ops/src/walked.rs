@@ -34,11 +34,18 @@ pub(crate) struct WalkedBatch {
 
 impl WalkedBatch {
     fn new(size: usize) -> WalkedBatch {
-        WalkedBatch { items: Vec::with_capacity(size), unreadable: 0, directories: 0 }
+        WalkedBatch {
+            items: Vec::with_capacity(size),
+            unreadable: 0,
+            directories: 0,
+        }
     }
 
     fn push(&mut self, item: WalkItem) {
-        let same = self.items.last().is_some_and(|last| last.dir.path() == item.dir.path());
+        let same = self
+            .items
+            .last()
+            .is_some_and(|last| last.dir.path() == item.dir.path());
         self.directories += usize::from(!same);
         self.items.push(item);
     }
@@ -64,7 +71,13 @@ impl Walked {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
         let walker = Walker::new(dir, WalkOptions { max_depth });
         let most_directories = (OPEN_DIRECTORIES / ordered::window()).max(1);
-        Walked { walker, ignore, batch_size: FIRST_BATCH, largest, most_directories }
+        Walked {
+            walker,
+            ignore,
+            batch_size: FIRST_BATCH,
+            largest,
+            most_directories,
+        }
     }
 
     /// The next batch, which may be empty; `None` at the end.

@@ -23,21 +23,22 @@ pub(super) enum Searched {
     Halted,
 }
 
-/// Hands every matching line of `bytes` to `matched`, beginning with the line at `from`.
+/// Hands every matching line of `bytes`, which begin a line, to `matched`.
 pub(super) fn search(
     matcher: &LineMatcher,
     bytes: &[u8],
-    mut from: usize,
     halt: &Halt,
     matched: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
 ) -> Searched {
-    let first = from;
+    let mut from = 0;
     while from < bytes.len() {
-        if from > first && halt.must_stop() {
+        if from > 0 && halt.must_stop() {
             return Searched::Halted;
         }
         let end = stretch_end(bytes, from);
-        let Some(stretch) = bytes.get(..end) else { break };
+        let Some(stretch) = bytes.get(..end) else {
+            break;
+        };
         while let Some(line) = matcher.next_line(stretch, from) {
             from = line.end;
             if matched(line).is_break() {
@@ -51,7 +52,9 @@ pub(super) fn search(
 
 /// The end of the lines that one stretch holds.
 fn stretch_end(bytes: &[u8], from: usize) -> usize {
-    let tail = bytes.get(from.saturating_add(STRETCH)..).unwrap_or_default();
+    let tail = bytes
+        .get(from.saturating_add(STRETCH)..)
+        .unwrap_or_default();
     match memchr::memchr(b'\n', tail) {
         Some(newline) => from + STRETCH + newline + 1,
         None => bytes.len(),
@@ -60,14 +63,18 @@ fn stretch_end(bytes: &[u8], from: usize) -> usize {
 
 /// Where the last `count` lines of `bytes` begin; `None` where that is before them. `bytes` end with a line's end.
 pub(super) fn lines_before(bytes: &[u8], count: usize) -> Option<usize> {
-    memrchr_iter(b'\n', bytes).nth(count).map(|newline| newline + 1)
+    memrchr_iter(b'\n', bytes)
+        .nth(count)
+        .map(|newline| newline + 1)
 }
 
 /// Where the first `count` lines of `bytes` end; `None` where that is behind them.
 pub(super) fn lines_after(bytes: &[u8], count: usize) -> Option<usize> {
     match count.checked_sub(1) {
         None => Some(0),
-        Some(before) => memchr_iter(b'\n', bytes).nth(before).map(|newline| newline + 1),
+        Some(before) => memchr_iter(b'\n', bytes)
+            .nth(before)
+            .map(|newline| newline + 1),
     }
 }
 
@@ -77,7 +84,9 @@ pub(super) fn shown_lines(bytes: &[u8]) -> Vec<String> {
     if bytes.is_empty() {
         return Vec::new();
     }
-    body.split(|byte| *byte == b'\n').map(|line| shown_line(line).0).collect()
+    body.split(|byte| *byte == b'\n')
+        .map(|line| shown_line(line).0)
+        .collect()
 }
 
 /// A line without its terminator as it is shown, and whether it was cut.
@@ -85,14 +94,22 @@ pub(super) fn shown_line(line: &[u8]) -> (String, bool) {
     let line = without_terminator(line);
     let cut = line.get(..SHOWN_MAX).unwrap_or(line);
     let truncated = cut.len() < line.len();
-    let cut = if truncated { whole_characters(cut) } else { cut };
+    let cut = if truncated {
+        whole_characters(cut)
+    } else {
+        cut
+    };
     (String::from_utf8_lossy(cut).into_owned(), truncated)
 }
 
 /// The bytes without a character that was cut at their end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     let tail = bytes.len().saturating_sub(3);
-    let start = bytes.iter().skip(tail).rposition(|byte| *byte >= 0xC0).map(|at| tail + at);
+    let start = bytes
+        .iter()
+        .skip(tail)
+        .rposition(|byte| *byte >= 0xC0)
+        .map(|at| tail + at);
     let Some((head, last)) = start.and_then(|start| bytes.split_at_checked(start)) else {
         return bytes;
     };
@@ -143,7 +160,11 @@ mod tests {
             let text = "x".repeat(filler) + &"€".repeat(1000) + "\n";
             let (shown, truncated) = shown_line(text.as_bytes());
             assert!(truncated && text.starts_with(&shown), "{filler}");
-            assert!(shown.len() > SHOWN_MAX - 3 && shown.len() <= SHOWN_MAX, "{}", shown.len());
+            assert!(
+                shown.len() > SHOWN_MAX - 3 && shown.len() <= SHOWN_MAX,
+                "{}",
+                shown.len()
+            );
         }
         let exact = "y".repeat(SHOWN_MAX) + "\r\n";
         assert_eq!(shown_line(exact.as_bytes()), ("y".repeat(SHOWN_MAX), false));

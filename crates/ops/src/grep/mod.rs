@@ -134,8 +134,13 @@ impl Grep {
             return Ok(Source::File(Some(located.open_file()?)));
         }
         let dir = located.open_dir()?;
-        let walked =
-            Walked::new(&self.place, dir, self.max_depth, self.ignore_rules, FILES_PER_BATCH);
+        let walked = Walked::new(
+            &self.place,
+            dir,
+            self.max_depth,
+            self.ignore_rules,
+            FILES_PER_BATCH,
+        );
         Ok(Source::Tree(walked))
     }
 }
@@ -233,17 +238,29 @@ impl Search {
 
     /// Lends a thread what it needs; there are never more than threads that work at once.
     fn scratch(&self) -> Scratch {
-        let mut scratches = self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Scratch { matcher: self.matcher.clone(), buffer: Vec::new() };
+        let mut scratches = self
+            .scratches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Scratch {
+            matcher: self.matcher.clone(),
+            buffer: Vec::new(),
+        };
         scratches.pop().unwrap_or_else(fresh)
     }
 
     fn give_back(&self, scratch: Scratch) {
-        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        self.scratches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(scratch);
     }
 
     fn room(&self) -> Room {
-        Room { matches: self.max_results.saturating_add(1), text: self.max_text.max(1) }
+        Room {
+            matches: self.max_results.saturating_add(1),
+            text: self.max_text.max(1),
+        }
     }
 
     /// Searches files one after the other, and hands back those it did not get to.
@@ -260,7 +277,12 @@ impl Search {
                 Next::Another => {}
                 Next::Enough => return None,
                 Next::Halted => return Some(batch),
-                Next::Pieces(large) => return Some(Batch { large: Some(large), ..batch }),
+                Next::Pieces(large) => {
+                    return Some(Batch {
+                        large: Some(large),
+                        ..batch
+                    });
+                }
             }
         }
         None
@@ -268,7 +290,7 @@ impl Search {
 
     fn file(&self, opened: OpenFile, invalid_utf8: bool, unit: &mut Unit<'_>) -> Next {
         let size = opened.metadata.size;
-        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&opened.file)) {
+        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&opened)) {
             unit.found.skipped += 1;
             return Next::Another;
         }
@@ -276,9 +298,19 @@ impl Search {
         if size > WHOLE_MAX {
             unit.found.searched += 1;
             let opened = Arc::new(opened);
-            return Next::Pieces(LargeFile { opened, invalid_utf8, start: 0, end: size });
+            return Next::Pieces(LargeFile {
+                opened,
+                invalid_utf8,
+                start: 0,
+                end: size,
+            });
         }
-        let Unit { scratch, room, halt, .. } = unit;
+        let Unit {
+            scratch,
+            room,
+            halt,
+            ..
+        } = unit;
         match search_whole(&opened, self.wanted, scratch, room, halt) {
             None => {
                 unit.found.skipped += 1;
@@ -307,24 +339,43 @@ impl Search {
 
     /// Searches one piece of a large file; hands it back when it had to stop inside.
     fn piece(&self, large: LargeFile, unit: &mut Unit<'_>) -> Option<Batch> {
-        let Unit { scratch, room, halt, .. } = unit;
+        let Unit {
+            scratch,
+            room,
+            halt,
+            ..
+        } = unit;
         let piece = search_piece(&large, self.wanted, scratch, room, halt);
         unit.found.piece = Some((large.start, piece.lines));
         unit.found.full = room.text == 0;
-        unit.found.add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
+        unit.found
+            .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
         let halted = piece.searched == Searched::Halted;
-        halted.then(|| Batch { large: Some(large), ..Batch::default() })
+        halted.then(|| Batch {
+            large: Some(large),
+            ..Batch::default()
+        })
     }
 
     /// Adds a file's matches to what is committed, in as far as they are wanted.
-    fn commit_file(&self, progress: &mut Progress, file: FileMatches, continues: bool) -> ControlFlow<()> {
+    fn commit_file(
+        &self,
+        progress: &mut Progress,
+        file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
         match self.wanted.output {
             Output::Matches => self.commit_matches(progress, file, continues),
             Output::Files | Output::Count => self.commit_count(progress, file, continues),
         }
     }
 
-    fn commit_matches(&self, progress: &mut Progress, mut file: FileMatches, continues: bool) -> ControlFlow<()> {
+    fn commit_matches(
+        &self,
+        progress: &mut Progress,
+        mut file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
         let found = &mut progress.found;
         let total = usize::try_from(found.total_matches).unwrap_or(usize::MAX);
         let room = self.max_results.saturating_sub(total);
@@ -339,10 +390,19 @@ impl Search {
             None => {}
         }
         found.truncated |= progress.text >= self.max_text;
-        if found.truncated { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if found.truncated {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
-    fn commit_count(&self, progress: &mut Progress, mut file: FileMatches, continues: bool) -> ControlFlow<()> {
+    fn commit_count(
+        &self,
+        progress: &mut Progress,
+        mut file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
         let found = &mut progress.found;
         let counts = self.wanted.output == Output::Count;
         if let Some(last) = found.files.last_mut().filter(|_| continues) {
@@ -385,7 +445,12 @@ impl Found {
     fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
         if hits.count > 0 {
             let Hits { count, matches } = hits;
-            self.files.push(FileMatches { path, invalid_utf8, count, matches });
+            self.files.push(FileMatches {
+                path,
+                invalid_utf8,
+                count,
+                matches,
+            });
         }
     }
 }
@@ -400,7 +465,9 @@ impl FileMatches {
 impl Progress {
     /// Puts a piece's line numbers right, and tells whether its file has an entry already.
     fn enter_piece(&mut self, found: &mut Found) -> bool {
-        let Some((start, lines)) = found.piece else { return false };
+        let Some((start, lines)) = found.piece else {
+            return false;
+        };
         if start == 0 {
             self.lines = 0;
             self.open_file = false;
@@ -409,7 +476,9 @@ impl Progress {
             line.line_number += self.lines;
         }
         self.lines += lines;
-        std::mem::replace(&mut self.open_file, self.open_file || !found.files.is_empty())
+        let continues = self.open_file;
+        self.open_file |= !found.files.is_empty();
+        continues
     }
 }
 
@@ -436,9 +505,10 @@ impl Stages for Search {
 
     fn pull(&self, source: &mut Source) -> Option<Batch> {
         match source {
-            Source::File(opened) => opened
-                .take()
-                .map(|opened| Batch { opened: Some(opened), ..Batch::default() }),
+            Source::File(opened) => opened.take().map(|opened| Batch {
+                opened: Some(opened),
+                ..Batch::default()
+            }),
             Source::Tree(walked) => walked.next_batch(self).map(|batch| Batch {
                 items: batch.items.into_iter(),
                 unreadable: batch.unreadable,
@@ -449,27 +519,51 @@ impl Stages for Search {
 
     /// Cuts the next piece off a large file, so that other threads can take the pieces behind it.
     fn split(&self, mut batch: Batch) -> (Batch, Option<Batch>) {
-        let Some(large) = &mut batch.large else { return (batch, None) };
+        let Some(large) = &mut batch.large else {
+            return (batch, None);
+        };
         let end = large.start.saturating_add(PIECE).min(large.end);
-        let piece = LargeFile { end, ..large.clone() };
+        let piece = LargeFile {
+            end,
+            ..large.clone()
+        };
         large.start = end;
         if large.start >= large.end {
             batch.large = None;
         }
         let later = (batch.large.is_some() || !batch.is_empty()).then_some(batch);
-        (Batch { large: Some(piece), ..Batch::default() }, later)
+        (
+            Batch {
+                large: Some(piece),
+                ..Batch::default()
+            },
+            later,
+        )
     }
 
     fn work(&self, mut batch: Batch, halt: &Halt) -> Worked<Found, Batch> {
-        let found = Found { skipped: std::mem::take(&mut batch.unreadable), ..Found::default() };
-        let mut unit = Unit { found, scratch: self.scratch(), room: self.room(), read: 0, halt };
+        let found = Found {
+            skipped: std::mem::take(&mut batch.unreadable),
+            ..Found::default()
+        };
+        let mut unit = Unit {
+            found,
+            scratch: self.scratch(),
+            room: self.room(),
+            read: 0,
+            halt,
+        };
         let rest = match batch.large.take() {
             Some(large) => self.piece(large, &mut unit),
             None => self.files(batch, &mut unit),
         };
-        self.cancel.advance(unit.found.searched + unit.found.skipped);
+        self.cancel
+            .advance(unit.found.searched + unit.found.skipped);
         self.give_back(unit.scratch);
-        Worked { found: unit.found, rest }
+        Worked {
+            found: unit.found,
+            rest,
+        }
     }
 
     fn commit(&self, progress: &mut Progress, mut found: Found) -> ControlFlow<()> {

@@ -1,1 +1,583 @@
-//! tests
+//! Searches through real trees.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::context::Limits;
+use crate::error::Error;
+use crate::pattern::{Case, Syntax};
+use crate::test_tree::{Tree, context};
+
+fn grep(tree: &Tree, pattern: &str) -> Grep {
+    Grep {
+        place: tree.place("."),
+        pattern: Pattern {
+            text: pattern.to_owned(),
+            syntax: Syntax::Regex,
+            case: Case::Sensitive,
+        },
+        filter: None,
+        context_lines: 0,
+        max_results: 1_000_000,
+        timeout: Duration::from_secs(300),
+        max_depth: None,
+        max_file_size: None,
+        ignore_rules: IgnoreRules::Disregard,
+        output: Output::Matches,
+    }
+}
+
+fn run(request: Grep) -> Grepped {
+    request.run(&context(Cancel::never())).unwrap()
+}
+
+/// `path:number:line` of every match.
+fn flat(found: &Grepped) -> Vec<String> {
+    let lines = found.files.iter().flat_map(|file| {
+        let line = move |m: &LineMatch| format!("{}:{}:{}", file.path, m.line_number, m.line);
+        file.matches.iter().map(line)
+    });
+    lines.collect()
+}
+
+fn paths(found: &Grepped) -> Vec<&str> {
+    found.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+#[test]
+fn matches_have_numbers_and_context() {
+    let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+    let tree = Tree::with(&[(
+        "code.go",
+        &lines.join("\n").replace("line 10", "// TODO: fix this"),
+    )]);
+    let found = run(Grep {
+        context_lines: 2,
+        ..grep(&tree, "TODO")
+    });
+    assert_eq!(flat(&found), ["code.go:10:// TODO: fix this"]);
+    let only = &found.files[0].matches[0];
+    assert_eq!(only.before, ["line 8", "line 9"]);
+    assert_eq!(only.after, ["line 11", "line 12"]);
+    assert_eq!((found.total_matches, found.files_searched), (1, 1));
+    assert!(!found.truncated && !found.timed_out);
+}
+
+#[test]
+fn context_ends_with_the_file_and_may_repeat() {
+    let tree = Tree::with(&[("a", "x1\nx2\nend"), ("b", "x")]);
+    let found = run(Grep {
+        context_lines: 5,
+        ..grep(&tree, "x")
+    });
+    let first = &found.files[0].matches[0];
+    assert!(first.before.is_empty());
+    assert_eq!(first.after, ["x2", "end"]);
+    assert_eq!(found.files[0].matches[1].before, ["x1"]);
+    assert_eq!(found.files[1].matches[0].after, Vec::<String>::new());
+}
+
+#[test]
+fn case_and_literals_are_knobs() {
+    let tree = Tree::with(&[("f", "Error.\nerror.\nERROR!\n")]);
+    let mut request = grep(&tree, "error.");
+    assert_eq!(flat(&run(request.clone())), ["f:2:error."]);
+    request.pattern.case = Case::Insensitive;
+    assert_eq!(run(request.clone()).total_matches, 3);
+    request.pattern.syntax = Syntax::Literal;
+    assert_eq!(flat(&run(request)), ["f:1:Error.", "f:2:error."]);
+}
+
+#[test]
+fn filters_choose_by_name_or_by_path() {
+    let tree = Tree::with(&[
+        ("a.go", "T"),
+        ("a.py", "T"),
+        ("src/b.go", "T"),
+        ("src/deep/c.go", "T"),
+        ("docs/d.go", "T"),
+    ]);
+    let filtered = |filter: &str, place: &str| {
+        let filter = Some(filter.to_owned());
+        run(Grep {
+            filter,
+            place: tree.place(place),
+            ..grep(&tree, "T")
+        })
+    };
+    assert_eq!(
+        paths(&filtered("*.go", ".")),
+        ["a.go", "docs/d.go", "src/b.go", "src/deep/c.go"]
+    );
+    assert_eq!(
+        paths(&filtered("src/**/*.go", ".")),
+        ["src/b.go", "src/deep/c.go"]
+    );
+    assert_eq!(paths(&filtered("deep/*", "src")), ["src/deep/c.go"]);
+    assert_eq!(paths(&filtered("*.{py,rs}", ".")), ["a.py"]);
+}
+
+#[test]
+fn the_order_is_that_of_full_paths_as_bytes() {
+    let tree = Tree::new();
+    let mut expected = Vec::new();
+    for number in 0..600 {
+        let separator = ["/", ".", "-", "/x/", "0"][number % 5];
+        let path = format!("d{}{separator}f{number}", number % 17);
+        tree.file(&path, format!("needle {number}\n"));
+        expected.push(path);
+    }
+    expected.sort();
+    let found = run(grep(&tree, "needle"));
+    assert_eq!(paths(&found), expected);
+    for wanted in [0, 1, 5, 100, 599, 600, 601] {
+        let first = run(Grep {
+            max_results: wanted,
+            ..grep(&tree, "needle")
+        });
+        assert_eq!(paths(&first), expected[..wanted.min(600)]);
+        assert_eq!(first.truncated, wanted < 600, "{wanted}");
+        assert_eq!(first.total_matches as usize, wanted.min(600));
+    }
+}
+
+#[test]
+fn results_within_a_file_stop_exactly() {
+    let tree = Tree::with(&[("a", &"hit\n".repeat(500)), ("b", "hit\n")]);
+    let found = run(Grep {
+        max_results: 499,
+        ..grep(&tree, "hit")
+    });
+    assert_eq!(found.files[0].matches.last().unwrap().line_number, 499);
+    assert!(found.truncated);
+    let found = run(Grep {
+        max_results: 501,
+        ..grep(&tree, "hit")
+    });
+    assert!(!found.truncated);
+}
+
+#[test]
+fn files_and_counts_are_told_instead_of_lines() {
+    let tree = Tree::with(&[("a", "x\nx\ny\n"), ("b", "y\n"), ("c", "x\n")]);
+    let files = run(Grep {
+        output: Output::Files,
+        ..grep(&tree, "x")
+    });
+    assert_eq!((paths(&files), files.total_matches), (vec!["a", "c"], 2));
+    assert!(files.files.iter().all(|file| file.matches.is_empty()));
+    let counts = run(Grep {
+        output: Output::Count,
+        ..grep(&tree, "x")
+    });
+    assert_eq!(
+        counts
+            .files
+            .iter()
+            .map(|file| file.count)
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
+    assert_eq!(counts.total_matches, 3);
+    let first = run(Grep {
+        output: Output::Files,
+        max_results: 1,
+        ..grep(&tree, "x")
+    });
+    assert_eq!((paths(&first), first.truncated), (vec!["a"], true));
+}
+
+#[test]
+fn binaries_and_large_files_are_skipped_and_counted() {
+    let tree = Tree::with(&[("text", "needle"), ("empty", "")]);
+    tree.file("binary", b"needle\0");
+    tree.file("late", [&[b'x'; 9000][..], b"\nneedle \0\n"].concat());
+    tree.file("long-binary", vec![0; 3 << 20]);
+    tree.file("large", "needle\n".repeat(300_000));
+    let found = run(Grep {
+        max_file_size: Some(1 << 20),
+        ..grep(&tree, "needle")
+    });
+    assert_eq!(paths(&found), ["late", "text"]);
+    assert_eq!((found.files_searched, found.files_skipped), (3, 3));
+}
+
+#[test]
+fn one_file_is_searched_whatever_the_filter() {
+    let tree = Tree::with(&[("dir/a.txt", "needle"), ("dir/b.txt", "needle")]);
+    let filter = Some("*.rs".to_owned());
+    let found = run(Grep {
+        place: tree.place("dir/a.txt"),
+        filter,
+        ..grep(&tree, "needle")
+    });
+    assert_eq!(flat(&found), ["dir/a.txt:1:needle"]);
+}
+
+#[test]
+fn depth_limits_the_walk() {
+    let tree = Tree::with(&[("a", "x"), ("d/b", "x"), ("d/e/c", "x")]);
+    for (depth, expected) in [(1, vec!["a"]), (2, vec!["a", "d/b"])] {
+        let found = run(Grep {
+            max_depth: Some(depth),
+            ..grep(&tree, "x")
+        });
+        assert_eq!(paths(&found), expected);
+    }
+}
+
+#[test]
+fn line_ends_do_not_count() {
+    let tree = Tree::with(&[
+        ("crlf", "one\r\ntwo\r\n\r\nend"),
+        ("mark", "\u{feff}first\nsecond"),
+    ]);
+    let found = run(Grep {
+        context_lines: 1,
+        ..grep(&tree, "two$|^first")
+    });
+    assert_eq!(flat(&found), ["crlf:2:two", "mark:1:first"]);
+    assert_eq!(found.files[0].matches[0].before, ["one"]);
+    assert_eq!(found.files[0].matches[0].after, [""]);
+    let context = run(Grep {
+        context_lines: 1,
+        ..grep(&tree, "second")
+    });
+    assert_eq!(context.files[0].matches[0].before, ["first"]);
+}
+
+#[test]
+fn long_lines_are_cut() {
+    let tree = Tree::with(&[("f", &format!("{}needle\n", "x".repeat(10_000)))]);
+    let found = run(grep(&tree, "needle"));
+    let only = &found.files[0].matches[0];
+    assert_eq!((only.line.len(), only.line_truncated), (2000, true));
+}
+
+#[test]
+fn names_that_are_not_text_are_shown_reversibly() {
+    let tree = Tree::new();
+    tree.file(OsStr::from_bytes(b"bad\xff/f"), "needle");
+    let found = run(grep(&tree, "needle"));
+    assert_eq!(paths(&found), ["bad\u{F7FF}/f"]);
+    assert!(found.files[0].invalid_utf8);
+    let again = run(Grep {
+        place: tree.place("bad\u{F7FF}"),
+        ..grep(&tree, "needle")
+    });
+    assert_eq!(again.files, found.files);
+}
+
+#[test]
+fn links_and_special_files_are_left_alone() {
+    let tree = Tree::with(&[("real/f", "needle")]);
+    tree.link("link", "real/f");
+    tree.link("up", "..");
+    tree.link("loop", "loop");
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(tree.path("pipe"))
+        .status()
+        .unwrap();
+    assert!(pipe.success());
+    let _socket = std::os::unix::net::UnixListener::bind(tree.path("socket")).unwrap();
+    let found = run(grep(&tree, "needle"));
+    assert_eq!(paths(&found), ["real/f"]);
+    let pipe = Grep {
+        place: tree.place("pipe"),
+        ..grep(&tree, "needle")
+    };
+    assert!(matches!(
+        pipe.run(&context(Cancel::never())),
+        Err(Error::NotAFile { .. })
+    ));
+}
+
+#[test]
+fn faults_of_the_request_are_errors() {
+    let tree = Tree::new();
+    let invalid = grep(&tree, "[invalid")
+        .run(&context(Cancel::never()))
+        .unwrap_err();
+    assert!(matches!(
+        invalid,
+        Error::InvalidPattern {
+            argument: "pattern",
+            ..
+        }
+    ));
+    let filter = Grep {
+        filter: Some("[".to_owned()),
+        ..grep(&tree, "x")
+    };
+    assert!(matches!(
+        filter.run(&context(Cancel::never())),
+        Err(Error::InvalidPattern {
+            argument: "glob_filter",
+            ..
+        })
+    ));
+    let missing = Grep {
+        place: tree.place("nowhere"),
+        ..grep(&tree, "x")
+    };
+    assert!(matches!(
+        missing.run(&context(Cancel::never())),
+        Err(Error::NotFound { .. })
+    ));
+}
+
+#[test]
+fn a_passed_deadline_gives_what_there_is() {
+    let tree = Tree::with(&[("a", "x")]);
+    let found = run(Grep {
+        timeout: Duration::ZERO,
+        ..grep(&tree, "x")
+    });
+    assert!(found.timed_out && found.files.is_empty());
+}
+
+#[test]
+fn cancelling_ends_the_call() {
+    let tree = Tree::with(&[("a", "x")]);
+    let cancel = Cancel::never();
+    cancel.cancel();
+    let ended = grep(&tree, "x").run(&context(cancel));
+    assert!(matches!(ended, Err(Error::Cancelled)));
+}
+
+/// Text without NULs that a search has to go through: a hole would count as binary.
+fn large_file(tree: &Tree, path: &str, bytes: usize) -> String {
+    let line = "all work and no play makes a dull file\n";
+    let content = line.repeat(bytes / line.len() + 1);
+    tree.file(path, &content);
+    content
+}
+
+#[test]
+fn cancelling_works_inside_a_large_file() {
+    let tree = Tree::new();
+    large_file(&tree, "large", 200 << 20);
+    let cancel = Cancel::never();
+    let ended = std::thread::scope(|scope| {
+        let request = grep(&tree, r"(\w+\s+){30}zzz");
+        let running = scope.spawn(|| request.run(&context(cancel.clone())));
+        std::thread::sleep(Duration::from_millis(20));
+        cancel.cancel();
+        running.join().unwrap()
+    });
+    assert!(
+        matches!(ended, Err(Error::Cancelled)),
+        "{:?}",
+        ended.map(|found| found.files.len())
+    );
+}
+
+#[test]
+fn large_files_give_what_small_ones_give() {
+    let tree = Tree::new();
+    let content = large_file(&tree, "large", 3 << 20);
+    let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
+    for number in (0..lines.len()).step_by(997) {
+        lines[number] = format!("needle {number}");
+    }
+    for number in [5, 30_000, 60_000] {
+        lines[number] = format!("long {} needle", "y".repeat(300_000));
+    }
+    tree.file("large", lines.join("\r\n"));
+    tree.file("next", "needle\n");
+    let found = run(Grep {
+        context_lines: 2,
+        ..grep(&tree, "needle")
+    });
+    let expected: Vec<usize> = (0..lines.len())
+        .filter(|n| lines[*n].contains("needle"))
+        .collect();
+    assert_eq!(paths(&found), ["large", "next"]);
+    let matches = &found.files[0].matches;
+    let numbers: Vec<usize> = matches.iter().map(|m| m.line_number as usize - 1).collect();
+    assert_eq!(numbers, expected);
+    let shown = |line: &String| line.chars().take(2000).collect::<String>();
+    for (found, number) in matches.iter().zip(expected) {
+        let around = |range: std::ops::Range<usize>| -> Vec<String> {
+            lines[range].iter().map(shown).collect()
+        };
+        assert_eq!(found.line, shown(&lines[number]));
+        assert_eq!(
+            found.before,
+            around(number.saturating_sub(2)..number),
+            "before {number}"
+        );
+        let end = (number + 3).min(lines.len());
+        assert_eq!(found.after, around(number + 1..end), "after {number}");
+    }
+    assert_eq!(found.files_searched, 2);
+}
+
+#[test]
+fn the_ends_of_pieces_make_no_difference() {
+    let piece = file::PIECE as usize;
+    for shift in [0, 1, 2, 3] {
+        let tree = Tree::new();
+        // Lines that end exactly before, at and behind the ends of pieces.
+        let mut content = String::new();
+        for number in 1..=5 {
+            content.push_str(&"x".repeat(number * piece - shift - content.len() - 1));
+            content.push_str("\nab\n");
+        }
+        tree.file("large", &content);
+        let found = run(grep(&tree, "^ab$|x$"));
+        let numbers: Vec<u64> = found.files[0]
+            .matches
+            .iter()
+            .map(|m| m.line_number)
+            .collect();
+        assert_eq!(numbers, (1..=10).collect::<Vec<_>>(), "shift {shift}");
+    }
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_large_file_does_not_count() {
+    let tree = Tree::new();
+    tree.file(
+        "large",
+        "\u{feff}first\n".to_owned() + &"x\n".repeat(1 << 20),
+    );
+    let found = run(Grep {
+        context_lines: 1,
+        ..grep(&tree, "^first$")
+    });
+    assert_eq!(flat(&found), ["large:1:first"]);
+    assert_eq!(found.files[0].matches[0].after, ["x"]);
+}
+
+#[test]
+fn a_match_far_in_an_over_long_line_is_found() {
+    let tree = Tree::new();
+    tree.file(
+        "long",
+        format!(
+            "head\n{}needle{}\ntail needle",
+            "x".repeat(5 << 20),
+            "y".repeat(4 << 20)
+        ),
+    );
+    let found = run(grep(&tree, "needle"));
+    let numbers: Vec<u64> = found.files[0]
+        .matches
+        .iter()
+        .map(|m| m.line_number)
+        .collect();
+    assert_eq!(numbers, [2, 3]);
+    assert!(found.files[0].matches[0].line_truncated);
+    assert!(run(grep(&tree, "^needle|^x+yy")).files.is_empty());
+}
+
+#[test]
+fn counts_and_files_of_large_files_come_once() {
+    let tree = Tree::new();
+    let content = large_file(&tree, "large", 3 << 20);
+    let counts = run(Grep {
+        output: Output::Count,
+        ..grep(&tree, "dull")
+    });
+    assert_eq!(counts.files.len(), 1);
+    assert_eq!(counts.total_matches as usize, content.lines().count());
+    let files = run(Grep {
+        output: Output::Files,
+        max_results: 1,
+        ..grep(&tree, "dull")
+    });
+    assert_eq!((files.total_matches, files.truncated), (1, false));
+}
+
+#[test]
+fn a_reply_holds_no_more_text_than_the_limit() {
+    let tree = Tree::new();
+    for number in 0..50 {
+        tree.file(format!("f{number}"), "needle\n".repeat(10_000));
+    }
+    let limits = Limits {
+        max_file_size: 100_000,
+        ..Limits::default()
+    };
+    let context = Context {
+        limits: Arc::new(limits),
+        cancel: Cancel::never(),
+    };
+    let request = Grep {
+        context_lines: usize::MAX,
+        max_results: usize::MAX,
+        ..grep(&tree, "needle")
+    };
+    let found = request.run(&context).unwrap();
+    assert!(found.truncated && !found.files.is_empty());
+    let text: usize = found
+        .files
+        .iter()
+        .flat_map(|file| &file.matches)
+        .map(file::weight)
+        .sum();
+    assert!(text < 300_000, "{text}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_counted() {
+    use std::os::unix::fs::PermissionsExt;
+    let tree = Tree::with(&[("a", "x"), ("closed", "x")]);
+    fs::set_permissions(tree.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    let found = run(grep(&tree, "x"));
+    // The superuser may read it all the same.
+    assert_eq!(found.files_searched + found.files_skipped, 2);
+}
+
+fn line() -> impl Strategy<Value = String> {
+    proptest::string::string_regex("[ab ]{0,6}").unwrap()
+}
+
+fn tree_files() -> impl Strategy<Value = Vec<(String, Vec<String>, bool)>> {
+    let name = proptest::string::string_regex("[a-c](/[x-z]){0,2}\\.t").unwrap();
+    let file = (name, proptest::collection::vec(line(), 0..8), any::<bool>());
+    proptest::collection::vec(file, 0..12)
+}
+
+/// Line by line, with another engine.
+fn naive(files: &[(String, Vec<u8>)], pattern: &str) -> Vec<String> {
+    let regex = regex::Regex::new(pattern).unwrap();
+    let mut found = Vec::new();
+    for (path, content) in files {
+        let text = std::str::from_utf8(content).unwrap();
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| regex.is_match(line))
+        {
+            found.push(format!("{path}:{}:{line}", number + 1));
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_search_equals_a_naive_one(
+        files in tree_files(),
+        pattern in prop::sample::select(vec!["", "a", "^$", "a$", "^b", "a.*b", r"\bab\b", "[^a]", "a|bb", r"\s$", r"\Aa", r"b\z", "(?i)A B"]),
+    ) {
+        let tree = Tree::new();
+        let mut written = std::collections::BTreeMap::new();
+        for (path, lines, crlf) in &files {
+            let content = lines.join(if *crlf { "\r\n" } else { "\n" });
+            tree.file(path, &content);
+            written.insert(path.clone(), content.into_bytes());
+        }
+        let written: Vec<_> = written.into_iter().collect();
+        prop_assert_eq!(flat(&run(grep(&tree, pattern))), naive(&written, pattern));
+    }
+}

@@ -1,8 +1,9 @@
 //! A part of a file in memory, and what stands around it in the file.
 
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+
+use sandbox::OpenFile;
 
 use super::lines::{lines_after, lines_before, shown_lines};
 
@@ -17,7 +18,7 @@ pub(super) struct Window<'a> {
     /// Where in the file they begin.
     pub offset: u64,
     /// The file.
-    pub file: &'a File,
+    pub file: &'a OpenFile,
     /// Where the file ends.
     pub size: u64,
     /// Nothing that counts stands before the bytes.
@@ -58,7 +59,9 @@ impl Window<'_> {
             let bytes = read_range(self.file, start, position);
             match lines_before(&bytes, count) {
                 Some(first) => return shown_lines(bytes.get(first..).unwrap_or_default()),
-                None if start == 0 || span >= CONTEXT_MAX => return shown_lines(without_mark(&bytes)),
+                None if start == 0 || span >= CONTEXT_MAX => {
+                    return shown_lines(without_mark(&bytes));
+                }
                 None => span *= 4,
             }
         }
@@ -83,7 +86,7 @@ pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }
 
-fn read_range(file: &File, start: u64, end: u64) -> Vec<u8> {
+fn read_range(file: &OpenFile, start: u64, end: u64) -> Vec<u8> {
     let length = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
     let mut bytes = vec![0; length];
     let read = read_at(file, &mut bytes, start).unwrap_or(0);
@@ -92,10 +95,10 @@ fn read_range(file: &File, start: u64, end: u64) -> Vec<u8> {
 }
 
 /// Fills a buffer from a position; less at the end of the file.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], position: u64) -> std::io::Result<usize> {
+pub(super) fn read_at(file: &OpenFile, buffer: &mut [u8], position: u64) -> std::io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, position + filled as u64) {
+        match file.file.read_at(rest, position + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
