@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbox::{Access, Follow, NamedRoot, RelPath, Root, Roots};
+use sandbox::{Access, Durability, Follow, NamedRoot, RelPath, Root, Roots};
 
 use crate::config::{Fault, reason};
 use crate::settings::{OnMissing, RootAccess, RootSettings, Settings};
@@ -56,8 +56,11 @@ fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
 /// Makes a directory and those above it, seen from the root of the whole file system.
 fn create(path: &Path) -> io::Result<()> {
     let whole = Root::open(Path::new("/"))?;
-    let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes()))
-        .and_then(|path| whole.locate(&path, Follow::Last)?.make_dirs());
+    let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes())).and_then(|path| {
+        whole
+            .locate(&path, Follow::Last)?
+            .make_dirs(Durability::Fsync)
+    });
     made.map(drop).map_err(io::Error::other)
 }
 
