@@ -27,6 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "it compares the folder of the sources")]
     fn the_registry_has_every_file_of_the_folder() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workspace");
         let files = std::fs::read_dir(folder).expect("the folder");
