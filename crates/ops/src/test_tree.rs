@@ -61,6 +61,7 @@ impl Tree {
 pub(crate) fn context(cancel: Cancel) -> Context {
     Context {
         limits: Arc::new(Limits::default()),
+        users: Arc::new(sandbox::Users::load()),
         cancel,
     }
 }

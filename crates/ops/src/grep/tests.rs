@@ -507,6 +507,7 @@ fn a_reply_holds_no_more_text_than_the_limit() {
     };
     let context = Context {
         limits: Arc::new(limits),
+        users: Arc::new(sandbox::Users::load()),
         cancel: Cancel::never(),
     };
     let request = Grep {
