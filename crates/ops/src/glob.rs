@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, WalkedBatch};
+use crate::walked::{Choice, Walked, WalkedBatch, is_invalid_utf8};
 
 /// How many entries a batch has at most.
 const ENTRIES_PER_BATCH: usize = 512;
@@ -156,8 +156,7 @@ impl Search {
     /// Looks at a matching entry; `None` when it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
         let metadata = item.dir.stat(&item.name).ok()?;
-        let invalid_utf8 =
-            item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
+        let invalid_utf8 = is_invalid_utf8(item);
         Some(GlobEntry {
             path: item.path(),
             invalid_utf8,

@@ -26,7 +26,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, is_file, relative_path};
+use crate::walked::{Choice, Walked, is_file, is_invalid_utf8, relative_path};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
@@ -439,8 +439,7 @@ impl Batch {
         }
         let item = self.items.next()?;
         let opened = item.dir.open_file(&item.name).ok()?;
-        let invalid_utf8 =
-            item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
+        let invalid_utf8 = is_invalid_utf8(&item);
         Some((opened, invalid_utf8))
     }
 }
