@@ -33,7 +33,6 @@ mod remove;
 mod replace_string;
 mod stat;
 #[cfg(test)]
-#[cfg(test)]
 mod testing;
 pub mod text;
 mod walked;

@@ -2,6 +2,7 @@
 //!
 //! Parse, load the settings, do what was asked: nothing else happens here.
 
+mod call;
 mod check;
 mod cli;
 mod config;
@@ -12,9 +13,11 @@ mod listen;
 mod log;
 mod roots;
 mod serve;
+mod sets;
 mod settings;
 mod shutdown;
 mod stdio;
+mod tools;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,12 +45,11 @@ fn run(cli: &Cli) -> Result<()> {
         ),
         Task::Tools(format) => {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
-            anyhow::bail!("tools {format:?} {:?}: not built yet", settings.toolsets)
+            tools::run(&settings, format, &mut std::io::stdout().lock())
         }
         Task::Call { tool, arguments } => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
-            roots::open(&settings)?;
-            anyhow::bail!("call {tool} {arguments:?}: not built yet")
+            serve::call_once(&settings, &tool, &arguments)
         }
     }
 }

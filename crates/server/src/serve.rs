@@ -8,15 +8,17 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use sandbox::{NamedRoot, Roots, Users};
-use toolset::{Allowlist, Deployment, Gate, RootGrant, Service, ToolSet, workspace};
+use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
 
+use crate::cli::Arguments;
 use crate::door::Door;
+use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{http, listen, log, roots, shutdown, stdio};
+use crate::{call, http, listen, log, roots, shutdown, stdio};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -42,13 +44,28 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     ended
 }
 
+/// Takes one call from the shell through the same walls as a client's.
+pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) -> Result<()> {
+    let roots = roots::open(settings)?;
+    let users = Users::load();
+    sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    let gate = Gate::new(deployment(settings, &roots, users));
+    let service = every_set(settings, gate)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(call::run(&service, tool, arguments))
+}
+
+/// One service that speaks all configured sets.
+fn every_set(settings: &Settings, gate: Arc<Gate>) -> Result<Service> {
+    let sets = settings.toolsets.iter().map(|set| tools_of(*set));
+    Ok(Service::new(sets.collect::<Result<_>>()?, gate)?)
+}
+
 async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gate>) -> Result<()> {
     let shutdown = shutdown::on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
-        let sets = settings.toolsets.iter().map(|set| tools_of(*set));
-        let service = Service::new(sets.collect::<Result<_>>()?, gate)?;
-        return stdio::serve(service, max_size, shutdown).await;
+        return stdio::serve(every_set(settings, gate)?, max_size, shutdown).await;
     };
     let options = http::Options {
         door: Door::new(
@@ -79,14 +96,6 @@ fn endpoint(set: Toolset, settings: &Settings, gate: &Arc<Gate>) -> Result<http:
             Sessions::Auto => set == Toolset::Guide,
         },
     })
-}
-
-fn tools_of(set: Toolset) -> Result<ToolSet> {
-    match set {
-        Toolset::Workspace => Ok(workspace::toolset()),
-        // Settings refuse them before we come here.
-        Toolset::Files | Toolset::Memory | Toolset::Guide => bail!("no tool set {}", set.name()),
-    }
 }
 
 /// Where clients find us, for the log.
@@ -150,7 +159,7 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        let set = workspace::toolset();
+        let set = toolset::workspace::toolset();
         let names = set.tools.iter().map(|tool| tool.definition().name);
         let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
         let known = crate::settings::tools_of(Toolset::Workspace.name(), KNOWN_TOOLS);
