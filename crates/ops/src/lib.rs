@@ -12,51 +12,50 @@ mod destination;
 mod edit;
 mod edit_lock;
 mod error;
+mod glob;
+mod grep;
 mod hash;
+mod ignore_rules;
 mod insert_lines;
 mod levels;
 mod list;
 mod make_directory;
 mod move_to;
 mod operation;
+mod ordered;
 mod patch;
+mod pattern;
 mod permissions;
+mod place;
+mod pool;
 mod read;
 mod remove;
 mod replace_string;
 mod stat;
 #[cfg(test)]
+#[cfg(test)]
 mod testing;
 pub mod text;
-mod write;
-mod glob;
-mod grep;
-mod ignore_rules;
-mod ordered;
-mod pattern;
-mod place;
-mod pool;
-#[cfg(test)]
-mod test_tree;
 mod walked;
+mod write;
 
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};
 pub use destination::OnDirectory;
 pub use error::{Error, ErrorKind, Result, Wanted};
+pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
+pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};
 pub use hash::{Algorithm, Hash, Hashed};
+pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
 pub use list::{Detail, Entry, Hidden, List, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
 pub use patch::{Patch, Patched};
-pub use permissions::{PermissionStatus, Permissions};
-pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
-pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};
-pub use ignore_rules::IgnoreRules;
 pub use pattern::{Case, Pattern, Syntax};
+pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
 pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
 pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
@@ -66,6 +65,6 @@ pub use write::{Effect, Write, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault, Root,
-    Time, Users,
+    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
+    Root, Time, Users,
 };
