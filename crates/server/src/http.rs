@@ -185,7 +185,7 @@ impl Site {
             return health(request.method());
         }
         if let Err(Refusal { status, message }) = self.door.check(request.headers()) {
-            tracing::warn!(status = status.as_u16(), message, "request refused");
+            tracing::warn!(status = status.as_u16(), reason = message, "request refused");
             return text(status, message);
         }
         match self.endpoint(request.uri().path()) {
