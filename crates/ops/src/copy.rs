@@ -64,7 +64,9 @@ impl Operation for Copy {
         let (located, metadata) = self.source.existing(Follow::Last, Wanted::Source)?;
         let source = Source::new(&self.source, &located, metadata.kind);
         if metadata.kind == FileKind::Directory && self.recurse == Recurse::No {
-            return Err(Error::IsADirectory { path: located.path() });
+            return Err(Error::IsADirectory {
+                path: located.path(),
+            });
         }
         let place = target(&self.destination, &source, self.on_directory)?;
         let target = place.locate(Follow::Last)?;
@@ -117,14 +119,30 @@ impl Transfer<'_, '_> {
         })?;
         let cancel = &context.cancel;
         let stop = || cancel.must_stop();
-        let bytes = fill(staged, &open, &stop, &|bytes| cancel.advance(bytes), context)?;
-        Ok(Tally { files: 1, bytes, ..Tally::default() })
+        let bytes = fill(
+            staged,
+            &open,
+            &stop,
+            &|bytes| cancel.advance(bytes),
+            context,
+        )?;
+        Ok(Tally {
+            files: 1,
+            bytes,
+            ..Tally::default()
+        })
     }
 
     fn directory(&self, context: &Context) -> Result<Tally> {
-        let source = Side { root: self.source.located.root(), top: self.source.located.open_dir()? };
+        let source = Side {
+            root: self.source.located.root(),
+            top: self.source.located.open_dir()?,
+        };
         let (top, newness) = self.make_top(&source.top, context)?;
-        let destination = Side { root: self.target.root(), top };
+        let destination = Side {
+            root: self.target.root(),
+            top,
+        };
         let copied = copy_tree(&source, &destination, newness, self.on_skip, context);
         let copied = copied.and_then(|mut tally| {
             tally.directories += 1;

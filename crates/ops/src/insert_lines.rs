@@ -39,6 +39,9 @@ impl Operation for InsertLines {
         let mut read = reader(&open, &context.cancel);
         let splice = insert_before(&edited.path(), &mut read, self.line, &self.text)?;
         let metadata = edited.splice(&open, &splice)?;
-        Ok(InsertedLines { path: edited.path(), metadata })
+        Ok(InsertedLines {
+            path: edited.path(),
+            metadata,
+        })
     }
 }

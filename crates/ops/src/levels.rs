@@ -34,18 +34,27 @@ enum Way {
 impl Level {
     /// The top of a tree.
     pub(crate) fn top(dir: Dir) -> Rc<Level> {
-        Rc::new(Level { way: Way::Top, dir: RefCell::new(Some(dir)) })
+        Rc::new(Level {
+            way: Way::Top,
+            dir: RefCell::new(Some(dir)),
+        })
     }
 
     /// An entry of a level.
     pub(crate) fn below(parent: &Rc<Level>, name: &Name) -> Rc<Level> {
         let way = Way::Below(Rc::clone(parent), name.clone());
-        Rc::new(Level { way, dir: RefCell::new(None) })
+        Rc::new(Level {
+            way,
+            dir: RefCell::new(None),
+        })
     }
 
     /// A directory elsewhere in the root.
     pub(crate) fn at(path: String) -> Rc<Level> {
-        Rc::new(Level { way: Way::At(path), dir: RefCell::new(None) })
+        Rc::new(Level {
+            way: Way::At(path),
+            dir: RefCell::new(None),
+        })
     }
 }
 
@@ -81,7 +90,10 @@ pub(crate) struct Levels<'root> {
 impl<'root> Levels<'root> {
     /// No level is open yet.
     pub(crate) fn new(root: &'root Root) -> Levels<'root> {
-        Levels { root, recent: VecDeque::new() }
+        Levels {
+            root,
+            recent: VecDeque::new(),
+        }
     }
 
     /// Opens a level, and those above it where they are closed.
@@ -120,7 +132,10 @@ impl<'root> Levels<'root> {
     }
 
     fn open_at(&mut self, level: &Rc<Level>, path: &str) -> Result<Dir> {
-        let dir = self.root.locate(&RelPath::parse(path)?, Follow::Never)?.open_dir()?;
+        let dir = self
+            .root
+            .locate(&RelPath::parse(path)?, Follow::Never)?
+            .open_dir()?;
         self.remember(level, &dir);
         Ok(dir)
     }

@@ -71,12 +71,17 @@ impl Operation for Move {
         let source = Source::new(&self.source, &located, metadata.kind);
         let place = target(&self.destination, &source, self.on_directory)?;
         let target = self.locate_target(&place)?;
-        let same = host_path(located.root(), &located.path())
-            == host_path(target.root(), &target.path());
+        let same =
+            host_path(located.root(), &located.path()) == host_path(target.root(), &target.path());
         if !same {
             check(&source, &target, self.on_existing)?;
         }
-        let moving = Moving { source, metadata, target: &target, on_existing: self.on_existing };
+        let moving = Moving {
+            source,
+            metadata,
+            target: &target,
+            on_existing: self.on_existing,
+        };
         let tally = if same { None } else { moving.run(context)? };
         Ok(moving.outcome(tally.as_ref()))
     }
@@ -86,7 +91,10 @@ impl Move {
     /// Looks up what is replaced: a link itself, but only one that leads nowhere outside.
     fn locate_target<'place>(&self, place: &'place Place) -> Result<Located<'place>> {
         let target = place.locate(Follow::Never)?;
-        if target.metadata().is_some_and(|metadata| metadata.kind == FileKind::Symlink) {
+        if target
+            .metadata()
+            .is_some_and(|metadata| metadata.kind == FileKind::Symlink)
+        {
             inside_target(place, &target)?;
         }
         Ok(target)
@@ -143,8 +151,14 @@ impl Moving<'_, '_> {
     fn occupied(&self, error: sandbox::Error) -> Error {
         match error {
             sandbox::Error::AlreadyExists { .. } => {
-                let kind = self.target.require().map_or(FileKind::Unknown, |there| there.kind);
-                Error::AlreadyExists { path: self.target.path(), kind }
+                let kind = self
+                    .target
+                    .require()
+                    .map_or(FileKind::Unknown, |there| there.kind);
+                Error::AlreadyExists {
+                    path: self.target.path(),
+                    kind,
+                }
             }
             other => other.into(),
         }
@@ -156,11 +170,16 @@ impl Moving<'_, '_> {
             FileKind::File => self.transfer(context),
             FileKind::Directory => {
                 if self.target.metadata().is_some() {
-                    self.target.remove_empty_dir().map_err(|error| self.occupied(error))?;
+                    self.target
+                        .remove_empty_dir()
+                        .map_err(|error| self.occupied(error))?;
                 }
                 self.transfer(context)
             }
-            kind => Err(Error::NotAFile { path: self.source.located.path(), kind }),
+            kind => Err(Error::NotAFile {
+                path: self.source.located.path(),
+                kind,
+            }),
         }
     }
 
@@ -187,7 +206,10 @@ impl Moving<'_, '_> {
         }
         directory.make_link(to, &text)?;
         directory.sync_filesystem()?;
-        Ok(Tally { links: 1, ..Tally::default() })
+        Ok(Tally {
+            links: 1,
+            ..Tally::default()
+        })
     }
 
     fn remove_source(&self, context: &Context) -> Result<()> {
@@ -210,7 +232,11 @@ impl Moving<'_, '_> {
             source: self.source.located.path(),
             destination: self.target.path(),
             kind: self.source.kind,
-            method: if copied.is_some() { Method::Copied } else { Method::Renamed },
+            method: if copied.is_some() {
+                Method::Copied
+            } else {
+                Method::Renamed
+            },
             bytes,
             files,
         }

@@ -41,13 +41,21 @@ impl Operation for Patch {
         let (old, effect) = match edited.exists() {
             true => {
                 let open = edited.open_text()?;
-                (read_up_to(&open, 0, MAX_EDITED, &context.cancel)?, Effect::Replaced)
+                (
+                    read_up_to(&open, 0, MAX_EDITED, &context.cancel)?,
+                    Effect::Replaced,
+                )
             }
             false => (Vec::new(), Effect::Created),
         };
         let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel)?;
         drop(old);
         let metadata = edited.replace(&applied.content)?;
-        Ok(Patched { path: edited.path(), hunks: applied.hunks, effect, metadata })
+        Ok(Patched {
+            path: edited.path(),
+            hunks: applied.hunks,
+            effect,
+            metadata,
+        })
     }
 }

@@ -147,7 +147,11 @@ impl Operation for Read {
 
     fn run(self, context: &Context) -> Result<Contents> {
         let (located, _) = self.place.existing_file(Wanted::File)?;
-        let reader = Reader { open: located.open_file()?, request: &self, context };
+        let reader = Reader {
+            open: located.open_file()?,
+            request: &self,
+            context,
+        };
         match self.range {
             ReadRange::Whole => reader.whole(),
             ReadRange::Bytes { offset, limit } => reader.bytes(offset, limit),
@@ -194,7 +198,12 @@ impl Reader<'_> {
         self.refuse_over(bytes.len() as u64, refuse, max)?;
         let cut = bytes.len() as u64 > max;
         let asked = 0..bytes.len().min(size_of(max));
-        let mut contents = self.contents(Piece { bytes, asked, start: 0, cut })?;
+        let mut contents = self.contents(Piece {
+            bytes,
+            asked,
+            start: 0,
+            cut,
+        })?;
         contents.truncated = cut;
         if let Body::Text(text) = &contents.body {
             let lines = lines::count(text.as_bytes());
@@ -206,7 +215,11 @@ impl Reader<'_> {
 
     fn refuse_over(&self, size: u64, refuse: bool, limit: u64) -> Result<()> {
         if refuse && size > limit {
-            return Err(Error::TooLarge { path: self.open.path.clone(), size, limit });
+            return Err(Error::TooLarge {
+                path: self.open.path.clone(),
+                size,
+                limit,
+            });
         }
         Ok(())
     }
@@ -221,8 +234,15 @@ impl Reader<'_> {
         let start = bytes.len().min(before as usize);
         let end = bytes.len().min(start.saturating_add(size_of(length)));
         let cut = wanted > max && end < bytes.len();
-        let mut contents = self.contents(Piece { bytes, asked: start..end, start: offset, cut })?;
-        let end = contents.start_byte.saturating_add(contents.body.as_bytes().len() as u64);
+        let mut contents = self.contents(Piece {
+            bytes,
+            asked: start..end,
+            start: offset,
+            cut,
+        })?;
+        let end = contents
+            .start_byte
+            .saturating_add(contents.body.as_bytes().len() as u64);
         contents.truncated = end < contents.metadata.size;
         Ok(contents)
     }
@@ -251,8 +271,14 @@ impl Reader<'_> {
         }
         let before = offset.unsigned_abs().saturating_sub(1);
         Ok(match lines::find_line_start(&mut read, before)? {
-            Sought::At(position) => LineStart { position, before: Some(before) },
-            Sought::Beyond { lines, size } => LineStart { position: size, before: Some(lines) },
+            Sought::At(position) => LineStart {
+                position,
+                before: Some(before),
+            },
+            Sought::Beyond { lines, size } => LineStart {
+                position: size,
+                before: Some(lines),
+            },
         })
     }
 
@@ -279,14 +305,21 @@ impl Reader<'_> {
         let mut bytes = Vec::new();
         let mut ended = limit == 0;
         while !ended && bytes.len() <= max {
-            let Some((_, block)) = blocks.next()? else { break };
+            let Some((_, block)) = blocks.next()? else {
+                break;
+            };
             let end = seeker.feed(block);
             ended = end.is_some();
             bytes.extend_from_slice(block.get(..end.unwrap_or(block.len())).unwrap_or_default());
         }
         let cut = bytes.len() > max;
         bytes.truncate(max);
-        Ok(Piece { asked: 0..bytes.len(), bytes, start, cut })
+        Ok(Piece {
+            asked: 0..bytes.len(),
+            bytes,
+            start,
+            cut,
+        })
     }
 
     /// Counts the lines from the beginning of a piece to the end of the file.
@@ -313,7 +346,12 @@ impl Reader<'_> {
 
     /// Large enough for speed, no larger than what is left of the file.
     fn block_size(&self, start: u64) -> usize {
-        let left = self.open.metadata.size.saturating_sub(start).saturating_add(1);
+        let left = self
+            .open
+            .metadata
+            .size
+            .saturating_sub(start)
+            .saturating_add(1);
         size_of(left).min(lines::BLOCK)
     }
 
@@ -326,11 +364,22 @@ impl Reader<'_> {
     /// Decides whether a piece is text and makes the reply of it.
     fn contents(self, piece: Piece) -> Result<Contents> {
         let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head()?;
-        let Piece { bytes, asked, start, cut } = piece;
+        let Piece {
+            bytes,
+            asked,
+            start,
+            cut,
+        } = piece;
         let as_text = self.request.text != TextPolicy::Never && !binary;
-        let fitted = if as_text { fit_characters(&bytes, &asked, cut) } else { None };
+        let fitted = if as_text {
+            fit_characters(&bytes, &asked, cut)
+        } else {
+            None
+        };
         let is_text = |range: &Range<usize>| {
-            bytes.get(range.clone()).is_some_and(|part| encoding::utf8(part).is_some())
+            bytes
+                .get(range.clone())
+                .is_some_and(|part| encoding::utf8(part).is_some())
         };
         let (body, start_byte) = match fitted.filter(is_text) {
             Some(range) => {
@@ -387,13 +436,26 @@ fn fit_characters(bytes: &[u8], asked: &Range<usize>, cut: bool) -> Option<Range
 
 /// The first position from `position` on that is not inside a character.
 fn character_end(bytes: &[u8], position: usize) -> Option<usize> {
-    if !bytes.get(position).is_some_and(|&byte| is_continuation(byte)) {
+    if !bytes
+        .get(position)
+        .is_some_and(|&byte| is_continuation(byte))
+    {
         return Some(position);
     }
     let first = (position.saturating_sub(CONTINUATION as usize)..position)
         .rev()
-        .find(|&before| bytes.get(before).is_some_and(|&byte| !is_continuation(byte)))?;
-    let character = bytes.get(first..)?.utf8_chunks().next()?.valid().chars().next()?;
+        .find(|&before| {
+            bytes
+                .get(before)
+                .is_some_and(|&byte| !is_continuation(byte))
+        })?;
+    let character = bytes
+        .get(first..)?
+        .utf8_chunks()
+        .next()?
+        .valid()
+        .chars()
+        .next()?;
     Some(first + character.len_utf8()).filter(|&end| end > position)
 }
 

@@ -39,6 +39,9 @@ impl Operation for ReplaceString {
         let mut read = reader(&open, &context.cancel);
         let splice = replace_unique(&edited.path(), &mut read, &self.old, &self.new)?;
         let metadata = edited.splice(&open, &splice)?;
-        Ok(ReplacedString { path: edited.path(), metadata })
+        Ok(ReplacedString {
+            path: edited.path(),
+            metadata,
+        })
     }
 }

@@ -10,6 +10,7 @@ mod audit;
 mod deployment;
 mod dispatch;
 mod face;
+mod moment;
 mod schema;
 mod service;
 mod tool;

