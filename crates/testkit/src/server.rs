@@ -1,6 +1,7 @@
 //! A running server with a client in front of it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -153,6 +154,15 @@ impl Server {
     /// How much memory the process has.
     pub fn memory(&self) -> Memory {
         Memory::of(self.pid)
+    }
+
+    /// Tells whether the process has a file open.
+    pub fn has_open(&self, path: &Path) -> bool {
+        let directory = format!("/proc/{}/fd", self.pid);
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|open| open == path)
     }
 
     /// The SDK's client, for what has no short form here.

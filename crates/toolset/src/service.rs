@@ -162,8 +162,10 @@ fn directory(set: &ToolSet, gate: &Gate) -> Arc<[RootCard]> {
             allowed_tools: set
                 .tools
                 .iter()
-                .map(|tool| tool.definition().name)
-                .filter(|tool| grant.tools.allows(name, tool))
+                .map(|tool| tool.definition())
+                // A tool that names no root is always there; no root allows or forbids it.
+                .filter(|tool| !tool.roots.is_empty() && grant.tools.allows(name, tool.name))
+                .map(|tool| tool.name)
                 .collect(),
         })
         .collect()

@@ -1,8 +1,10 @@
 //! What clients see before and around tool calls.
 
-use testkit::rmcp::model::ProtocolVersion;
-use testkit::rmcp::service::ServiceError;
-use testkit::{Transport, Tree, Value, json};
+use std::time::Duration;
+
+use testkit::rmcp::model::{CallToolRequest, CallToolRequestParams, ProtocolVersion};
+use testkit::rmcp::service::{PeerRequestOptions, ServiceError};
+use testkit::{Setup, Transport, Tree, Value, json};
 
 use crate::desk::{both, both_with, program};
 
@@ -220,57 +222,93 @@ async fn workspace_one_half_of_a_reply_can_be_dropped() {
     .await;
 }
 
+/// Waits for a condition, for at most twenty seconds.
+async fn within_bounds(condition: impl Fn() -> bool) -> bool {
+    for _ in 0..2000 {
+        if condition() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+fn hash_endless() -> Value {
+    json!({"root": "workspace", "path": "endless", "algorithm": "sha256"})
+}
+
+fn with_an_endless_file() -> (Tree, Setup) {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let setup = program()
+        .root("workspace", tree.path())
+        .set("limits.request_timeout", 300);
+    (tree, setup)
+}
+
 #[tokio::test]
 async fn workspace_cancelling_stops_the_work() {
-    testkit::over_both(async |transport| {
-        let tree = Tree::new().sparse("endless", 1 << 40);
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
-        let params: testkit::rmcp::model::CallToolRequestParams = serde_json::from_value(json!({
-            "name": "hash_file",
-            "arguments": {"root": "workspace", "path": "endless", "algorithm": "sha256"},
-        }))
-        .unwrap();
-        let request = testkit::rmcp::model::CallToolRequest::new(params);
-        let call = server
-            .client()
-            .send_cancellable_request(request.into(), Default::default())
-            .await
-            .unwrap();
-        // The other call shows that the first one is under way: one connection, in order.
-        server.call("list_roots", json!({})).await.ok();
-        call.cancel(Some("enough".to_owned())).await.unwrap();
-        let line = server.logged(|line| line["tool"] == "hash_file").await;
-        assert_eq!(
-            (&line["outcome"], &line["error_code"]),
-            (&json!("error"), &json!("cancelled"))
-        );
-        assert!(
-            line["duration_ms"].as_f64().unwrap() < 25_000.0,
-            "not the deadline: {line}"
-        );
-    })
-    .await;
+    let (tree, setup) = with_an_endless_file();
+    let server = setup.start(Transport::Stdio).await;
+    let params = json!({"name": "hash_file", "arguments": hash_endless()});
+    let params: CallToolRequestParams = serde_json::from_value(params).unwrap();
+    let request = CallToolRequest::new(params).into();
+    let call = server
+        .client()
+        .send_cancellable_request(request, PeerRequestOptions::no_options());
+    let call = call.await.unwrap();
+    let file = tree.join("endless");
+    assert!(
+        within_bounds(|| server.has_open(&file)).await,
+        "the work never began"
+    );
+    call.cancel(Some("enough".to_owned())).await.unwrap();
+    let line = server.logged(|line| line["tool"] == "hash_file").await;
+    assert_eq!(
+        (&line["outcome"], &line["error_code"]),
+        (&json!("error"), &json!("cancelled"))
+    );
+    assert!(
+        within_bounds(|| !server.has_open(&file)).await,
+        "the work goes on"
+    );
+}
+
+#[tokio::test]
+async fn workspace_hanging_up_stops_the_work() {
+    let (tree, setup) = with_an_endless_file();
+    let server = setup.start(Transport::Http).await;
+    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": "hash_file", "arguments": hash_endless()}});
+    let file = tree.join("endless");
+    let http = server.http().clone();
+    let call = tokio::spawn(async move { http.post("/mcp", &[], &request).await });
+    assert!(
+        within_bounds(|| server.has_open(&file)).await,
+        "the work never began"
+    );
+    call.abort();
+    assert!(
+        within_bounds(|| !server.has_open(&file)).await,
+        "the work goes on"
+    );
 }
 
 #[tokio::test]
 async fn workspace_long_work_tells_its_progress() {
     testkit::over_both(async |transport| {
-        let tree = Tree::new().sparse("large", 2 << 30);
-        let server = program()
-            .root("workspace", tree.path())
+        let (_tree, setup) = with_an_endless_file();
+        let server = setup
+            .set("limits.request_timeout", 2)
             .start(transport)
             .await;
-        let hash = json!({"root": "workspace", "path": "large", "algorithm": "sha256"});
-        server.call("hash_file", hash).await.ok();
+        let outcome = server.call("hash_file", hash_endless()).await;
+        assert_eq!(outcome.error()["error"]["code"], "timeout");
         let notes = server.progress();
-        assert!(!notes.is_empty(), "no progress over {transport:?}");
         let steps: Vec<f64> = notes
             .iter()
             .filter_map(|note| note["progress"].as_f64())
             .collect();
+        assert!(!steps.is_empty(), "no progress over {transport:?}");
         assert!(steps.is_sorted_by(|one, next| one < next), "{steps:?}");
     })
     .await;
