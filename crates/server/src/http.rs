@@ -335,7 +335,8 @@ mod tests {
 
     #[tokio::test]
     async fn health_is_ok_for_everybody() {
-        let reply = site().handle(
+        let site = site();
+        let reply = site.handle(
             Request::get("/health")
                 .body(Full::new(Bytes::new()))
                 .expect("it"),
