@@ -19,7 +19,11 @@ pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let (path, reason) = (open.path.clone(), error.to_string());
-                return Err(Error::Io { operation: "read", path, reason });
+                return Err(Error::Io {
+                    operation: "read",
+                    path,
+                    reason,
+                });
             }
         }
     }
@@ -57,7 +61,12 @@ pub(crate) fn read_up_to(
     cancel: &Cancel,
 ) -> Result<Vec<u8>> {
     // One byte more than there should be, so that the usual read finds the end without another call.
-    let expected = open.metadata.size.saturating_sub(offset).saturating_add(1).min(limit);
+    let expected = open
+        .metadata
+        .size
+        .saturating_sub(offset)
+        .saturating_add(1)
+        .min(limit);
     let mut bytes = vec![0; usize::try_from(expected).unwrap_or(usize::MAX)];
     let mut filled = fill_at(open, &mut bytes, offset, cancel)?;
     // A file that grew since it was opened.

@@ -57,12 +57,16 @@ impl Skipped {
     fn into_error(self) -> Error {
         let path = self.path;
         match self.reason {
-            SkipReason::LeadsOutside => Error::Outside { path, leads_to: String::new() },
+            SkipReason::LeadsOutside => Error::Outside {
+                path,
+                leads_to: String::new(),
+            },
             SkipReason::Loop => Error::Loop { path },
             SkipReason::Special(kind) => Error::NotAFile { path, kind },
-            SkipReason::Dangling | SkipReason::Untranslatable => {
-                Error::NotAFile { path, kind: FileKind::Symlink }
-            }
+            SkipReason::Dangling | SkipReason::Untranslatable => Error::NotAFile {
+                path,
+                kind: FileKind::Symlink,
+            },
         }
     }
 }
@@ -141,7 +145,9 @@ pub(crate) fn copy_tree(
     std::thread::scope(|scope| {
         let worker = || crew.work(receiver);
         // Where the system refuses a thread the receiver is gone, and this thread does all the work itself.
-        let _ = std::thread::Builder::new().name("copy".to_owned()).spawn_scoped(scope, worker);
+        let _ = std::thread::Builder::new()
+            .name("copy".to_owned())
+            .spawn_scoped(scope, worker);
         let walked = Walk::new(&crew, source, destination, sender)
             .and_then(|walk| walk.run(source, destination, newness));
         if let Err(error) = walked {
@@ -184,7 +190,10 @@ impl Crew<'_> {
 
     fn copy_batch(&self, batch: &Batch) {
         let mut tally = Tally::default();
-        let copied = batch.names.iter().try_for_each(|name| self.copy_entry(batch, name, &mut tally));
+        let copied = batch
+            .names
+            .iter()
+            .try_for_each(|name| self.copy_entry(batch, name, &mut tally));
         self.context.cancel.advance(tally.files);
         self.add(tally);
         if let Err(error) = copied {
@@ -224,13 +233,18 @@ impl Crew<'_> {
     fn stage(&self, directory: &Dir, name: &Name, newness: Newness) -> Result<Staged> {
         if newness == Newness::Old {
             let there = directory.locate(self.destination, name)?;
-            if there.metadata().is_some_and(|metadata| metadata.kind != FileKind::Symlink) {
+            if there
+                .metadata()
+                .is_some_and(|metadata| metadata.kind != FileKind::Symlink)
+            {
                 let options = StageOptions {
                     on_existing: OnExisting::Replace,
                     parents: Parents::Require,
                     durability: Durability::Fast,
                 };
-                return there.stage(options).map_err(|error| occupied(error, &there));
+                return there
+                    .stage(options)
+                    .map_err(|error| occupied(error, &there));
             }
         }
         Ok(directory.stage(name, OnExisting::Replace, Durability::Fast)?)
@@ -248,7 +262,11 @@ impl Crew<'_> {
 
     fn check(&self) -> Result<()> {
         self.context.cancel.check()?;
-        if self.stop.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        if self.stop.load(Ordering::Relaxed) {
+            Err(Error::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 
     fn must_stop(&self) -> bool {
@@ -256,17 +274,27 @@ impl Crew<'_> {
     }
 
     fn add(&self, tally: Tally) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tally += tally;
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .tally += tally;
     }
 
     /// Ends the copy; the first failure is the one that is told.
     fn fail(&self, error: Error) {
         self.stop.store(true, Ordering::Relaxed);
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.get_or_insert(error);
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failure
+            .get_or_insert(error);
     }
 
     fn finish(self) -> Result<Tally> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut tally = state.tally;
         tally.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         state.failure.map_or(Ok(tally), Err)
@@ -277,7 +305,10 @@ impl Crew<'_> {
 fn occupied(error: sandbox::Error, there: &sandbox::Located<'_>) -> Error {
     match (error, there.metadata()) {
         (sandbox::Error::IsADirectory { .. } | sandbox::Error::NotAFile { .. }, Some(metadata)) => {
-            Error::AlreadyExists { path: there.path(), kind: metadata.kind }
+            Error::AlreadyExists {
+                path: there.path(),
+                kind: metadata.kind,
+            }
         }
         (error, _) => error.into(),
     }
@@ -356,14 +387,22 @@ impl<'a> Walk<'a> {
     }
 
     fn run(mut self, source: &Side<'_>, destination: &Side<'_>, newness: Newness) -> Result<()> {
-        let tree = Rc::new(Tree { top: source.top.path().to_owned(), links_on_the_way: 0 });
+        let tree = Rc::new(Tree {
+            top: source.top.path().to_owned(),
+            links_on_the_way: 0,
+        });
         let pending = Pending {
             source: Level::top(source.top.clone()),
             destination: Level::top(destination.top.clone()),
             tree,
         };
         let (source, destination) = (source.top.clone(), destination.top.clone());
-        let mut walked = self.visit(Here { pending, source, destination, newness });
+        let mut walked = self.visit(Here {
+            pending,
+            source,
+            destination,
+            newness,
+        });
         while let (Ok(()), Some(pending)) = (&walked, self.stack.pop()) {
             walked = self.enter(pending);
         }
@@ -383,18 +422,28 @@ impl<'a> Walk<'a> {
         let metadata = source.metadata()?;
         // The paths were compared before; this holds against mounts and moves as well.
         if metadata.same_file(&self.destination_top) {
-            return Err(Error::IntoItself { path: source.path().to_owned() });
+            return Err(Error::IntoItself {
+                path: source.path().to_owned(),
+            });
         }
         let (destination, newness) = self.destination.make(&pending.destination, metadata.mode)?;
         self.tally.directories += 1;
-        self.visit(Here { pending, source, destination, newness })
+        self.visit(Here {
+            pending,
+            source,
+            destination,
+            newness,
+        })
     }
 
     fn visit(&mut self, here: Here) -> Result<()> {
         let (mut names, mut visited) = (Vec::new(), Ok(()));
         here.source.for_each_entry(&mut |entry| {
             if visited.is_ok() {
-                visited = self.crew.check().and_then(|()| self.entry(&here, entry, &mut names));
+                visited = self
+                    .crew
+                    .check()
+                    .and_then(|()| self.entry(&here, entry, &mut names));
             }
         })?;
         visited?;
@@ -430,7 +479,12 @@ impl<'a> Walk<'a> {
             return;
         }
         let (source, destination) = (here.source.clone(), here.destination.clone());
-        let batch = Batch { source, destination, newness: here.newness, names };
+        let batch = Batch {
+            source,
+            destination,
+            newness: here.newness,
+            names,
+        };
         match self.batches.try_send(batch) {
             Ok(()) => {}
             Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => {
@@ -440,12 +494,16 @@ impl<'a> Walk<'a> {
     }
 
     fn skip(&mut self, here: &Here, name: &Name, reason: SkipReason) -> Result<()> {
-        self.crew.skip(&mut self.tally, here.source.join(name), reason)
+        self.crew
+            .skip(&mut self.tally, here.source.join(name), reason)
     }
 
     fn link(&mut self, here: &Here, name: &Name) -> Result<()> {
         let link = here.source.locate(self.crew.source, name)?;
-        if link.metadata().is_none_or(|metadata| metadata.kind != FileKind::Symlink) {
+        if link
+            .metadata()
+            .is_none_or(|metadata| metadata.kind != FileKind::Symlink)
+        {
             // It went, or became something else, since it was listed.
             return Ok(());
         }
@@ -500,8 +558,18 @@ impl<'a> Walk<'a> {
     }
 
     fn link_to_file(&mut self, here: &Here, name: &Name, path: &str) -> Result<()> {
-        let open = self.crew.source.locate(&RelPath::parse(path)?, Follow::Never)?.open_file()?;
-        self.crew.copy_file(&open, &here.destination, name, here.newness, &mut self.tally)
+        let open = self
+            .crew
+            .source
+            .locate(&RelPath::parse(path)?, Follow::Never)?
+            .open_file()?;
+        self.crew.copy_file(
+            &open,
+            &here.destination,
+            name,
+            here.newness,
+            &mut self.tally,
+        )
     }
 
     fn link_to_directory(&mut self, here: &Here, name: &Name, path: String) -> Result<()> {
@@ -514,7 +582,10 @@ impl<'a> Walk<'a> {
         self.stack.push(Pending {
             source: Level::at(path.clone()),
             destination: Level::below(&here.pending.destination, name),
-            tree: Rc::new(Tree { top: path, links_on_the_way }),
+            tree: Rc::new(Tree {
+                top: path,
+                links_on_the_way,
+            }),
         });
         Ok(())
     }
@@ -553,10 +624,17 @@ fn relative_text(top: &str, path: &str, depth: usize) -> Option<String> {
     if matches!(sandbox::shown(path.as_bytes()), std::borrow::Cow::Owned(_)) {
         return None;
     }
-    let below = path.strip_prefix(top).unwrap_or(path).trim_start_matches('/');
+    let below = path
+        .strip_prefix(top)
+        .unwrap_or(path)
+        .trim_start_matches('/');
     let text = format!("{}{}", "../".repeat(depth), below.trim_start_matches("./"));
     let text = text.trim_end_matches('/');
-    Some(if text.is_empty() { ".".to_owned() } else { text.to_owned() })
+    Some(if text.is_empty() {
+        ".".to_owned()
+    } else {
+        text.to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -576,7 +654,11 @@ mod tests {
             ("./a/./..", 0, true),
         ];
         for (text, depth, expected) in cases {
-            assert_eq!(stays_below(text.as_bytes(), depth), expected, "{text} at {depth}");
+            assert_eq!(
+                stays_below(text.as_bytes(), depth),
+                expected,
+                "{text} at {depth}"
+            );
         }
     }
 

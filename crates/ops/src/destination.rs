@@ -31,7 +31,11 @@ impl<'a, 'root> Source<'a, 'root> {
         located: &'a Located<'root>,
         kind: FileKind,
     ) -> Source<'a, 'root> {
-        Source { located, kind, name: place.path.file_name().or(located.name()) }
+        Source {
+            located,
+            kind,
+            name: place.path.file_name().or(located.name()),
+        }
     }
 
     fn is_directory(&self) -> bool {
@@ -45,7 +49,11 @@ pub(crate) fn target(
     source: &Source<'_, '_>,
     on_directory: OnDirectory,
 ) -> Result<Place> {
-    let there = destination.locate(Follow::Last)?.require().ok().map(|metadata| metadata.kind);
+    let there = destination
+        .locate(Follow::Last)?
+        .require()
+        .ok()
+        .map(|metadata| metadata.kind);
     let into = match there {
         Some(FileKind::Directory) => on_directory == OnDirectory::Into,
         Some(_) => false,
@@ -56,7 +64,10 @@ pub(crate) fn target(
         Some(name) if into => destination.path.join(name),
         _ => destination.path.clone(),
     };
-    Ok(Place { root: destination.root.clone(), path })
+    Ok(Place {
+        root: destination.root.clone(),
+        path,
+    })
 }
 
 /// Fails where the source cannot go to `target`: into itself, or onto something that must stay.
@@ -66,13 +77,20 @@ pub(crate) fn check(
     on_existing: OnExisting,
 ) -> Result<()> {
     if contains(source.located, target) {
-        return Err(Error::IntoItself { path: source.located.path() });
+        return Err(Error::IntoItself {
+            path: source.located.path(),
+        });
     }
-    let Ok(metadata) = target.require() else { return Ok(()) };
+    let Ok(metadata) = target.require() else {
+        return Ok(());
+    };
     let same_sort = source.is_directory() == (metadata.kind == FileKind::Directory);
     match on_existing == OnExisting::Replace && same_sort {
         true => Ok(()),
-        false => Err(Error::AlreadyExists { path: target.path(), kind: metadata.kind }),
+        false => Err(Error::AlreadyExists {
+            path: target.path(),
+            kind: metadata.kind,
+        }),
     }
 }
 
@@ -82,6 +100,7 @@ pub(crate) fn parent_dir(target: &Located<'_>, context: &Context) -> Result<Dir>
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = RelPath::parse(parent)?;
     let root = target.root();
-    root.locate(&parent, Follow::Never)?.make_dirs(context.limits.durability)?;
+    root.locate(&parent, Follow::Never)?
+        .make_dirs(context.limits.durability)?;
     Ok(root.locate(&parent, Follow::Never)?.open_dir()?)
 }

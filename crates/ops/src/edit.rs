@@ -34,7 +34,12 @@ impl<'a> Edited<'a> {
     /// Waits for the file's turn and looks it up.
     pub(crate) fn begin(place: &'a Place, context: &'a Context) -> Result<Edited<'a>> {
         let (lock, located) = EditLock::take(place, &context.cancel)?;
-        Ok(Edited { place, located, context, _lock: lock })
+        Ok(Edited {
+            place,
+            located,
+            context,
+            _lock: lock,
+        })
     }
 
     /// The resolved path.
@@ -60,7 +65,11 @@ impl<'a> Edited<'a> {
 
     fn check_size(&self, size: u64) -> Result<()> {
         match size > MAX_EDITED {
-            true => Err(Error::TooLarge { path: self.path(), size, limit: MAX_EDITED }),
+            true => Err(Error::TooLarge {
+                path: self.path(),
+                size,
+                limit: MAX_EDITED,
+            }),
             false => Ok(()),
         }
     }
@@ -74,7 +83,11 @@ impl<'a> Edited<'a> {
                 false => Ok(()),
             }
         })?;
-        if check.is_valid() { Ok(()) } else { Err(Error::NotText { path: self.path() }) }
+        if check.is_valid() {
+            Ok(())
+        } else {
+            Err(Error::NotText { path: self.path() })
+        }
     }
 
     /// Replaces the file by itself with one change made, holding no more than a block of it.
@@ -90,7 +103,9 @@ impl<'a> Edited<'a> {
     /// Replaces the file's content; a missing file is made, with the directories on the way.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<Metadata> {
         let mut staged = self.stage()?;
-        content.chunks(BLOCK).try_for_each(|block| self.write(&mut staged, block))?;
+        content
+            .chunks(BLOCK)
+            .try_for_each(|block| self.write(&mut staged, block))?;
         self.commit(staged)
     }
 
@@ -100,7 +115,10 @@ impl<'a> Edited<'a> {
         range: Range<u64>,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let length = range.end.min(open.metadata.size.saturating_add(1)).saturating_sub(range.start);
+        let length = range
+            .end
+            .min(open.metadata.size.saturating_add(1))
+            .saturating_sub(range.start);
         let size = usize::try_from(length).unwrap_or(BLOCK).clamp(1, BLOCK);
         let mut read = reader(open, &self.context.cancel);
         let mut blocks = Blocks::new(&mut read, range.start, size);
@@ -115,15 +133,25 @@ impl<'a> Edited<'a> {
     }
 
     fn stage(&self) -> Result<Staged> {
-        let on_existing = if self.exists() { OnExisting::Replace } else { OnExisting::Fail };
+        let on_existing = if self.exists() {
+            OnExisting::Replace
+        } else {
+            OnExisting::Fail
+        };
         let durability = self.context.limits.durability;
-        let options = StageOptions { on_existing, parents: Parents::Create, durability };
+        let options = StageOptions {
+            on_existing,
+            parents: Parents::Create,
+            durability,
+        };
         Ok(self.located.stage(options)?)
     }
 
     fn write(&self, staged: &mut Staged, block: &[u8]) -> Result<()> {
         self.context.cancel.check()?;
-        staged.write_all(block).map_err(|error| write_failed(&self.located, &error))
+        staged
+            .write_all(block)
+            .map_err(|error| write_failed(&self.located, &error))
     }
 
     fn commit(&self, staged: Staged) -> Result<Metadata> {

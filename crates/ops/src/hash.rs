@@ -58,7 +58,12 @@ impl Operation for Hash {
             Algorithm::Sha1 => digest::<Sha1>(&open, context)?,
             Algorithm::Sha256 => digest::<Sha256>(&open, context)?,
         };
-        Ok(Hashed { path: open.path, algorithm: self.algorithm, hex, size })
+        Ok(Hashed {
+            path: open.path,
+            algorithm: self.algorithm,
+            hex,
+            size,
+        })
     }
 }
 
@@ -79,11 +84,13 @@ fn digest<D: Digest>(open: &OpenFile, context: &Context) -> Result<(String, u64)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -93,20 +100,32 @@ mod tests {
     use crate::testing::{Tree, cancelled, context};
 
     fn hash(tree: &Tree, path: &str, algorithm: Algorithm, context: &Context) -> Result<Hashed> {
-        Hash { place: tree.place(path), algorithm }.run(context)
+        Hash {
+            place: tree.place(path),
+            algorithm,
+        }
+        .run(context)
     }
 
     #[test]
     fn known_content_has_known_hashes() {
         let tree = Tree::new();
-        tree.file("known", "test content\n").link("link", "known").file("empty", "");
+        tree.file("known", "test content\n")
+            .link("link", "known")
+            .file("empty", "");
         for (algorithm, hex) in [
             (Algorithm::Md5, "d6eb32081c822ed572b70567826d9d9d"),
             (Algorithm::Sha1, "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527"),
-            (Algorithm::Sha256, "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae"),
+            (
+                Algorithm::Sha256,
+                "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae",
+            ),
         ] {
             let hashed = hash(&tree, "link", algorithm, &context()).unwrap();
-            assert_eq!((hashed.hex.as_str(), hashed.size, hashed.path.as_str()), (hex, 13, "known"));
+            assert_eq!(
+                (hashed.hex.as_str(), hashed.size, hashed.path.as_str()),
+                (hex, 13, "known")
+            );
         }
         let empty = hash(&tree, "empty", Algorithm::Md5, &context()).unwrap();
         assert_eq!(empty.hex, "d41d8cd98f00b204e9800998ecf8427e");
@@ -118,14 +137,20 @@ mod tests {
         tree.file("large", vec![b'a'; 1_000_000]);
         let context = context();
         let hashed = hash(&tree, "large", Algorithm::Sha256, &context).unwrap();
-        assert_eq!(hashed.hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+        assert_eq!(
+            hashed.hex,
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+        );
         assert_eq!(context.cancel.done(), 1_000_000);
     }
 
     #[test]
     fn only_files_are_hashed() {
         let tree = Tree::new();
-        tree.directory("dir").fifo("pipe").file("file", "").link("out", "../outside/secret");
+        tree.directory("dir")
+            .fifo("pipe")
+            .file("file", "")
+            .link("out", "../outside/secret");
         for (path, kind) in [
             ("dir", ErrorKind::IsADirectory),
             ("", ErrorKind::IsADirectory),

@@ -99,9 +99,15 @@ impl Operation for List {
         let filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
-            return Err(Error::NotADirectory { path: self.place.path.as_given().to_owned() });
+            return Err(Error::NotADirectory {
+                path: self.place.path.as_given().to_owned(),
+            });
         }
-        let listing = Listing { request: &self, filter, context };
+        let listing = Listing {
+            request: &self,
+            filter,
+            context,
+        };
         let dir = located.open_dir()?;
         let mut listed = Listed {
             path: located.path(),
@@ -129,26 +135,37 @@ impl Listing<'_> {
     fn own_entries(&self, dir: &Dir, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
         dir.for_each_entry(&mut |entry| {
-            if !self.context.cancel.is_cancelled()
-                && self.filter.takes(&entry.name, || entry.name.as_bytes().to_vec())
+            if !self.context.cancel.must_stop()
+                && self
+                    .filter
+                    .takes(&entry.name, || entry.name.as_bytes().to_vec())
             {
                 found.push(entry);
             }
         })?;
+        self.context.cancel.check()?;
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
         for entry in found {
             self.context.cancel.check()?;
-            listed.entries.extend(self.entry(dir, &entry.name, entry.kind));
+            listed
+                .entries
+                .extend(self.entry(dir, &entry.name, entry.kind));
         }
         Ok(())
     }
 
     fn tree(&self, dir: Dir, listed: &mut Listed) -> Result<()> {
         let base = dir.path_bytes().len();
-        let mut walker = Walker::new(dir, WalkOptions { max_depth: self.request.max_depth });
+        let mut walker = Walker::new(
+            dir,
+            WalkOptions {
+                max_depth: self.request.max_depth,
+            },
+        );
         let mut enters = |item: &WalkItem| self.filter.enters(&item.name, item.depth);
+        self.context.cancel.check()?;
         while let Some(item) = walker.next(&mut enters) {
             self.context.cancel.check()?;
             match item {
@@ -158,7 +175,9 @@ impl Listing<'_> {
                     break;
                 }
                 Ok(item) => {
-                    listed.entries.extend(self.entry(&item.dir, &item.name, item.kind));
+                    listed
+                        .entries
+                        .extend(self.entry(&item.dir, &item.name, item.kind));
                 }
                 Err(fault) if listed.faults.len() < FAULTS_KEPT => listed.faults.push(fault),
                 Err(_) => {}
@@ -195,7 +214,9 @@ impl Listing<'_> {
     }
 
     fn link_target(&self, dir: &Dir, name: &Name) -> Option<LinkTarget> {
-        dir.locate(&self.request.place.root, name).and_then(|link| link.link_target()).ok()
+        dir.locate(&self.request.place.root, name)
+            .and_then(|link| link.link_target())
+            .ok()
     }
 }
 
@@ -218,7 +239,10 @@ impl Filter {
     fn new(pattern: Option<&str>, hidden: Hidden) -> Result<Filter> {
         // "*" is the usual default and matches every name.
         let pattern = pattern.filter(|&text| text != "*");
-        let pattern = pattern.map(FileFilter::new).transpose().map_err(in_pattern)?;
+        let pattern = pattern
+            .map(FileFilter::new)
+            .transpose()
+            .map_err(in_pattern)?;
         Ok(Filter { pattern, hidden })
     }
 
@@ -241,9 +265,10 @@ impl Filter {
 /// Names this operation's own argument.
 fn in_pattern(error: Error) -> Error {
     match error {
-        Error::InvalidPattern { reason, .. } => {
-            Error::InvalidPattern { argument: "pattern", reason }
-        }
+        Error::InvalidPattern { reason, .. } => Error::InvalidPattern {
+            argument: "pattern",
+            reason,
+        },
         other => other,
     }
 }
@@ -266,12 +291,19 @@ mod tests {
     }
 
     fn paths(listed: &Listed) -> Vec<&str> {
-        listed.entries.iter().map(|entry| entry.path.as_str()).collect()
+        listed
+            .entries
+            .iter()
+            .map(|entry| entry.path.as_str())
+            .collect()
     }
 
     fn sample() -> Tree {
         let tree = Tree::new();
-        tree.file("d/b.txt", "12").file("d/a/x.txt", "").file("d/a-b", "").file("d/.h/y.txt", "");
+        tree.file("d/b.txt", "12")
+            .file("d/a/x.txt", "")
+            .file("d/a-b", "")
+            .file("d/.h/y.txt", "");
         tree.file("d/B.rs", "").directory("d/empty");
         tree
     }
@@ -280,9 +312,15 @@ mod tests {
     fn own_entries_come_in_byte_order_with_metadata() {
         let tree = sample();
         let listed = request(&tree, "d").run(&context()).unwrap();
-        assert_eq!(paths(&listed), ["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]);
+        assert_eq!(
+            paths(&listed),
+            ["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]
+        );
         let last_file = &listed.entries[4];
-        assert_eq!((last_file.name(), last_file.metadata.unwrap().size), ("b.txt", 2));
+        assert_eq!(
+            (last_file.name(), last_file.metadata.unwrap().size),
+            ("b.txt", 2)
+        );
         assert!(listed.entries[0].hidden && !listed.truncated && listed.faults.is_empty());
         assert_eq!(listed.path, "d");
     }
@@ -294,7 +332,15 @@ mod tests {
         list.max_depth = None;
         list.hidden = Hidden::Skip;
         let listed = list.run(&context()).unwrap();
-        let expected = ["d", "d/B.rs", "d/a", "d/a-b", "d/a/x.txt", "d/b.txt", "d/empty"];
+        let expected = [
+            "d",
+            "d/B.rs",
+            "d/a",
+            "d/a-b",
+            "d/a/x.txt",
+            "d/b.txt",
+            "d/empty",
+        ];
         assert_eq!(paths(&listed), expected);
         let mut list = request(&tree, "");
         list.max_depth = Some(2);
@@ -305,7 +351,11 @@ mod tests {
     fn patterns_choose_by_name_or_by_path() {
         let tree = sample();
         for (pattern, depth, expected) in [
-            ("*", Some(1), vec!["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"]),
+            (
+                "*",
+                Some(1),
+                vec!["d/.h", "d/B.rs", "d/a", "d/a-b", "d/b.txt", "d/empty"],
+            ),
             ("*.txt", Some(1), vec!["d/b.txt"]),
             ("*.txt", None, vec!["d/.h/y.txt", "d/a/x.txt", "d/b.txt"]),
             ("a/*.txt", None, vec!["d/a/x.txt"]),
@@ -317,7 +367,10 @@ mod tests {
         }
         let mut list = request(&tree, "d");
         list.pattern = Some("[".to_owned());
-        assert_eq!(list.run(&context()).unwrap_err().kind(), ErrorKind::InvalidPattern);
+        assert_eq!(
+            list.run(&context()).unwrap_err().kind(),
+            ErrorKind::InvalidPattern
+        );
     }
 
     #[test]
@@ -348,8 +401,13 @@ mod tests {
     #[test]
     fn links_say_where_they_lead() {
         let tree = Tree::new();
-        tree.file("file", "").directory("sub").link("1-file", "file").link("2-dir", "sub");
-        tree.link("3-out", "../outside").link("4-dangling", "none").link("5-loop", "5-loop");
+        tree.file("file", "")
+            .directory("sub")
+            .link("1-file", "file")
+            .link("2-dir", "sub");
+        tree.link("3-out", "../outside")
+            .link("4-dangling", "none")
+            .link("5-loop", "5-loop");
         tree.fifo("6-pipe");
         let listed = request(&tree, "").run(&context()).unwrap();
         let target = |index: usize| listed.entries[index].target.as_deref();
@@ -357,14 +415,21 @@ mod tests {
             Some(LinkTarget::Inside { metadata, .. }) => Some(metadata.kind),
             _ => None,
         };
-        assert_eq!((inside(0), inside(1)), (Some(FileKind::File), Some(FileKind::Directory)));
+        assert_eq!(
+            (inside(0), inside(1)),
+            (Some(FileKind::File), Some(FileKind::Directory))
+        );
         assert_eq!(target(2), Some(&LinkTarget::Outside));
         assert_eq!(target(3), Some(&LinkTarget::Dangling));
         assert_eq!(target(4), Some(&LinkTarget::Loop));
         assert_eq!((listed.entries[5].kind, target(5)), (FileKind::Fifo, None));
         let mut list = request(&tree, "");
         list.max_depth = None;
-        assert_eq!(list.run(&context()).unwrap().entries.len(), 8, "links are not entered");
+        assert_eq!(
+            list.run(&context()).unwrap().entries.len(),
+            8,
+            "links are not entered"
+        );
     }
 
     #[test]
@@ -385,9 +450,16 @@ mod tests {
             ("none", ErrorKind::NotFound),
             ("out", ErrorKind::Outside),
         ] {
-            assert_eq!(request(&tree, path).run(&context()).unwrap_err().kind(), kind, "{path}");
+            assert_eq!(
+                request(&tree, path).run(&context()).unwrap_err().kind(),
+                kind,
+                "{path}"
+            );
         }
-        assert_eq!(paths(&request(&tree, "in").run(&context()).unwrap()), ["d/a/x.txt"]);
+        assert_eq!(
+            paths(&request(&tree, "in").run(&context()).unwrap()),
+            ["d/a/x.txt"]
+        );
         let failure = request(&tree, "d").run(&cancelled()).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Cancelled);
     }

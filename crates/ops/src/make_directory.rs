@@ -43,7 +43,10 @@ impl Operation for MakeDirectory {
         context.cancel.check()?;
         let located = self.place.locate(Follow::Last)?;
         let path = located.path();
-        let created = match (located.require().ok().map(|metadata| metadata.kind), self.parents) {
+        let created = match (
+            located.require().ok().map(|metadata| metadata.kind),
+            self.parents,
+        ) {
             (Some(FileKind::Directory), _) if self.on_existing == OnExistingDirectory::Succeed => 0,
             (Some(kind), _) => return Err(Error::AlreadyExists { path, kind }),
             (None, Parents::Create) => located.make_dirs(context.limits.durability)?.created,
@@ -63,8 +66,17 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::testing::{Tree, context};
 
-    fn make(tree: &Tree, path: &str, parents: Parents, on_existing: OnExistingDirectory) -> Result<u64> {
-        let make = MakeDirectory { place: tree.place(path), parents, on_existing };
+    fn make(
+        tree: &Tree,
+        path: &str,
+        parents: Parents,
+        on_existing: OnExistingDirectory,
+    ) -> Result<u64> {
+        let make = MakeDirectory {
+            place: tree.place(path),
+            parents,
+            on_existing,
+        };
         make.run(&context()).map(|made| made.created)
     }
 
@@ -72,19 +84,34 @@ mod tests {
     fn directories_are_made_with_those_on_the_way() {
         let tree = Tree::new();
         let make = |path| make(&tree, path, Parents::Create, OnExistingDirectory::Succeed).unwrap();
-        assert_eq!((make("a/b/c"), make("a/b/c/"), make("a/b/d"), make("")), (3, 0, 1, 0));
+        assert_eq!(
+            (make("a/b/c"), make("a/b/c/"), make("a/b/d"), make("")),
+            (3, 0, 1, 0)
+        );
         assert_eq!(tree.names("a/b"), ["c", "d"]);
     }
 
     #[test]
     fn what_is_there_is_an_error_where_that_is_wanted() {
         let tree = Tree::new();
-        tree.directory("dir").file("file", "").link("out", "../outside/x");
+        tree.directory("dir")
+            .file("file", "")
+            .link("out", "../outside/x");
         let fail = OnExistingDirectory::Fail;
         for (path, parents, on_existing, kind) in [
             ("dir", Parents::Require, fail, ErrorKind::AlreadyExists),
-            ("file", Parents::Create, OnExistingDirectory::Succeed, ErrorKind::AlreadyExists),
-            ("file/x", Parents::Create, OnExistingDirectory::Succeed, ErrorKind::NotADirectory),
+            (
+                "file",
+                Parents::Create,
+                OnExistingDirectory::Succeed,
+                ErrorKind::AlreadyExists,
+            ),
+            (
+                "file/x",
+                Parents::Create,
+                OnExistingDirectory::Succeed,
+                ErrorKind::NotADirectory,
+            ),
             ("x/y", Parents::Require, fail, ErrorKind::NotFound),
             ("out", Parents::Create, fail, ErrorKind::Outside),
             ("out/deeper", Parents::Create, fail, ErrorKind::Outside),

@@ -118,11 +118,21 @@ mod tests {
     #[test]
     fn owner_group_and_bits_are_told() {
         let tree = Tree::new();
-        tree.file("script", "").set_mode("script", 0o4755).link("link", "script");
+        tree.file("script", "")
+            .set_mode("script", 0o4755)
+            .link("link", "script");
         tree.link("out", "../outside/secret");
-        let ask = |path| Permissions { place: tree.place(path) }.run(&context());
+        let ask = |path| {
+            Permissions {
+                place: tree.place(path),
+            }
+            .run(&context())
+        };
         let status = ask("script").unwrap();
-        assert_eq!((status.mode.as_str(), status.mode_string.as_str()), ("4755", "-rwsr-xr-x"));
+        assert_eq!(
+            (status.mode.as_str(), status.mode_string.as_str()),
+            ("4755", "-rwsr-xr-x")
+        );
         assert!(status.access.executable && !status.owner.is_empty() && !status.group.is_empty());
         assert_eq!(ask("link").unwrap().mode_string, "lrwxrwxrwx");
         assert_eq!(ask("out").unwrap_err().kind(), ErrorKind::Outside);
@@ -136,8 +146,15 @@ mod tests {
         tree.file("file", "");
         // Only the superuser may give files away.
         if std::os::unix::fs::chown(tree.host("file"), Some(54_321), Some(54_322)).is_ok() {
-            let status = Permissions { place: tree.place("file") }.run(&context()).unwrap();
-            assert_eq!((status.owner.as_str(), status.group.as_str()), ("54321", "54322"));
+            let status = Permissions {
+                place: tree.place("file"),
+            }
+            .run(&context())
+            .unwrap();
+            assert_eq!(
+                (status.owner.as_str(), status.group.as_str()),
+                ("54321", "54322")
+            );
         }
     }
 }

@@ -43,7 +43,9 @@ impl Place {
         wanted: Wanted,
     ) -> Result<(Located<'_>, Metadata)> {
         let located = self.locate(follow)?;
-        let metadata = located.require().map_err(|error| self.explain(error, wanted))?;
+        let metadata = located
+            .require()
+            .map_err(|error| self.explain(error, wanted))?;
         Ok((located, metadata))
     }
 
@@ -61,7 +63,9 @@ impl Place {
             Some(metadata) => require_file(&located, metadata)?,
             // The root itself has no metadata here either.
             None if located.is_root() || self.path.must_be_directory() => {
-                return Err(Error::IsADirectory { path: self.path.as_given().to_owned() });
+                return Err(Error::IsADirectory {
+                    path: self.path.as_given().to_owned(),
+                });
             }
             None => {}
         }
@@ -71,9 +75,15 @@ impl Place {
     /// Adds to "not found" what was wanted and which names are near.
     pub(crate) fn explain(&self, error: sandbox::Error, wanted: Wanted) -> Error {
         match error {
-            sandbox::Error::NotFound { path, parent, missing } => {
-                Error::NotFound { path, wanted, near: self.near_names(&parent, &missing) }
-            }
+            sandbox::Error::NotFound {
+                path,
+                parent,
+                missing,
+            } => Error::NotFound {
+                path,
+                wanted,
+                near: self.near_names(&parent, &missing),
+            },
             other => other.into(),
         }
     }
@@ -98,21 +108,31 @@ impl Place {
 fn require_file(located: &Located<'_>, metadata: &Metadata) -> Result<()> {
     match metadata.kind {
         FileKind::File => Ok(()),
-        FileKind::Directory => Err(Error::IsADirectory { path: located.path() }),
-        kind => Err(Error::NotAFile { path: located.path(), kind }),
+        FileKind::Directory => Err(Error::IsADirectory {
+            path: located.path(),
+        }),
+        kind => Err(Error::NotAFile {
+            path: located.path(),
+            kind,
+        }),
     }
 }
 
 /// Tells whether `inner` is `outer` or lies below it. Roots may overlap, so both are compared by the real paths
 /// of their roots and their resolved paths inside.
 pub(crate) fn contains(outer: &Located<'_>, inner: &Located<'_>) -> bool {
-    let (outer, inner) = (host_path(outer.root(), &outer.path()), host_path(inner.root(), &inner.path()));
+    let (outer, inner) = (
+        host_path(outer.root(), &outer.path()),
+        host_path(inner.root(), &inner.path()),
+    );
     is_below(&outer, &inner)
 }
 
 /// Tells whether the text of `inner` is `outer` or has it as a leading directory.
 pub(crate) fn is_below(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         || outer == "/"
 }
 

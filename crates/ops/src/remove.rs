@@ -98,7 +98,13 @@ impl Remove {
         let (path, faults) = (located.path(), Vec::new());
         match (self.on_missing, located.require()) {
             (OnMissing::Fail, Err(error)) => Err(self.place.explain(error, self.wanted())),
-            _ => Ok(Removed { path, kind: None, files: 0, directories: 0, faults }),
+            _ => Ok(Removed {
+                path,
+                kind: None,
+                files: 0,
+                directories: 0,
+                faults,
+            }),
         }
     }
 
@@ -130,11 +136,19 @@ impl Remove {
             (FileKind::Directory, Recurse::Yes) => remove_tree(located, self.on_fault, context),
             (FileKind::Directory, Recurse::No) => {
                 located.remove_empty_dir()?;
-                Ok(Removal { files: 0, directories: 1, faults: Vec::new() })
+                Ok(Removal {
+                    files: 0,
+                    directories: 1,
+                    faults: Vec::new(),
+                })
             }
             _ => {
                 located.unlink()?;
-                Ok(Removal { files: 1, directories: 0, faults: Vec::new() })
+                Ok(Removal {
+                    files: 1,
+                    directories: 0,
+                    faults: Vec::new(),
+                })
             }
         }
     }
@@ -153,7 +167,10 @@ pub(crate) fn inside_target(place: &Place, link: &Located<'_>) -> Result<Option<
 
 /// The refusal of a link that leads outside.
 pub(crate) fn leads_outside(place: &Place) -> Error {
-    Error::Outside { path: place.path.as_given().to_owned(), leads_to: String::new() }
+    Error::Outside {
+        path: place.path.as_given().to_owned(),
+        leads_to: String::new(),
+    }
 }
 
 /// Removes a directory and all it holds.
@@ -175,7 +192,13 @@ mod tests {
 
     fn request(tree: &Tree, path: &str, target: RemoveTarget, recurse: Recurse) -> Remove {
         let (on_missing, on_fault) = (OnMissing::Fail, OnFault::Stop);
-        Remove { place: tree.place(path), target, recurse, on_missing, on_fault }
+        Remove {
+            place: tree.place(path),
+            target,
+            recurse,
+            on_missing,
+            on_fault,
+        }
     }
 
     fn remove(tree: &Tree, path: &str, target: RemoveTarget) -> Result<Removed> {
@@ -185,10 +208,17 @@ mod tests {
     #[test]
     fn trees_go_and_are_counted() {
         let tree = Tree::new();
-        tree.file("dir/a/file", "").file("dir/b", "").fifo("dir/pipe").file("kept", "");
-        tree.link("dir/out", "../../outside").link("dir/in", "../kept");
+        tree.file("dir/a/file", "")
+            .file("dir/b", "")
+            .fifo("dir/pipe")
+            .file("kept", "");
+        tree.link("dir/out", "../../outside")
+            .link("dir/in", "../kept");
         let removed = remove(&tree, "dir", RemoveTarget::Directory).unwrap();
-        assert_eq!((removed.files, removed.directories, removed.kind), (5, 2, Some(FileKind::Directory)));
+        assert_eq!(
+            (removed.files, removed.directories, removed.kind),
+            (5, 2, Some(FileKind::Directory))
+        );
         assert_eq!(tree.names(""), ["kept"]);
         assert!(tree.outside_is_untouched());
     }
@@ -218,17 +248,27 @@ mod tests {
     #[test]
     fn a_link_goes_itself_unless_it_leads_outside() {
         let tree = Tree::new();
-        tree.file("dir/file", "").link("to-dir", "dir").link("to-file", "dir/file");
-        tree.link("loop", "loop").link("dangling", "nowhere").link("out", "../outside/secret");
+        tree.file("dir/file", "")
+            .link("to-dir", "dir")
+            .link("to-file", "dir/file");
+        tree.link("loop", "loop")
+            .link("dangling", "nowhere")
+            .link("out", "../outside/secret");
         let failure = remove(&tree, "out", RemoveTarget::Any).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Outside);
         let failure = remove(&tree, "to-file", RemoveTarget::Directory).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::NotADirectory);
         remove(&tree, "to-dir", RemoveTarget::Directory).unwrap();
         for path in ["to-file", "loop", "dangling"] {
-            assert_eq!(remove(&tree, path, RemoveTarget::File).unwrap().kind, Some(FileKind::Symlink));
+            assert_eq!(
+                remove(&tree, path, RemoveTarget::File).unwrap().kind,
+                Some(FileKind::Symlink)
+            );
         }
-        assert_eq!((tree.names(""), tree.has("dir/file")), (vec!["dir".into(), "out".into()], true));
+        assert_eq!(
+            (tree.names(""), tree.has("dir/file")),
+            (vec!["dir".into(), "out".into()], true)
+        );
         assert!(tree.outside_is_untouched());
     }
 
@@ -237,7 +277,10 @@ mod tests {
         let tree = Tree::new();
         tree.file("full/.hidden", "").directory("empty");
         let remove = |path| request(&tree, path, RemoveTarget::Any, Recurse::No).run(&context());
-        assert_eq!(remove("full").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+        assert_eq!(
+            remove("full").unwrap_err().kind(),
+            ErrorKind::DirectoryNotEmpty
+        );
         assert_eq!(remove("empty").unwrap().directories, 1);
         assert_eq!(tree.names(""), ["full"]);
     }
@@ -255,7 +298,10 @@ mod tests {
         let tree = Tree::new();
         tree.file("dir/file", "");
         let remove = request(&tree, "dir", RemoveTarget::Any, Recurse::Yes);
-        assert_eq!(remove.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert_eq!(
+            remove.run(&cancelled()).unwrap_err().kind(),
+            ErrorKind::Cancelled
+        );
         assert!(tree.has("dir/file"));
     }
 }

@@ -66,7 +66,10 @@ impl Stat {
             LinkTarget::Dangling | LinkTarget::Loop => (own, located.access()),
             LinkTarget::Outside => return Err(leads_outside(&self.place)),
         };
-        let link = LinkStatus { metadata: own, target };
+        let link = LinkStatus {
+            metadata: own,
+            target,
+        };
         Ok(status(located, metadata, access, Some(link)))
     }
 }
@@ -80,7 +83,9 @@ fn status(
     let name = located.name();
     Status {
         path: located.path(),
-        name: name.map(|name| name.shown().into_owned()).unwrap_or_default(),
+        name: name
+            .map(|name| name.shown().into_owned())
+            .unwrap_or_default(),
         hidden: name.is_some_and(|name| name.is_hidden()),
         invalid_utf8: name.is_some_and(|name| name.is_invalid_utf8()),
         metadata,
@@ -96,16 +101,26 @@ mod tests {
     use crate::testing::{Tree, context};
 
     fn stat(tree: &Tree, path: &str) -> Result<Status> {
-        Stat { place: tree.place(path) }.run(&context())
+        Stat {
+            place: tree.place(path),
+        }
+        .run(&context())
     }
 
     #[test]
     fn files_and_directories_tell_what_they_are() {
         let tree = Tree::new();
-        tree.file("dir/.hidden", "12345").set_mode("dir/.hidden", 0o600);
+        tree.file("dir/.hidden", "12345")
+            .set_mode("dir/.hidden", 0o600);
         let status = stat(&tree, "dir/./.hidden").unwrap();
-        assert_eq!((status.path.as_str(), status.name.as_str()), ("dir/.hidden", ".hidden"));
-        assert_eq!((status.metadata.size, status.metadata.kind), (5, FileKind::File));
+        assert_eq!(
+            (status.path.as_str(), status.name.as_str()),
+            ("dir/.hidden", ".hidden")
+        );
+        assert_eq!(
+            (status.metadata.size, status.metadata.kind),
+            (5, FileKind::File)
+        );
         assert!(status.hidden && status.link.is_none() && status.access.readable);
         assert!(!status.access.executable);
         let root = stat(&tree, "").unwrap();
@@ -116,7 +131,9 @@ mod tests {
     #[test]
     fn links_tell_both_sides() {
         let tree = Tree::new();
-        tree.file("target", "12345").link("link", "target").link("dangling", "nowhere");
+        tree.file("target", "12345")
+            .link("link", "target")
+            .link("dangling", "nowhere");
         tree.link("loop", "loop").link("out", "../outside/secret");
         let status = stat(&tree, "link").unwrap();
         assert_eq!((status.path.as_str(), status.metadata.size), ("link", 5));
@@ -124,7 +141,11 @@ mod tests {
         assert_eq!(link.metadata.kind, FileKind::Symlink);
         assert!(matches!(link.target, LinkTarget::Inside { path, .. } if path == "target"));
         for path in ["dangling", "loop"] {
-            assert_eq!(stat(&tree, path).unwrap().metadata.kind, FileKind::Symlink, "{path}");
+            assert_eq!(
+                stat(&tree, path).unwrap().metadata.kind,
+                FileKind::Symlink,
+                "{path}"
+            );
         }
         assert_eq!(stat(&tree, "out").unwrap_err().kind(), ErrorKind::Outside);
     }
@@ -134,8 +155,13 @@ mod tests {
         let tree = Tree::new();
         tree.file("dir/report.txt", "").file("dir/unlike", "");
         let failure = stat(&tree, "dir/reprot.txt").unwrap_err();
-        let Error::NotFound { path, wanted, near } = failure else { panic!("{failure:?}") };
-        assert_eq!((path.as_str(), wanted), ("dir/reprot.txt", Wanted::Anything));
+        let Error::NotFound { path, wanted, near } = failure else {
+            panic!("{failure:?}")
+        };
+        assert_eq!(
+            (path.as_str(), wanted),
+            ("dir/reprot.txt", Wanted::Anything)
+        );
         assert_eq!(near, ["report.txt"]);
     }
 
@@ -145,6 +171,9 @@ mod tests {
         tree.file_named(b"a\xff", "content");
         let status = stat(&tree, "a\u{F7FF}").unwrap();
         assert!(status.invalid_utf8);
-        assert_eq!((status.name.as_str(), status.metadata.size), ("a\u{F7FF}", 7));
+        assert_eq!(
+            (status.name.as_str(), status.metadata.size),
+            ("a\u{F7FF}", 7)
+        );
     }
 }

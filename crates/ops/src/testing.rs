@@ -1,5 +1,8 @@
 //! What tests of operations share: a root in a temporary directory and plain access to what is in it.
-#![expect(clippy::disallowed_methods, reason = "tests look at the file system from outside")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the file system from outside"
+)]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -61,7 +64,13 @@ impl Tree {
     }
 
     pub(crate) fn fifo(&self, path: &str) -> &Tree {
-        assert!(Command::new("mkfifo").arg(self.host(path)).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(self.host(path))
+                .status()
+                .unwrap()
+                .success()
+        );
         self
     }
 
@@ -80,7 +89,11 @@ impl Tree {
     }
 
     pub(crate) fn read_link(&self, path: &str) -> String {
-        std::fs::read_link(self.host(path)).unwrap().to_str().unwrap().to_owned()
+        std::fs::read_link(self.host(path))
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// Tells whether anything is there, a link itself included.
@@ -92,8 +105,9 @@ impl Tree {
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.host(path)).unwrap();
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<String> =
-            entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| name(entry).to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -108,11 +122,18 @@ impl Tree {
 
 /// A context without deadline and without syncing, so that tests are quick.
 pub(crate) fn context() -> Context {
-    with_limits(Limits { durability: Durability::Fast, ..Limits::default() })
+    with_limits(Limits {
+        durability: Durability::Fast,
+        ..Limits::default()
+    })
 }
 
 pub(crate) fn with_limits(limits: Limits) -> Context {
-    Context { limits: Arc::new(limits), users: Arc::new(Users::load()), cancel: Cancel::never() }
+    Context {
+        limits: Arc::new(limits),
+        users: Arc::new(Users::load()),
+        cancel: Cancel::never(),
+    }
 }
 
 /// A context whose caller has given up already.

@@ -67,7 +67,10 @@ impl Operation for Write {
     fn run(self, context: &Context) -> Result<Written> {
         let (_lock, located) = EditLock::take(&self.place, &context.cancel)?;
         if let (WriteMode::CreateOnly, Some(metadata)) = (self.mode, located.metadata()) {
-            return Err(Error::AlreadyExists { path: located.path(), kind: metadata.kind });
+            return Err(Error::AlreadyExists {
+                path: located.path(),
+                kind: metadata.kind,
+            });
         }
         located.check_writable()?;
         context.cancel.check()?;
@@ -98,11 +101,17 @@ impl Write {
         context: &Context,
     ) -> Result<Metadata> {
         let (parents, durability) = (self.parents, context.limits.durability);
-        let staged = located.stage(StageOptions { on_existing, parents, durability });
+        let staged = located.stage(StageOptions {
+            on_existing,
+            parents,
+            durability,
+        });
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
         for piece in self.bytes.chunks(PIECE) {
             context.cancel.check()?;
-            staged.write_all(piece).map_err(|error| write_failed(located, &error))?;
+            staged
+                .write_all(piece)
+                .map_err(|error| write_failed(located, &error))?;
         }
         context.cancel.check()?;
         Ok(staged.commit()?)
@@ -123,7 +132,11 @@ pub(crate) fn write_failed(located: &Located<'_>, error: &std::io::Error) -> Err
     let path = located.path();
     match error.kind() {
         StorageFull | QuotaExceeded => Error::DiskFull { path },
-        _ => Error::Io { operation: "write", path, reason: error.to_string() },
+        _ => Error::Io {
+            operation: "write",
+            path,
+            reason: error.to_string(),
+        },
     }
 }
 
@@ -136,37 +149,74 @@ mod tests {
 
     fn write(tree: &Tree, path: &str, text: &str, mode: WriteMode) -> Result<Written> {
         let (place, parents) = (tree.place(path), Parents::Create);
-        Write { place, bytes: text.as_bytes().to_vec(), mode, parents }.run(&context())
+        Write {
+            place,
+            bytes: text.as_bytes().to_vec(),
+            mode,
+            parents,
+        }
+        .run(&context())
     }
 
     #[test]
     fn overwrite_creates_and_replaces() {
         let tree = Tree::new();
         let written = write(&tree, "deep/er/file", "one", WriteMode::Overwrite).unwrap();
-        assert_eq!((written.effect, written.bytes_written), (Effect::Created, 3));
+        assert_eq!(
+            (written.effect, written.bytes_written),
+            (Effect::Created, 3)
+        );
         assert_eq!(written.path, "deep/er/file");
         tree.set_mode("deep/er/file", 0o640);
         let written = write(&tree, "deep//./er/file", "other", WriteMode::Overwrite).unwrap();
-        assert_eq!((written.effect, written.metadata.size), (Effect::Replaced, 5));
-        assert_eq!((tree.read("deep/er/file"), tree.mode("deep/er/file")), ("other".into(), 0o640));
+        assert_eq!(
+            (written.effect, written.metadata.size),
+            (Effect::Replaced, 5)
+        );
+        assert_eq!(
+            (tree.read("deep/er/file"), tree.mode("deep/er/file")),
+            ("other".into(), 0o640)
+        );
         assert_eq!(tree.names("deep/er"), ["file"]);
     }
 
     #[test]
     fn append_creates_and_adds() {
         let tree = Tree::new();
-        assert_eq!(write(&tree, "log", "a\n", WriteMode::Append).unwrap().effect, Effect::Created);
+        assert_eq!(
+            write(&tree, "log", "a\n", WriteMode::Append)
+                .unwrap()
+                .effect,
+            Effect::Created
+        );
         let written = write(&tree, "log", "b\n", WriteMode::Append).unwrap();
-        assert_eq!((written.effect, written.bytes_written), (Effect::Appended, 2));
-        assert_eq!((tree.read("log"), written.metadata.size), ("a\nb\n".into(), 4));
+        assert_eq!(
+            (written.effect, written.bytes_written),
+            (Effect::Appended, 2)
+        );
+        assert_eq!(
+            (tree.read("log"), written.metadata.size),
+            ("a\nb\n".into(), 4)
+        );
     }
 
     #[test]
     fn create_only_leaves_what_is_there() {
         let tree = Tree::new();
-        assert_eq!(write(&tree, "f", "a", WriteMode::CreateOnly).unwrap().effect, Effect::Created);
+        assert_eq!(
+            write(&tree, "f", "a", WriteMode::CreateOnly)
+                .unwrap()
+                .effect,
+            Effect::Created
+        );
         let failure = write(&tree, "f", "b", WriteMode::CreateOnly).unwrap_err();
-        assert!(matches!(failure, Error::AlreadyExists { kind: FileKind::File, .. }));
+        assert!(matches!(
+            failure,
+            Error::AlreadyExists {
+                kind: FileKind::File,
+                ..
+            }
+        ));
         assert_eq!(tree.read("f"), "a");
     }
 
@@ -176,8 +226,17 @@ mod tests {
         tree.directory("docs");
         let place = tree.place("dosc/file");
         let (bytes, mode, parents) = (Vec::new(), WriteMode::Overwrite, Parents::Require);
-        let failure = Write { place, bytes, mode, parents }.run(&context()).unwrap_err();
-        let Error::NotFound { near, wanted, .. } = failure else { panic!("{failure:?}") };
+        let failure = Write {
+            place,
+            bytes,
+            mode,
+            parents,
+        }
+        .run(&context())
+        .unwrap_err();
+        let Error::NotFound { near, wanted, .. } = failure else {
+            panic!("{failure:?}")
+        };
         assert_eq!((near, wanted), (vec!["docs".to_owned()], Wanted::Directory));
         assert_eq!(tree.names(""), ["docs"]);
     }
@@ -200,7 +259,10 @@ mod tests {
             assert_eq!(failure.kind(), kind, "{path}: {failure:?}");
         }
         write(&tree, "in", "through", WriteMode::Overwrite).unwrap();
-        assert_eq!((tree.read("dir/new"), tree.read_link("in")), ("through".into(), "dir/new".into()));
+        assert_eq!(
+            (tree.read("dir/new"), tree.read_link("in")),
+            ("through".into(), "dir/new".into())
+        );
         assert!(tree.outside_is_untouched());
     }
 
@@ -208,8 +270,16 @@ mod tests {
     fn a_caller_that_gave_up_changes_nothing() {
         let tree = Tree::new();
         let (place, parents) = (tree.place("a/b"), Parents::Create);
-        let write = Write { place, bytes: vec![1], mode: WriteMode::Overwrite, parents };
-        assert_eq!(write.run(&cancelled()).unwrap_err().kind(), ErrorKind::Cancelled);
+        let write = Write {
+            place,
+            bytes: vec![1],
+            mode: WriteMode::Overwrite,
+            parents,
+        };
+        assert_eq!(
+            write.run(&cancelled()).unwrap_err().kind(),
+            ErrorKind::Cancelled
+        );
         assert!(tree.names("").is_empty());
     }
 
@@ -217,7 +287,12 @@ mod tests {
     fn durable_writes_give_the_same() {
         let tree = Tree::new();
         let (place, parents) = (tree.place("a/b"), Parents::Create);
-        let write = Write { place, bytes: b"x".to_vec(), mode: WriteMode::CreateOnly, parents };
+        let write = Write {
+            place,
+            bytes: b"x".to_vec(),
+            mode: WriteMode::CreateOnly,
+            parents,
+        };
         write.run(&with_limits(Limits::default())).unwrap();
         assert_eq!(tree.read("a/b"), "x");
     }
