@@ -173,6 +173,39 @@ impl Error {
             Error::Io { .. } => ErrorKind::Io,
         }
     }
+
+    /// The path this failure is about, where it is about one.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Error::InvalidPath { path, .. }
+            | Error::Outside { path, .. }
+            | Error::Loop { path }
+            | Error::NotFound { path, .. }
+            | Error::AlreadyExists { path, .. }
+            | Error::NotADirectory { path }
+            | Error::IsADirectory { path }
+            | Error::NotAFile { path, .. }
+            | Error::DirectoryNotEmpty { path }
+            | Error::TooLarge { path, .. }
+            | Error::PatchMismatch { path, .. }
+            | Error::NotText { path }
+            | Error::StringNotFound { path, .. }
+            | Error::StringNotUnique { path, .. }
+            | Error::LineOutOfRange { path, .. }
+            | Error::PermissionDenied { path }
+            | Error::DiskFull { path }
+            | Error::IntoItself { path }
+            | Error::Io { path, .. } => Some(path),
+            Error::PatchMalformed { .. }
+            | Error::InvalidPattern { .. }
+            | Error::InvalidArgument { .. }
+            | Error::InvalidEncoding { .. }
+            | Error::RootProtected
+            | Error::Timeout
+            | Error::Cancelled => None,
+        }
+    }
 }
 
 impl From<sandbox::Error> for Error {

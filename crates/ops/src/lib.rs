@@ -66,5 +66,6 @@ pub use write::{Effect, Write, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, Time,
+    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
+    Root, Time, Users,
 };

@@ -428,7 +428,7 @@ mod tests {
         }
 
         fn split(&self, batch: Range<u64>) -> (Range<u64>, Option<Range<u64>>) {
-            if batch.start % 7 == 0 && batch.end - batch.start > 3 {
+            if batch.start.is_multiple_of(7) && batch.end - batch.start > 3 {
                 (
                     batch.start..batch.start + 2,
                     Some(batch.start + 2..batch.end),
@@ -449,7 +449,7 @@ mod tests {
                     rest: Some(batch),
                 };
             }
-            let cut = if batch.start % 3 == 0 {
+            let cut = if batch.start.is_multiple_of(3) {
                 batch.start + 1
             } else {
                 batch.end

@@ -1,8 +1,8 @@
 //! An open directory inside a root: entries are reached from its descriptor, by one name, never followed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::change::OnExisting;
 use crate::content::{self, OpenFile};
@@ -21,9 +21,9 @@ pub struct Dir(Arc<Open>);
 #[derive(Debug)]
 struct Open {
     fd: OwnedFd,
-    shown: String,
-    /// The path's bytes, where they differ from what is shown.
-    bytes: Option<Vec<u8>>,
+    path: Vec<u8>,
+    /// The path as clients see it, made when it is first asked for.
+    shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory anew.
     listed: AtomicBool,
 }
@@ -39,20 +39,10 @@ pub struct DirEntry {
 
 impl Dir {
     pub(crate) fn new(fd: OwnedFd, path: Vec<u8>) -> Dir {
-        let (shown, bytes) = match String::from_utf8(path) {
-            Ok(text) if matches!(shown(text.as_bytes()), std::borrow::Cow::Borrowed(_)) => {
-                (text, None)
-            }
-            Ok(text) => (shown(text.as_bytes()).into_owned(), Some(text.into_bytes())),
-            Err(error) => (
-                shown(error.as_bytes()).into_owned(),
-                Some(error.into_bytes()),
-            ),
-        };
         Dir(Arc::new(Open {
             fd,
-            shown,
-            bytes,
+            path,
+            shown: OnceLock::new(),
             listed: AtomicBool::new(false),
         }))
     }
@@ -60,13 +50,15 @@ impl Dir {
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
     #[must_use]
     pub fn path(&self) -> &str {
-        &self.0.shown
+        self.0
+            .shown
+            .get_or_init(|| shown(&self.0.path).into_owned())
     }
 
     /// Its path in bytes; empty for the root itself.
     #[must_use]
     pub fn path_bytes(&self) -> &[u8] {
-        self.0.bytes.as_deref().unwrap_or(self.0.shown.as_bytes())
+        &self.0.path
     }
 
     /// The path of one of its entries as clients see it.

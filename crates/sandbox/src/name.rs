@@ -60,9 +60,14 @@ impl fmt::Debug for Name {
 #[must_use]
 pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(stands_for_byte) => Cow::Borrowed(text),
+        Ok(text) if !may_stand_for_bytes(text) => Cow::Borrowed(text),
         _ => Cow::Owned(shown_piecewise(bytes)),
     }
+}
+
+/// A quick look for the first byte of the private characters, which names hardly ever hold.
+fn may_stand_for_bytes(text: &str) -> bool {
+    text.as_bytes().contains(&0xEF) && text.chars().any(stands_for_byte)
 }
 
 fn shown_piecewise(bytes: &[u8]) -> String {
@@ -84,7 +89,7 @@ fn shown_piecewise(bytes: &[u8]) -> String {
 /// Turns what a client sent back into bytes: the inverse of [`shown`].
 #[must_use]
 pub(crate) fn to_bytes(text: &str) -> Cow<'_, [u8]> {
-    if !text.chars().any(stands_for_byte) {
+    if !may_stand_for_bytes(text) {
         return Cow::Borrowed(text.as_bytes());
     }
     let mut bytes = Vec::with_capacity(text.len());

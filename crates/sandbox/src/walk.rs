@@ -37,10 +37,7 @@ impl WalkItem {
     /// Its path inside the root as clients see it.
     #[must_use]
     pub fn path(&self) -> String {
-        match self.dir.path() {
-            "" => self.name.shown().into_owned(),
-            _ => shown(&self.path_bytes()).into_owned(),
-        }
+        shown(&self.path_bytes()).into_owned()
     }
 
     /// Its path inside the root in bytes.
@@ -140,28 +137,27 @@ impl Walker {
     }
 
     fn enter(&mut self, dir: Dir) {
-        let path = dir.path().to_owned();
         let deeper = self
             .options
             .max_depth
             .is_none_or(|max| self.descent.depth() + 1 < max);
-        let entered = match self.options.max_depth {
+        let steps = match self.options.max_depth {
             Some(0) => Ok(Vec::new()),
             _ => steps(&dir, deeper),
         };
-        if let Err(error) = entered.and_then(|steps| self.descent.enter(dir, steps)) {
-            self.faults.push(WalkFault { path, error });
+        if let Err(error) = steps.and_then(|steps| self.descent.enter(dir.clone(), steps)) {
+            self.faults.push(WalkFault {
+                path: dir.path().to_owned(),
+                error,
+            });
         }
     }
 
     fn leave(&mut self) {
-        let path = self
-            .descent
-            .innermost()
-            .map(|(dir, _)| dir.path().to_owned());
-        if let Some((_, Err(error))) = self.descent.leave() {
+        let left = self.descent.innermost().map(|(dir, _)| dir.clone());
+        if let (Some(dir), Some((_, Err(error)))) = (left, self.descent.leave()) {
             self.faults.push(WalkFault {
-                path: path.unwrap_or_default(),
+                path: dir.path().to_owned(),
                 error,
             });
         }

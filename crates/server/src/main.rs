@@ -1,2 +1,67 @@
-//! The wire.
-fn main() {}
+//! The wire: command line, config, logs, and the two ways in.
+//!
+//! Parse, load the settings, do what was asked: nothing else happens here.
+
+mod call;
+mod check;
+mod cli;
+mod config;
+mod door;
+mod http;
+mod known;
+mod listen;
+mod log;
+mod roots;
+mod serve;
+mod sets;
+mod settings;
+mod shutdown;
+mod stdio;
+mod tools;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::cli::{Cli, Task};
+use crate::known::KNOWN_TOOLS;
+use crate::settings::{Loaded, RootsNeed};
+
+fn main() -> ExitCode {
+    let cli = Cli::read();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    match cli.task() {
+        Task::Serve => serve::run(&load(cli, RootsNeed::Needed)?.settings),
+        Task::Check => check::run(
+            &load(cli, RootsNeed::Needed)?,
+            &mut std::io::stdout().lock(),
+        ),
+        Task::Tools(format) => {
+            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            tools::run(&settings, format, &mut std::io::stdout().lock())
+        }
+        Task::Call { tool, arguments } => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            serve::call_once(&settings, &tool, &arguments)
+        }
+    }
+}
+
+fn load(cli: &Cli, need: RootsNeed) -> Result<Loaded> {
+    let current = std::env::current_dir().context("cannot tell the current directory")?;
+    Ok(settings::load(cli, &current, KNOWN_TOOLS, need)?)
+}
+
+/// Says in one line why the process ends.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    // There is nobody left to tell when standard error is closed.
+    let _ = writeln!(std::io::stderr(), "mcp-filesystem: {error:#}");
+    ExitCode::FAILURE
+}

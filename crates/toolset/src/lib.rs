@@ -1,1 +1,29 @@
-//! The words.
+//! The words: what a tool is called, takes, answers, and how it fails; and the one road of a call.
+//!
+//! A tool set is a [`Face`] (its errors and its name) and a list of tools, each a [`Tool`] in one file. Every call
+//! of every set goes the same way: admit → decode → run on the blocking pool → word → audit ([`Service::call`]).
+//! This crate knows MCP and JSON; it does not touch files (that is `ops`) and opens no port (that is `server`).
+
+mod admit;
+mod arguments;
+mod audit;
+mod deployment;
+mod dispatch;
+mod face;
+mod moment;
+pub mod reference;
+mod schema;
+mod service;
+mod tool;
+pub mod workspace;
+
+pub use admit::Gate;
+pub use arguments::BadArgument;
+pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
+pub use dispatch::{Caller, Progress};
+pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+pub use service::{Client, Service, SetupError};
+pub use tool::{
+    Access, AnyTool, Call, Definition, Effect, Prepared, Reply, RootCard, RootSource, RootUse,
+    Tool, ToolSet, tool,
+};

@@ -11,6 +11,7 @@ use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, Output};
 use crate::ordered::Halt;
 use crate::pattern::LineMatcher;
+use crate::text::encoding::{HEAD, is_binary};
 
 /// Files up to this size are read whole, by one call.
 pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
@@ -22,8 +23,6 @@ const LINE_MAX: usize = 1024 * 1024;
 const OVERLAP: usize = 4096;
 /// How much is read at a time to find a line's end.
 const TAIL: usize = 64 * 1024;
-/// A file with a NUL in this many first bytes is binary.
-const BINARY_PREFIX: usize = 8192;
 /// What a match takes besides its text.
 const MATCH_OVERHEAD: usize = 96;
 
@@ -71,14 +70,19 @@ pub(super) struct Piece {
     pub searched: Searched,
 }
 
-/// Tells whether a file's first bytes hold a NUL.
-pub(super) fn is_binary(bytes: &[u8]) -> bool {
-    memchr(0, bytes.get(..BINARY_PREFIX).unwrap_or(bytes)).is_some()
+impl Default for Piece {
+    fn default() -> Piece {
+        Piece {
+            hits: Hits::default(),
+            lines: 0,
+            searched: Searched::All,
+        }
+    }
 }
 
 /// Tells whether a large file is binary, or cannot be read.
 pub(super) fn is_binary_file(file: &OpenFile) -> bool {
-    let mut first = [0; BINARY_PREFIX];
+    let mut first = [0; HEAD];
     let read = read_at(file, &mut first, 0);
     read.is_ok_and(|read| first.get(..read).is_some_and(is_binary))
 }
@@ -105,8 +109,8 @@ pub(super) fn search_whole(
         size: read as u64,
         at_start: true,
     };
-    let mut collector = Collector::new(&window, wanted, room, 0);
-    let searched = search(&scratch.matcher, bytes, 0, halt, &mut |line| {
+    let mut collector = Collector::new(&window, wanted, room);
+    let searched = search(&scratch.matcher, bytes, halt, &mut |line| {
         collector.matched(&line)
     });
     Some((collector.hits, searched))
@@ -128,97 +132,108 @@ pub(super) fn search_piece(
     room: &mut Room,
     halt: &Halt,
 ) -> Piece {
-    let mut piece = Piece {
-        hits: Hits::default(),
-        lines: 0,
-        searched: Searched::All,
-    };
     let file = &*large.opened;
-    // The byte before the piece tells whether a line begins with it.
-    let offset = large.start.saturating_sub(1);
-    let Some(loaded) = load(file, &mut scratch.buffer, offset..large.end) else {
-        return piece;
-    };
-    let Some(bytes) = scratch.buffer.get(..loaded.end) else {
-        return piece;
-    };
-    let Some(first) = first_line(bytes, large.start, loaded.own) else {
-        return piece;
+    let loaded = load(large, &mut scratch.buffer);
+    let bytes = loaded
+        .as_ref()
+        .and_then(|loaded| scratch.buffer.get(loaded.lines.clone()));
+    let (Some(loaded), Some(bytes)) = (loaded, bytes) else {
+        return Piece::default();
     };
     let window = Window {
         bytes,
-        offset,
+        offset: loaded.offset,
         file,
-        size: if loaded.at_end {
-            offset + bytes.len() as u64
-        } else {
-            large.opened.metadata.size
-        },
+        size: loaded.size,
         at_start: large.start == 0,
     };
-    let mut collector = Collector::new(&window, wanted, room, first);
+    let mut collector = Collector::new(&window, wanted, room);
     let matcher = &scratch.matcher;
-    piece.searched = search(matcher, bytes, first, halt, &mut |line| {
-        collector.matched(&line)
-    });
-    let last = first + last_line(bytes.get(first..).unwrap_or_default());
-    if loaded.cut && piece.searched == Searched::All && collector.last_matched != last {
-        let from = offset + bytes.len() as u64;
-        piece.searched = match search_rest_of_line(file, matcher, from, halt) {
+    let mut searched = search(matcher, bytes, halt, &mut |line| collector.matched(&line));
+    let last = last_line(bytes);
+    if loaded.cut && searched == Searched::All && collector.last_matched != Some(last) {
+        let behind = loaded.offset + bytes.len() as u64;
+        searched = match search_rest_of_line(file, matcher, behind, halt) {
             Some(true) if collector.matched(&(last..bytes.len())).is_break() => Searched::Enough,
             Some(_) => Searched::All,
             None => Searched::Halted,
         };
     }
-    piece.hits = collector.hits;
-    piece.lines = newlines(bytes.get(first..last).unwrap_or_default()) + 1;
-    piece
+    collector.count_to(last);
+    Piece {
+        lines: collector.counted + 1,
+        hits: collector.hits,
+        searched,
+    }
 }
 
 /// What is in the buffer.
 struct Loaded {
-    /// Where the bytes of the piece itself end.
-    own: usize,
-    /// Where the last line of the piece ends, or where it was cut.
-    end: usize,
-    /// The last line was too long.
+    /// The lines that begin in the piece.
+    lines: Range<usize>,
+    /// Where in the file they begin.
+    offset: u64,
+    /// The last line was too long and is cut.
     cut: bool,
-    /// The file ends here.
-    at_end: bool,
+    /// Where the file ends, as far as is known.
+    size: u64,
 }
 
-/// Reads a range of a file, and on to the end of its last line.
-fn load(file: &OpenFile, buffer: &mut Vec<u8>, range: Range<u64>) -> Option<Loaded> {
-    let size = usize::try_from(range.end - range.start).ok()?;
-    let own = read_at(file, space(buffer, size), range.start).ok()?;
+/// Reads the lines that begin in a piece; `None` when there are none.
+fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Option<Loaded> {
+    // The byte before the piece tells whether a line begins with it.
+    let start = large.start.saturating_sub(1);
+    let wanted = usize::try_from(large.end.saturating_sub(start)).ok()?;
+    let own = read_at(&large.opened, space(buffer, wanted), start).ok()?;
+    let first = first_line(buffer.get(..own)?, large.start)?;
     let mut loaded = Loaded {
-        own,
-        end: own,
+        lines: first..own,
+        offset: start + first as u64,
         cut: false,
-        at_end: own < size,
+        size: large.opened.metadata.size,
     };
-    while !loaded.at_end && buffer.get(loaded.end.checked_sub(1)?) != Some(&b'\n') {
-        if loaded.end - own >= LINE_MAX {
-            loaded.cut = true;
-            break;
-        }
-        let next = space(buffer, loaded.end + TAIL).get_mut(loaded.end..)?;
-        let read = read_at(file, next, range.start + loaded.end as u64).ok()?;
-        let line_end = memchr(b'\n', next.get(..read)?);
-        loaded.at_end = read < TAIL && line_end.is_none();
-        loaded.end += line_end.map_or(read, |newline| newline + 1);
+    if own < wanted {
+        loaded.size = start + own as u64;
+    } else {
+        load_last_line(large, buffer, start, &mut loaded)?;
     }
     Some(loaded)
 }
 
-/// Where the first line begins that belongs to a piece; `None` when none does.
-fn first_line(bytes: &[u8], start: u64, own: usize) -> Option<usize> {
-    if start == 0 {
-        return Some(bytes.len() - without_mark(bytes).len()).filter(|_| !bytes.is_empty());
+/// Reads on to the end of the last line.
+fn load_last_line(
+    large: &LargeFile,
+    buffer: &mut Vec<u8>,
+    start: u64,
+    loaded: &mut Loaded,
+) -> Option<()> {
+    let end = &mut loaded.lines.end;
+    let most = *end + LINE_MAX;
+    while buffer.get(end.checked_sub(1)?) != Some(&b'\n') {
+        if *end >= most {
+            loaded.cut = true;
+            break;
+        }
+        let next = space(buffer, *end + TAIL).get_mut(*end..)?;
+        let read = read_at(&large.opened, next, start + *end as u64).ok()?;
+        let line_end = memchr(b'\n', next.get(..read)?);
+        *end += line_end.map_or(read, |newline| newline + 1);
+        if read < TAIL && line_end.is_none() {
+            loaded.size = start + *end as u64;
+            break;
+        }
     }
-    let newline = memchr(b'\n', bytes.get(..own)?)?;
-    // A line that begins at the piece's end belongs to the next one.
-    Some(newline + 1).filter(|first| *first < own)
+    Some(())
+}
+
+/// Where the first line begins that belongs to a piece; `None` when none does. A line that begins at the
+/// piece's end belongs to the next one.
+fn first_line(bytes: &[u8], start: u64) -> Option<usize> {
+    let first = match start {
+        0 => bytes.len() - without_mark(bytes).len(),
+        _ => memchr(b'\n', bytes)? + 1,
+    };
+    (first < bytes.len()).then_some(first)
 }
 
 /// Looks for a match in what was cut off an over-long line; `None` when it has to stop.
@@ -256,14 +271,14 @@ struct Collector<'a> {
     wanted: Wanted,
     room: &'a mut Room,
     hits: Hits,
-    /// Newlines before `counted_to`, from the piece's first line.
+    /// The newlines before `counted_to`.
     counted: u64,
     counted_to: usize,
-    last_matched: usize,
+    last_matched: Option<usize>,
 }
 
 impl<'a> Collector<'a> {
-    fn new(window: &'a Window<'a>, wanted: Wanted, room: &'a mut Room, first: usize) -> Self {
+    fn new(window: &'a Window<'a>, wanted: Wanted, room: &'a mut Room) -> Self {
         let hits = Hits::default();
         Collector {
             window,
@@ -271,14 +286,27 @@ impl<'a> Collector<'a> {
             room,
             hits,
             counted: 0,
-            counted_to: first,
-            last_matched: usize::MAX,
+            counted_to: 0,
+            last_matched: None,
+        }
+    }
+
+    /// Counts lines up to a position, where anybody wants to know.
+    fn count_to(&mut self, position: usize) {
+        if self.wanted.output == Output::Matches {
+            let between = self
+                .window
+                .bytes
+                .get(self.counted_to..position)
+                .unwrap_or_default();
+            self.counted += newlines(between);
+            self.counted_to = position;
         }
     }
 
     fn matched(&mut self, line: &Range<usize>) -> ControlFlow<()> {
         self.hits.count += 1;
-        self.last_matched = line.start;
+        self.last_matched = Some(line.start);
         match self.wanted.output {
             Output::Matches => self.keep(line),
             Output::Files => ControlFlow::Break(()),
@@ -287,13 +315,7 @@ impl<'a> Collector<'a> {
     }
 
     fn keep(&mut self, line: &Range<usize>) -> ControlFlow<()> {
-        let between = self
-            .window
-            .bytes
-            .get(self.counted_to..line.start)
-            .unwrap_or_default();
-        self.counted += newlines(between);
-        self.counted_to = line.start;
+        self.count_to(line.start);
         let bytes = self.window.bytes.get(line.clone()).unwrap_or_default();
         let (text, line_truncated) = shown_line(bytes);
         let found = LineMatch {

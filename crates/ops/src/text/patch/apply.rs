@@ -62,6 +62,8 @@ struct Work<'a> {
     output: Vec<u8>,
     /// How much of the output is no line but a byte order mark.
     head: usize,
+    /// How the text's first line ends. Many hunks may ask, and the line may be long.
+    first_end: LineEnd,
     /// How far the last hunk was from the place in its header; the next is likely as far.
     shift: i64,
     /// How many lines longer the new text is so far.
@@ -80,6 +82,7 @@ impl<'a> Work<'a> {
             cursor: Cursor { offset: 0, line: 0 },
             output: Vec::with_capacity(content.len() + patch.size),
             head: 0,
+            first_end: LineEnd::first(content).unwrap_or(LineEnd::Lf),
             shift: 0,
             grown: 0,
             places: Vec::with_capacity(patch.hunks.len()),
@@ -183,13 +186,12 @@ impl<'a> Work<'a> {
             .content
             .split_at_checked(self.cursor.offset)
             .unwrap_or_default();
-        let first_old = || LineEnd::first(after).filter(|_| hunk.header.old.count > 0);
+        let first_old = match hunk.header.old.count {
+            0 => None,
+            _ => LineEnd::first(after),
+        };
         let previous = || LineEnd::closing(before);
-        let any = || LineEnd::first(self.content);
-        first_old()
-            .or_else(previous)
-            .or_else(any)
-            .unwrap_or(LineEnd::Lf)
+        first_old.or_else(previous).unwrap_or(self.first_end)
     }
 
     fn add(&mut self, line: &Line<'_>, end: LineEnd, surrounding: LineEnd) {

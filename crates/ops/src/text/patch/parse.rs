@@ -79,7 +79,7 @@ impl<'p> Iterator for BodyLines<'p> {
 
     fn next(&mut self) -> Option<Line<'p>> {
         let (kind, text) = kind_and_text(self.source.next()?)?;
-        let open = self.source.peek().is_some_and(is_marker);
+        let open = self.source.is_at_marker();
         if open {
             self.source.next();
         }
@@ -147,6 +147,10 @@ impl<'p> Source<'p> {
     fn peek(&self) -> Option<&'p [u8]> {
         let mut copy = *self;
         copy.next()
+    }
+
+    fn is_at_marker(&self) -> bool {
+        is_marker(self.rest)
     }
 
     /// Tells whether the line that was given last starts the names of a file: `---` and `+++` do only together.
@@ -370,7 +374,7 @@ impl<'p> Parser<'p> {
     fn body(&mut self, header: Header, cancel: &Cancel) -> Result<Hunk<'p>> {
         let start = self.source;
         let mut tally = Tally::new(header);
-        while !tally.is_complete() || self.source.peek().is_some_and(is_marker) {
+        while !tally.is_complete() || self.source.is_at_marker() {
             if self.source.line.is_multiple_of(4096) {
                 cancel.check()?;
             }

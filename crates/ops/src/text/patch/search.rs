@@ -120,7 +120,11 @@ pub(super) fn compare<'p, 't>(
         }
     }
     // A last line without newline has to be the last line of the new text too.
-    let rest = TextLine::at(content, offset).filter(|_| hunk.new_open);
+    let rest = if hunk.new_open {
+        TextLine::at(content, offset)
+    } else {
+        None
+    };
     Ok(rest.map(|rest| Difference {
         line,
         expected: None,

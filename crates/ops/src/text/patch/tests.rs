@@ -443,6 +443,11 @@ fn hostile_repetition_costs_linear_time() {
     let body = "-a\n+b\n".repeat(lines);
     let applied = patched(&text, &format!("@@ -1,{lines} +1,{lines} @@\n{body}")).unwrap();
     assert_eq!(applied.content, "b\n".repeat(lines).as_bytes());
+    // Each of many hunks stands before one long line.
+    let long = "x".repeat(5_000_000);
+    let hunks = 20_000;
+    let applied = patched(&long, &"@@ -0,0 +1 @@\n+y\n".repeat(hunks)).unwrap();
+    assert_eq!(applied.content.len(), long.len() + 2 * hunks);
     // The text is nothing but line ends.
     mismatch(&"\n".repeat(lines), "@@ -70000,2 +70000,2 @@\n \n-x\n+y\n");
 }

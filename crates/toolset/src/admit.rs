@@ -1,0 +1,161 @@
+//! Who may do what: unknown root → allowlist → read-only, on every root of a call, before any path is parsed;
+//! then how much at once. Rate limits and fair shares between clients belong here too, in [`Gate::enter`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::arguments;
+use crate::deployment::{Deployment, RootGrant};
+use crate::face::Failure;
+use crate::tool::{Access, Definition, RootSource, RootUse};
+
+/// Stands before every call of every tool set of the process.
+#[derive(Debug)]
+pub struct Gate {
+    deployment: Deployment,
+    by_name: HashMap<String, usize>,
+    running: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// Takes the operator's decisions.
+    #[must_use]
+    pub fn new(deployment: Deployment) -> Arc<Gate> {
+        let names = deployment.roots.iter().enumerate();
+        let by_name = names
+            .map(|(index, grant)| (grant.name.clone(), index))
+            .collect();
+        let most = deployment
+            .max_concurrent_calls
+            .clamp(1, Semaphore::MAX_PERMITS);
+        Arc::new(Gate {
+            deployment,
+            by_name,
+            running: Arc::new(Semaphore::new(most)),
+        })
+    }
+
+    /// The operator's decisions.
+    #[must_use]
+    pub fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    /// Admits a call to its roots, in the order of [`Definition::roots`].
+    pub(crate) fn admit(
+        &self,
+        set: &str,
+        tool: &Definition,
+        arguments: &JsonObject,
+    ) -> Result<Vec<&RootGrant>, Failure> {
+        let grants = self.find_all(set, tool, arguments)?;
+        for grant in &grants {
+            check_allowed(grant, set, tool.name)?;
+        }
+        for (grant, use_) in grants.iter().zip(tool.roots) {
+            check_access(grant, use_.access)?;
+        }
+        Ok(grants)
+    }
+
+    /// Waits for a turn; the permit is held until the work itself has ended.
+    pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let turn = Arc::clone(&self.running).acquire_owned().await;
+        turn.map_err(|closed| Failure::Internal {
+            reason: closed.to_string(),
+        })
+    }
+
+    /// Tells whether some root lets a set's tool do each of the things it does.
+    pub(crate) fn offers(&self, set: &str, tool: &Definition) -> bool {
+        tool.roots.iter().all(|use_| {
+            self.candidates(set, use_).any(|grant| {
+                check_allowed(grant, set, tool.name).is_ok()
+                    && check_access(grant, use_.access).is_ok()
+            })
+        })
+    }
+
+    /// The root of a set that has only one: the one chosen for it, else the first.
+    pub(crate) fn home(&self, set: &str) -> Option<&RootGrant> {
+        let roots = &self.deployment.roots;
+        roots
+            .iter()
+            .find(|grant| grant.home_of.contains(set))
+            .or(roots.first())
+    }
+
+    fn candidates<'a>(
+        &'a self,
+        set: &str,
+        use_: &RootUse,
+    ) -> Box<dyn Iterator<Item = &'a RootGrant> + 'a> {
+        match use_.root {
+            RootSource::Argument(_) => Box::new(self.deployment.roots.iter()),
+            RootSource::Home => Box::new(self.home(set).into_iter()),
+        }
+    }
+
+    fn find_all(
+        &self,
+        set: &str,
+        tool: &Definition,
+        arguments: &JsonObject,
+    ) -> Result<Vec<&RootGrant>, Failure> {
+        let each = tool.roots.iter();
+        each.map(|use_| self.find(set, tool, use_.root, arguments))
+            .collect()
+    }
+
+    fn find(
+        &self,
+        set: &str,
+        tool: &Definition,
+        source: RootSource,
+        arguments: &JsonObject,
+    ) -> Result<&RootGrant, Failure> {
+        match source {
+            RootSource::Home => self.home(set).ok_or_else(|| Failure::UnknownRoot {
+                root: set.to_owned(),
+            }),
+            RootSource::Argument(name) => match arguments.get(name) {
+                Some(Value::String(root)) => self.named(root),
+                other => Err(arguments::not_a_string(&tool.input, name, other).into()),
+            },
+        }
+    }
+
+    fn named(&self, root: &str) -> Result<&RootGrant, Failure> {
+        let grant = self
+            .by_name
+            .get(root)
+            .and_then(|&index| self.deployment.roots.get(index));
+        grant.ok_or_else(|| Failure::UnknownRoot {
+            root: root.to_owned(),
+        })
+    }
+}
+
+fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {
+    if grant.tools.allows(set, tool) {
+        Ok(())
+    } else {
+        Err(Failure::ToolNotAllowed {
+            root: grant.name.clone(),
+        })
+    }
+}
+
+fn check_access(grant: &RootGrant, access: Access) -> Result<(), Failure> {
+    if grant.read_only && access == Access::Write {
+        Err(Failure::ReadOnly {
+            root: grant.name.clone(),
+        })
+    } else {
+        Ok(())
+    }
+}

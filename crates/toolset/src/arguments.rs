@@ -1,0 +1,556 @@
+//! Judges arguments against the tool's own schema, so that no tool has code for it, then decodes them.
+//!
+//! Only what our schemas use is understood: types, enumerations, bounds, lengths, nested objects and arrays, and
+//! references into `$defs` for types that contain themselves.
+
+use rmcp::model::JsonObject;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value};
+
+/// How much of a wrong value a message repeats.
+const SHOWN_MAX: usize = 60;
+/// How deep values may be nested; ours need 2, and trees of entries a few more.
+const DEPTH_MAX: usize = 64;
+
+/// What is wrong with an argument.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the field names and the variants' sentences say it all"
+)]
+pub enum BadArgument {
+    #[error("missing required argument: {argument} ({expected})")]
+    Missing { argument: String, expected: String },
+    #[error("argument {argument} must be {expected}, got {got}")]
+    Mistyped {
+        argument: String,
+        expected: String,
+        got: String,
+    },
+    #[error("argument {argument} must be {bound}, got {got}")]
+    OutOfBounds {
+        argument: String,
+        bound: String,
+        got: String,
+    },
+    #[error("invalid {argument}: {got}; valid values: {}", valid.join(", "))]
+    NotOneOf {
+        argument: String,
+        got: String,
+        valid: Vec<String>,
+    },
+    #[error("unknown argument: {argument}; {}", advice(nearest.as_deref(), valid))]
+    Unknown {
+        argument: String,
+        nearest: Option<String>,
+        valid: Vec<String>,
+    },
+    #[error("invalid arguments: {reason}")]
+    Undecodable { reason: String },
+}
+
+impl BadArgument {
+    /// The argument that is wrong, where it is one.
+    #[must_use]
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            BadArgument::Missing { argument, .. }
+            | BadArgument::Mistyped { argument, .. }
+            | BadArgument::OutOfBounds { argument, .. }
+            | BadArgument::NotOneOf { argument, .. }
+            | BadArgument::Unknown { argument, .. } => Some(argument),
+            BadArgument::Undecodable { .. } => None,
+        }
+    }
+}
+
+fn advice(nearest: Option<&str>, valid: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None if valid.is_empty() => "this tool takes no arguments".to_owned(),
+        None => format!("valid arguments: {}", valid.join(", ")),
+    }
+}
+
+/// Judges the arguments against the schema, then decodes them.
+pub(crate) fn decode<T: DeserializeOwned>(
+    schema: &JsonObject,
+    mut arguments: JsonObject,
+) -> Result<T, BadArgument> {
+    let judge = Judge {
+        definitions: schema.get("$defs"),
+    };
+    judge.object(schema, "", &mut arguments, 0)?;
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| BadArgument::Undecodable {
+        reason: error.to_string(),
+    })
+}
+
+/// Words a root argument that is missing or no string, before the other arguments are judged.
+pub(crate) fn not_a_string(
+    schema: &JsonObject,
+    argument: &str,
+    got: Option<&Value>,
+) -> BadArgument {
+    match got {
+        None | Some(Value::Null) => missing(schema.get("properties"), argument, ""),
+        Some(value) => mistyped(argument, "a string", value),
+    }
+}
+
+struct Judge<'schema> {
+    definitions: Option<&'schema Value>,
+}
+
+impl<'schema> Judge<'schema> {
+    /// `prefix` is the way to this object, for names like `files[0].path`.
+    fn object(
+        &self,
+        schema: &'schema Map<String, Value>,
+        prefix: &str,
+        value: &mut Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), BadArgument> {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        value.retain(|_, value| !value.is_null());
+        if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+            refuse_unknown(properties, prefix, value)?;
+        }
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        for name in required.filter_map(Value::as_str) {
+            if !value.contains_key(name) {
+                return Err(missing(schema.get("properties"), name, prefix));
+            }
+        }
+        for (name, property) in properties.into_iter().flatten() {
+            if let Some(value) = value.get_mut(name) {
+                self.value(property, &format!("{prefix}{name}"), value, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(
+        &self,
+        schema: &'schema Value,
+        name: &str,
+        value: &mut Value,
+        depth: usize,
+    ) -> Result<(), BadArgument> {
+        if depth > DEPTH_MAX {
+            return Err(BadArgument::Undecodable {
+                reason: format!("{name} is nested too deeply"),
+            });
+        }
+        let schema = self.resolve(schema);
+        let Some(kind) = schema.get("type").and_then(Value::as_str) else {
+            return Ok(());
+        };
+        whole_number(kind, value);
+        if !is_of(kind, value) {
+            return Err(mistyped(name, &with_article(&expected(schema)), value));
+        }
+        one_of(schema, name, value)?;
+        bounds(schema, name, value)?;
+        match (value, schema) {
+            (Value::Array(items), _) => self.items(schema, name, items, depth + 1),
+            (Value::Object(object), Value::Object(schema)) => {
+                self.object(schema, &format!("{name}."), object, depth + 1)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn items(
+        &self,
+        schema: &'schema Value,
+        name: &str,
+        items: &mut [Value],
+        depth: usize,
+    ) -> Result<(), BadArgument> {
+        let Some(each) = schema.get("items") else {
+            return Ok(());
+        };
+        for (index, item) in items.iter_mut().enumerate() {
+            self.value(each, &format!("{name}[{index}]"), item, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Follows a reference to a type that contains itself.
+    fn resolve(&self, schema: &'schema Value) -> &'schema Value {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
+        name.and_then(|name| self.definitions?.get(name))
+            .unwrap_or(schema)
+    }
+}
+
+fn refuse_unknown(
+    properties: Option<&Map<String, Value>>,
+    prefix: &str,
+    value: &Map<String, Value>,
+) -> Result<(), BadArgument> {
+    let known = |name: &String| properties.is_some_and(|all| all.contains_key(name));
+    let Some(unknown) = value.keys().find(|name| !known(name)) else {
+        return Ok(());
+    };
+    let valid: Vec<String> = properties
+        .into_iter()
+        .flat_map(|all| all.keys().cloned())
+        .collect();
+    Err(BadArgument::Unknown {
+        argument: format!("{prefix}{}", shortened(unknown)),
+        nearest: nearest(unknown, valid.iter().map(String::as_str)).map(str::to_owned),
+        valid,
+    })
+}
+
+/// The candidate that a mistyped name most likely meant.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // An absurdly long name is like nothing, and comparing it would cost its length squared.
+    if name.len() > SHOWN_MAX {
+        return None;
+    }
+    let plain = name.to_lowercase().replace('-', "_");
+    let scored = candidates.map(|candidate| (strsim::jaro_winkler(&plain, candidate), candidate));
+    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0));
+    best.filter(|(score, _)| *score >= 0.8)
+        .map(|(_, candidate)| candidate)
+}
+
+fn missing(properties: Option<&Value>, name: &str, prefix: &str) -> BadArgument {
+    let expected = properties
+        .and_then(|all| all.get(name))
+        .map_or("value".to_owned(), expected);
+    BadArgument::Missing {
+        argument: format!("{prefix}{name}"),
+        expected,
+    }
+}
+
+fn mistyped(name: &str, expected: &str, got: &Value) -> BadArgument {
+    BadArgument::Mistyped {
+        argument: name.to_owned(),
+        expected: expected.to_owned(),
+        got: described(got),
+    }
+}
+
+/// What a schema wants, in a word or two.
+fn expected(schema: &Value) -> String {
+    let kind = schema
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or("value");
+    match schema.get("enum").and_then(Value::as_array) {
+        Some(values) => {
+            let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+            format!("one of {}", values.join(", "))
+        }
+        None => kind.to_owned(),
+    }
+}
+
+fn with_article(expected: &str) -> String {
+    match expected.chars().next() {
+        _ if expected.starts_with("one of ") => expected.to_owned(),
+        Some('a' | 'e' | 'i' | 'o' | 'u') => format!("an {expected}"),
+        _ => format!("a {expected}"),
+    }
+}
+
+/// Takes 5.0 for 5 where an integer is wanted: some clients only have one kind of number.
+fn whole_number(kind: &str, value: &mut Value) {
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    if kind != "integer" {
+        return;
+    }
+    let whole = value
+        .as_number()
+        .filter(|number| number.is_f64())
+        .and_then(Number::as_f64);
+    if let Some(whole) = whole.filter(|whole| whole.fract() == 0.0 && whole.abs() <= LIMIT) {
+        // In this range every whole float is an integer exactly.
+        *value = Value::from(whole as i64);
+    }
+}
+
+fn is_of(kind: &str, value: &Value) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}
+
+fn one_of(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> {
+    let Some(valid) = schema.get("enum").and_then(Value::as_array) else {
+        return Ok(());
+    };
+    if valid.contains(value) {
+        return Ok(());
+    }
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    Err(BadArgument::NotOneOf {
+        argument: name.to_owned(),
+        got: shortened(&text),
+        valid: valid
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
+fn bounds(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> {
+    let (size, keys, unit) = match value {
+        Value::Number(number) => (number.as_f64(), ["minimum", "maximum"], ""),
+        Value::String(text) => (
+            Some(text.chars().count() as f64),
+            ["minLength", "maxLength"],
+            " characters long",
+        ),
+        Value::Array(items) => (
+            Some(items.len() as f64),
+            ["minItems", "maxItems"],
+            " items long",
+        ),
+        _ => return Ok(()),
+    };
+    let [least, most] = keys.map(|key| schema.get(key).and_then(Value::as_number));
+    let Some(size) = size else { return Ok(()) };
+    let bound = match (least, most) {
+        (Some(least), _) if least.as_f64().is_some_and(|least| size < least) => {
+            format!("at least {least}{unit}")
+        }
+        (_, Some(most)) if most.as_f64().is_some_and(|most| size > most) => {
+            format!("at most {most}{unit}")
+        }
+        _ => return Ok(()),
+    };
+    let got = if unit.is_empty() {
+        value.to_string()
+    } else {
+        format!("{size}")
+    };
+    Err(BadArgument::OutOfBounds {
+        argument: name.to_owned(),
+        bound,
+        got,
+    })
+}
+
+/// A value with its kind, short enough for a message.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => format!("boolean {value}"),
+        Value::Number(value) => format!("number {value}"),
+        Value::String(value) => format!("string {:?}", shortened(value)),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// A client's text cut to what a message or a log line can hold.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+    use proptest::prelude::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+    struct Arguments {
+        path: String,
+        #[serde(default)]
+        mode: Mode,
+        #[schemars(range(min = 1, max = 1000))]
+        limit_lines: Option<u64>,
+        #[serde(default)]
+        deep: bool,
+        files: Option<Vec<File>>,
+        children: Option<Vec<Tree>>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+    struct File {
+        path: String,
+        size: Option<u64>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+    struct Tree {
+        name: String,
+        children: Option<Vec<Tree>>,
+    }
+
+    #[derive(Debug, Default, Deserialize, JsonSchema, PartialEq, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        #[default]
+        Overwrite,
+        CreateOnly,
+    }
+
+    fn judged(value: Value) -> Result<Arguments, String> {
+        let Value::Object(arguments) = value else {
+            panic!("not an object")
+        };
+        decode(&schema::input::<Arguments>(), arguments).map_err(|bad| bad.to_string())
+    }
+
+    fn refusal(value: Value) -> String {
+        judged(value).expect_err("refused")
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_type() {
+        assert_eq!(
+            refusal(json!({})),
+            "missing required argument: path (string)"
+        );
+        assert_eq!(
+            refusal(json!({ "path": null })),
+            "missing required argument: path (string)"
+        );
+    }
+
+    #[test]
+    fn what_is_mistyped_is_told_with_what_came() {
+        assert_eq!(
+            refusal(json!({ "path": "a", "limit_lines": "ten" })),
+            r#"argument limit_lines must be an integer, got string "ten""#
+        );
+        assert_eq!(
+            refusal(json!({ "path": ["a"] })),
+            "argument path must be a string, got an array of 1"
+        );
+        assert_eq!(
+            refusal(json!({ "path": "a", "limit_lines": 2.5 })),
+            "argument limit_lines must be an integer, got number 2.5"
+        );
+        assert_eq!(
+            refusal(json!({ "path": "a", "mode": 3 })),
+            "argument mode must be one of overwrite, create_only, got number 3"
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest_one_or_the_list() {
+        assert_eq!(
+            refusal(json!({ "path": "a", "limitLines": 3 })),
+            "unknown argument: limitLines; did you mean limit_lines?"
+        );
+        assert_eq!(
+            refusal(json!({ "path": "a", "xyz": 3 })),
+            "unknown argument: xyz; valid arguments: children, deep, files, limit_lines, mode, path"
+        );
+    }
+
+    #[test]
+    fn a_wrong_choice_gets_the_valid_ones() {
+        assert_eq!(
+            refusal(json!({ "path": "a", "mode": "replace" })),
+            "invalid mode: replace; valid values: overwrite, create_only"
+        );
+    }
+
+    #[test]
+    fn bounds_come_from_the_schema() {
+        assert_eq!(
+            refusal(json!({ "path": "a", "limit_lines": 0 })),
+            "argument limit_lines must be at least 1, got 0"
+        );
+        assert_eq!(
+            refusal(json!({ "path": "a", "limit_lines": 1e12 })),
+            "argument limit_lines must be at most 1000, got 1000000000000"
+        );
+    }
+
+    #[test]
+    fn nested_values_are_named_by_their_way() {
+        assert_eq!(
+            refusal(json!({ "path": "a", "files": [{ "path": "b" }, { "size": 1 }] })),
+            "missing required argument: files[1].path (string)"
+        );
+        assert_eq!(
+            refusal(
+                json!({ "path": "a", "children": [{ "name": "b", "children": [{ "name": 1 }] }] })
+            ),
+            "argument children[0].children[0].name must be a string, got number 1"
+        );
+    }
+
+    #[test]
+    fn null_is_absent_and_whole_floats_are_integers() {
+        let arguments =
+            judged(json!({ "path": "a", "limit_lines": 5.0, "deep": null, "files": null }));
+        let arguments = arguments.expect("accepted");
+        assert_eq!((arguments.limit_lines, arguments.deep), (Some(5), false));
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_without_overflow() {
+        let mut tree = json!({ "name": "leaf" });
+        for _ in 0..100 {
+            tree = json!({ "name": "branch", "children": [tree] });
+        }
+        assert!(refusal(json!({ "path": "a", "children": [tree] })).contains("nested too deeply"));
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,80}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map("[a-z_]{1,12}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_for_any_argument_is_taken_or_named(
+            name in "path|mode|limit_lines|deep|files|children|[a-z]{1,8}",
+            value in any_value(),
+        ) {
+            let mut arguments = json!({ "path": "a" });
+            arguments[&name] = value;
+            if let Err(message) = judged(arguments) {
+                prop_assert!(message.contains(&name), "{message}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One log line a call. Violations are warnings and say what was tried and where it would have led.
+
+use std::time::Duration;
+
+use crate::face::{About, Failure, PlaceNamed, Worded};
+
+/// How much of a client's text a log line holds.
+const VALUE_MAX: usize = 1024;
+
+/// What a call came to.
+pub(crate) struct Line<'call> {
+    pub(crate) toolset: &'static str,
+    pub(crate) about: &'call About,
+    pub(crate) client: &'call str,
+    pub(crate) duration: Duration,
+    pub(crate) response_size: usize,
+}
+
+impl Line<'_> {
+    pub(crate) fn success(&self) {
+        let place = self.about.places.first().cloned().unwrap_or_default();
+        tracing::info!(
+            toolset = self.toolset,
+            tool = self.about.tool,
+            root = root(&place),
+            path = path(&place),
+            outcome = "ok",
+            duration_ms = milliseconds(self.duration),
+            response_size = self.response_size,
+            client = self.client,
+            "call"
+        );
+    }
+
+    pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
+        let place = self.about.place_of(failure);
+        match violation(failure) {
+            Some(resolved) => self.refused(&place, worded.code, resolved),
+            None => self.failed(&place, worded.code),
+        }
+        if let Failure::Internal { reason } = failure {
+            tracing::error!(
+                toolset = self.toolset,
+                tool = self.about.tool,
+                reason,
+                "bug in a tool"
+            );
+        }
+    }
+
+    fn failed(&self, place: &PlaceNamed, code: &str) {
+        tracing::info!(
+            toolset = self.toolset,
+            tool = self.about.tool,
+            root = root(place),
+            path = path(place),
+            outcome = "error",
+            error_code = code,
+            duration_ms = milliseconds(self.duration),
+            response_size = self.response_size,
+            client = self.client,
+            "call"
+        );
+    }
+
+    fn refused(&self, place: &PlaceNamed, code: &str, resolved: Option<&str>) {
+        tracing::warn!(
+            toolset = self.toolset,
+            tool = self.about.tool,
+            root = root(place),
+            path = path(place),
+            attempted_path = path(place),
+            resolved_path = resolved.map(capped),
+            outcome = "error",
+            error_code = code,
+            duration_ms = milliseconds(self.duration),
+            response_size = self.response_size,
+            client = self.client,
+            "violation"
+        );
+    }
+}
+
+/// Tells whether a failure is a violation, and where it would have led.
+fn violation(failure: &Failure) -> Option<Option<&str>> {
+    match failure {
+        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Some(leads_to)),
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(None),
+        _ => None,
+    }
+}
+
+fn root(place: &PlaceNamed) -> Option<&str> {
+    place.root.as_deref().map(capped)
+}
+
+fn path(place: &PlaceNamed) -> Option<&str> {
+    place.path.as_deref().map(capped)
+}
+
+fn capped(text: &str) -> &str {
+    match text.char_indices().nth(VALUE_MAX) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+/// Milliseconds with the microseconds that most calls take.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}

@@ -1,0 +1,130 @@
+//! What an operator has decided, in plain fields. The server's configuration is converted into this once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ops::{Limits, Root, Users};
+
+/// Everything the tool sets need to know of this deployment.
+#[derive(Debug)]
+pub struct Deployment {
+    /// The roots, in the operator's order. Names are unique.
+    pub roots: Vec<RootGrant>,
+    /// What no call may exceed.
+    pub limits: Arc<Limits>,
+    /// The names of owners and groups, read before the process locked itself in.
+    pub users: Arc<Users>,
+    /// How long a call may take unless its tool says otherwise.
+    pub request_timeout: Duration,
+    /// How many calls run at once; further ones wait.
+    pub max_concurrent_calls: usize,
+    /// Which halves of a reply are sent.
+    pub replies: Replies,
+    /// Whether the `root` argument is marked with `x-mcp-header: Root`.
+    pub root_header: bool,
+}
+
+impl Default for Deployment {
+    fn default() -> Deployment {
+        Deployment {
+            roots: Vec::new(),
+            limits: Arc::default(),
+            users: Arc::default(),
+            request_timeout: Duration::from_secs(30),
+            max_concurrent_calls: 256,
+            replies: Replies::Both,
+            root_header: true,
+        }
+    }
+}
+
+/// A root and what may be done in it.
+#[derive(Debug, Clone)]
+pub struct RootGrant {
+    /// The name clients use.
+    pub name: String,
+    /// The open directory.
+    pub root: Arc<Root>,
+    /// Refuses every tool that changes anything, whatever the allowlist says.
+    pub read_only: bool,
+    /// The tools allowed.
+    pub tools: Allowlist,
+    /// The tool sets whose one root this is (`files`, `memory`).
+    pub home_of: BTreeSet<String>,
+}
+
+impl RootGrant {
+    /// A root on which everything is allowed.
+    #[must_use]
+    pub fn new(name: impl Into<String>, root: Arc<Root>) -> RootGrant {
+        RootGrant {
+            name: name.into(),
+            root,
+            read_only: false,
+            tools: Allowlist::All,
+            home_of: BTreeSet::new(),
+        }
+    }
+}
+
+/// The tools that a root allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Allowlist {
+    /// Every tool of every set.
+    All,
+    /// These names; `files.delete` means the tool of that set only.
+    Only(BTreeSet<String>),
+}
+
+impl Allowlist {
+    /// Tells whether a tool of a set is allowed.
+    #[must_use]
+    pub fn allows(&self, set: &str, tool: &str) -> bool {
+        match self {
+            Allowlist::All => true,
+            Allowlist::Only(names) => {
+                names.contains(tool) || names.contains(&format!("{set}.{tool}"))
+            }
+        }
+    }
+}
+
+/// Which halves of a reply are sent. Clients hand the model only one of them, and not all the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replies {
+    /// Text and structured content.
+    #[default]
+    Both,
+    /// The text block only; no output schema is declared then.
+    Text,
+    /// The structured content only; failures keep their short text.
+    Structured,
+}
+
+impl Replies {
+    /// Tells whether a success has structured content.
+    #[must_use]
+    pub fn structured(self) -> bool {
+        self != Replies::Text
+    }
+
+    /// Tells whether a success has a text block.
+    #[must_use]
+    pub fn text(self) -> bool {
+        self != Replies::Structured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowlist_entry_with_a_set_is_for_that_set_only() {
+        let list = Allowlist::Only(["copy".to_owned(), "files.delete".to_owned()].into());
+        assert!(list.allows("workspace", "copy") && list.allows("files", "copy"));
+        assert!(list.allows("files", "delete"));
+        assert!(!list.allows("memory", "delete"));
+    }
+}

@@ -1,0 +1,593 @@
+//! The one road of a call: admit → decode → run on the blocking pool → word → audit.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ops::{Cancel, Context};
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::{Peer, RoleServer};
+use serde_json::Value;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::admit::Gate;
+use crate::audit;
+use crate::face::{About, Face, Failure, FailureText, Worded};
+use crate::tool::{AnyTool, Call, Reply, RootCard};
+
+/// How long after its deadline an operation may take to notice before the reply goes out without it.
+const OVERDUE: Duration = Duration::from_secs(1);
+/// The same after a cancellation.
+const STOPPING: Duration = Duration::from_millis(100);
+/// How often a caller that wants to hear of progress does.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// Who calls, and how he can be told things or give up.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// Who it is, for the log.
+    pub client: String,
+    /// Cancelled when he does not want the reply any more.
+    pub cancelled: CancellationToken,
+    /// Where progress goes, if he wants it.
+    pub progress: Option<Progress>,
+}
+
+/// Where progress of a call is told.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// The client.
+    pub peer: Peer<RoleServer>,
+    /// What the client called this work.
+    pub token: ProgressToken,
+}
+
+/// A tool in its set.
+pub(crate) struct Entry {
+    pub(crate) tool: Box<dyn AnyTool>,
+    pub(crate) face: &'static dyn Face,
+    pub(crate) directory: Arc<[RootCard]>,
+}
+
+impl Entry {
+    /// Takes a call all the way.
+    pub(crate) async fn call(
+        &self,
+        gate: &Gate,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> CallToolResult {
+        let start = Instant::now();
+        let set = self.face.name();
+        let home = gate.home(set).map(|grant| grant.name.as_str());
+        let about = About::new(self.tool.definition(), &arguments, home);
+        let outcome = self.admit_and_run(gate, arguments, caller).await;
+        let line = |response_size| audit::Line {
+            toolset: set,
+            about: &about,
+            client: &caller.client,
+            duration: start.elapsed(),
+            response_size,
+        };
+        match outcome {
+            Ok(reply) => {
+                let result = success(reply);
+                line(size(&result)).success();
+                result
+            }
+            Err(failure) => {
+                let worded = self.face.word(&failure, &about);
+                let structured = gate.deployment().replies.structured();
+                let result = failed(&worded, self.face.failure_text(), structured);
+                line(size(&result)).failure(&failure, &worded);
+                result
+            }
+        }
+    }
+
+    async fn admit_and_run(
+        &self,
+        gate: &Gate,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Result<Reply, Failure> {
+        let deployment = gate.deployment();
+        let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
+        let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;
+        let cancel = Cancel::after(prepared.timeout);
+        let call = Call {
+            context: Context {
+                limits: Arc::clone(&deployment.limits),
+                users: Arc::clone(&deployment.users),
+                cancel: cancel.clone(),
+            },
+            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
+            directory: Arc::clone(&self.directory),
+            replies: deployment.replies,
+        };
+        let mut patience = Patience::new(cancel, prepared.timeout, caller);
+        let permit = patience.wait(gate.enter()).await??;
+        let work = prepared.work;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _permit = permit;
+            work(&call)
+        });
+        patience.wait(joined(task)).await?
+    }
+}
+
+async fn joined(task: JoinHandle<Result<Reply, Failure>>) -> Result<Reply, Failure> {
+    task.await.unwrap_or_else(|error| {
+        Err(Failure::Internal {
+            reason: crash(error),
+        })
+    })
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
+}
+
+/// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it
+/// tells the work too.
+struct Patience<'caller> {
+    cancel: Cancel,
+    caller: &'caller Caller,
+    deadline: std::pin::Pin<Box<Sleep>>,
+    ticks: Option<Interval>,
+    told: u64,
+}
+
+impl<'caller> Patience<'caller> {
+    fn new(cancel: Cancel, timeout: Duration, caller: &'caller Caller) -> Patience<'caller> {
+        let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE)));
+        let ticks = caller.progress.is_some().then(|| {
+            let first = tokio::time::Instant::now() + PROGRESS_EVERY;
+            let mut ticks = tokio::time::interval_at(first, PROGRESS_EVERY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        });
+        Patience {
+            cancel,
+            caller,
+            deadline,
+            ticks,
+            told: 0,
+        }
+    }
+
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                output = &mut work => return Ok(output),
+                () = self.caller.cancelled.cancelled(), if !self.cancel.is_cancelled() => {
+                    self.cancel.cancel();
+                    self.deadline.as_mut().reset(tokio::time::Instant::now() + STOPPING);
+                }
+                () = &mut self.deadline => return Err(self.given_up()),
+                () = tick(self.ticks.as_mut()) => self.tell().await,
+            }
+        }
+    }
+
+    fn given_up(&self) -> Failure {
+        let cancelled = self.cancel.is_cancelled();
+        Failure::Operation(if cancelled {
+            ops::Error::Cancelled
+        } else {
+            ops::Error::Timeout
+        })
+    }
+
+    /// Tells the caller how far the work is, if it got further.
+    async fn tell(&mut self) {
+        let done = self.cancel.done();
+        let Some(progress) = self.caller.progress.as_ref().filter(|_| done > self.told) else {
+            return;
+        };
+        self.told = done;
+        let param = ProgressNotificationParam::new(progress.token.clone(), done as f64);
+        if let Err(error) = progress.peer.notify_progress(param).await {
+            tracing::debug!(%error, "progress was not delivered");
+        }
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        // Without effect on work that has ended.
+        self.cancel.cancel();
+    }
+}
+
+async fn tick(ticks: Option<&mut Interval>) {
+    match ticks {
+        Some(ticks) => {
+            ticks.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn success(reply: Reply) -> CallToolResult {
+    let mut result =
+        CallToolResult::success(reply.text.map(ContentBlock::text).into_iter().collect());
+    result.structured_content = reply.structured;
+    result
+}
+
+/// A failure keeps its text in every mode: it is short, and some clients show the model nothing else.
+fn failed(worded: &Worded, text: FailureText, structured: bool) -> CallToolResult {
+    let text = match text {
+        FailureText::Message => worded.message.clone(),
+        FailureText::Object => worded.object.to_string(),
+    };
+    let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+    result.structured_content = structured.then(|| worded.object.clone());
+    result
+}
+
+/// The bytes of the half a client is most likely to read: the text, or the structured half where there is none.
+fn size(result: &CallToolResult) -> usize {
+    let text = result.content.first().and_then(|block| block.as_text());
+    match text {
+        Some(text) => text.text.len(),
+        None => result.structured_content.as_ref().map_or(0, json_size),
+    }
+}
+
+fn json_size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail; a size of 0 in the log would be the whole harm.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::{Allowlist, Deployment, Replies, RootGrant};
+    use crate::service::Service;
+    use crate::tool::{Access, Effect, RootUse, Tool, ToolSet, tool};
+    use crate::workspace;
+    use ops::Root;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+    use std::collections::BTreeSet;
+    use std::sync::{LazyLock, Mutex};
+
+    /// The toy calls whose work has ended.
+    static ENDED: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::default);
+
+    struct Toy;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Arguments {
+        #[expect(dead_code, reason = "admission reads it")]
+        root: String,
+        path: String,
+        #[expect(dead_code, reason = "admission reads it")]
+        other_root: String,
+        act: Act,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Act {
+        Answer,
+        Panic,
+        Escape,
+        /// Until the deadline or a cancellation.
+        Work,
+        /// Whatever the caller wants.
+        Sleep,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Answer {
+        path: String,
+    }
+
+    impl Tool for Toy {
+        type Arguments = Arguments;
+        type Reply = Answer;
+
+        const NAME: &'static str = "toy";
+        const TITLE: &'static str = "Toy";
+        const DESCRIPTION: &'static str = "A toy.";
+        const EFFECT: Effect = Effect::Write {
+            destructive: false,
+            idempotent: true,
+        };
+        const ROOTS: &'static [RootUse] = &[
+            RootUse::READ,
+            RootUse::named("other_root", "path", Access::Write),
+        ];
+
+        fn run(arguments: Arguments, call: &Call) -> ops::Result<Answer> {
+            let path = arguments.path;
+            match arguments.act {
+                Act::Answer => Ok(Answer { path }),
+                Act::Panic => panic!("toy broken"),
+                Act::Escape => Err(ops::Error::Outside {
+                    path,
+                    leads_to: "/etc".to_owned(),
+                }),
+                Act::Sleep => {
+                    std::thread::sleep(Duration::from_millis(1500));
+                    Ok(Answer { path })
+                }
+                Act::Work => {
+                    let error = loop {
+                        if let Err(error) = call.context.cancel.check() {
+                            break error;
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
+                    };
+                    ENDED.lock().expect("a lock").insert(path);
+                    Err(error)
+                }
+            }
+        }
+
+        fn text(reply: &Answer) -> Option<String> {
+            Some(format!("text of {}", reply.path))
+        }
+    }
+
+    fn service(change: impl FnOnce(&mut Deployment)) -> Service {
+        let root = || Arc::new(Root::open(&std::env::temp_dir()).expect("a directory"));
+        let only = |tool: &str| Allowlist::Only([tool.to_owned()].into());
+        let roots = vec![
+            RootGrant::new("open", root()),
+            RootGrant {
+                tools: only("list_roots"),
+                ..RootGrant::new("closed", root())
+            },
+            RootGrant {
+                read_only: true,
+                ..RootGrant::new("fixed", root())
+            },
+        ];
+        let request_timeout = Duration::from_millis(300);
+        let mut deployment = Deployment {
+            roots,
+            request_timeout,
+            ..Deployment::default()
+        };
+        change(&mut deployment);
+        let set = ToolSet {
+            face: workspace::toolset().face,
+            tools: vec![tool::<Toy>()],
+        };
+        Service::new(vec![set], Gate::new(deployment)).expect("a service")
+    }
+
+    async fn call(service: &Service, arguments: Value, caller: &Caller) -> CallToolResult {
+        let Value::Object(arguments) = arguments else {
+            panic!("not an object")
+        };
+        service
+            .call("toy", arguments, caller)
+            .await
+            .expect("the toy")
+    }
+
+    fn arguments(act: &str, path: &str) -> Value {
+        json!({ "root": "open", "other_root": "open", "path": path, "act": act })
+    }
+
+    async fn message(arguments: Value) -> String {
+        let result = call(&service(|_| {}), arguments, &Caller::default()).await;
+        assert_eq!(result.is_error, Some(true));
+        text(&result)
+    }
+
+    fn text(result: &CallToolResult) -> String {
+        let block = result.content.first().and_then(|block| block.as_text());
+        block.map(|text| text.text.clone()).unwrap_or_default()
+    }
+
+    fn code(result: &CallToolResult) -> Value {
+        result.structured_content.as_ref().expect("an object")["error"]["code"].clone()
+    }
+
+    #[tokio::test]
+    async fn names_come_before_allowlists_and_these_before_arguments() {
+        let unknown = json!({ "root": "closed", "other_root": "nonexistent", "act": 3 });
+        assert_eq!(message(unknown).await, "unknown root: nonexistent");
+        let denied = json!({ "root": "fixed", "other_root": "closed", "act": 3 });
+        assert_eq!(message(denied).await, "tool toy not allowed on root closed");
+        let fixed = json!({ "root": "open", "other_root": "fixed", "act": 3 });
+        assert_eq!(
+            message(fixed).await,
+            "tool toy not allowed on root fixed: the root is read-only"
+        );
+        let bad = json!({ "root": "fixed", "other_root": "open", "act": "jump" });
+        assert_eq!(
+            message(bad).await,
+            "missing required argument: path (string)"
+        );
+        let none = json!({ "root": "open", "path": "a" });
+        assert_eq!(
+            message(none).await,
+            "missing required argument: other_root (string)"
+        );
+        let number = json!({ "root": 5, "path": "a" });
+        assert_eq!(
+            message(number).await,
+            "argument root must be a string, got number 5"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reply_has_the_halves_the_operator_wants() {
+        let halves = |result: CallToolResult| (text(&result), result.structured_content);
+        let structured = || Some(json!({ "path": "a" }));
+        for (replies, expected) in [
+            (Replies::Both, ("text of a".to_owned(), structured())),
+            (Replies::Text, ("text of a".to_owned(), None)),
+            (Replies::Structured, (String::new(), structured())),
+        ] {
+            let service = service(|deployment| deployment.replies = replies);
+            let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+            assert_eq!(halves(result), expected, "{replies:?}");
+            let schema = service
+                .listed()
+                .first()
+                .expect("the toy")
+                .output_schema
+                .is_some();
+            assert_eq!(schema, replies != Replies::Text);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_reply() {
+        let result = call(
+            &service(|_| {}),
+            arguments("panic", "a"),
+            &Caller::default(),
+        )
+        .await;
+        assert_eq!(
+            (code(&result), text(&result)),
+            (
+                json!("io_error"),
+                "internal error in toy; it was logged".to_owned()
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn where_an_escape_leads_stays_here() {
+        let message = message(arguments("escape", "a")).await;
+        assert_eq!(
+            message,
+            "path resolves outside root boundary (root: open, path: a)"
+        );
+    }
+
+    #[tokio::test]
+    async fn work_ends_at_its_deadline() {
+        let start = Instant::now();
+        let result = call(
+            &service(|_| {}),
+            arguments("work", "late"),
+            &Caller::default(),
+        )
+        .await;
+        assert_eq!(code(&result), "timeout");
+        assert!(start.elapsed() < Duration::from_millis(300) + OVERDUE);
+    }
+
+    #[tokio::test]
+    async fn a_reply_does_not_wait_for_work_that_does_not_stop() {
+        let service = service(|deployment| deployment.request_timeout = Duration::ZERO);
+        let result = call(&service, arguments("sleep", "a"), &Caller::default()).await;
+        assert_eq!(code(&result), "timeout");
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_stops_its_work() {
+        let caller = Caller::default();
+        let token = caller.cancelled.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            token.cancel();
+        });
+        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+        let result = call(&service, arguments("work", "cancelled"), &caller).await;
+        assert_eq!(code(&result), "cancelled");
+        assert!(ended("cancelled").await);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_call_stops_its_work() {
+        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+        let caller = Caller::default();
+        let work = call(&service, arguments("work", "dropped"), &caller);
+        let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
+        assert!(cut.is_err());
+        assert!(ended("dropped").await);
+    }
+
+    /// Looks for the end of some work, for at most ten seconds.
+    async fn ended(path: &str) -> bool {
+        for _ in 0..1000 {
+            if ENDED.lock().expect("a lock").contains(path) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    #[tokio::test]
+    async fn calls_beyond_the_cap_wait_their_turn() {
+        let service = service(|deployment| deployment.max_concurrent_calls = 1);
+        let caller = Caller::default();
+        let first = call(&service, arguments("work", "first"), &caller);
+        let second = call(&service, arguments("answer", "second"), &caller);
+        let (first, second) = tokio::join!(first, second);
+        assert_eq!(code(&first), "timeout");
+        assert_eq!(second.is_error, Some(false));
+    }
+
+    #[tokio::test]
+    async fn tools_that_no_root_allows_are_not_listed_and_still_refused() {
+        let service = service(|deployment| {
+            deployment.roots.retain(|grant| grant.name != "open");
+        });
+        assert!(service.listed().is_empty());
+        let asked = json!({ "root": "closed", "other_root": "closed" });
+        let result = call(&service, asked, &Caller::default()).await;
+        assert_eq!(code(&result), "tool_not_allowed");
+        assert!(
+            service
+                .call("absent", JsonObject::new(), &Caller::default())
+                .await
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn two_tools_of_one_name_are_a_start_up_error() {
+        let set = || ToolSet {
+            face: workspace::toolset().face,
+            tools: vec![tool::<Toy>()],
+        };
+        let error = Service::new(vec![set(), set()], Gate::new(Deployment::default())).err();
+        let expected =
+            "the tool sets workspace and workspace cannot share one endpoint: both have toy";
+        assert_eq!(
+            error.map(|error| error.to_string()).as_deref(),
+            Some(expected)
+        );
+    }
+}

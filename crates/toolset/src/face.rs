@@ -1,0 +1,163 @@
+//! How a tool set speaks of failures. Each set has one [`Face`]; no code and no message is chosen anywhere else.
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use crate::arguments::BadArgument;
+use crate::tool::{Definition, RootSource};
+
+/// Every way a call can fail, as facts.
+#[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the field names and the variants' sentences say it all"
+)]
+pub enum Failure {
+    /// The operation failed.
+    Operation(ops::Error),
+    /// No root has this name.
+    UnknownRoot { root: String },
+    /// The root's allowlist does not have the tool.
+    ToolNotAllowed { root: String },
+    /// The root refuses every change.
+    ReadOnly { root: String },
+    /// The client calls too often.
+    RateLimited { retry_after_seconds: u64 },
+    /// An argument is missing, mistyped, unknown or out of bounds.
+    BadArguments(BadArgument),
+    /// A bug of ours; `reason` is for the log only.
+    Internal { reason: String },
+}
+
+impl From<ops::Error> for Failure {
+    fn from(error: ops::Error) -> Failure {
+        Failure::Operation(error)
+    }
+}
+
+impl From<BadArgument> for Failure {
+    fn from(bad: BadArgument) -> Failure {
+        Failure::BadArguments(bad)
+    }
+}
+
+/// What a call was about, as the client gave it: for error details and the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The tool.
+    pub tool: &'static str,
+    /// The places it names, in the tool's order.
+    pub places: Vec<PlaceNamed>,
+}
+
+/// A place as the client named it, before anything was checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlaceNamed {
+    /// The root's name, where one was given.
+    pub root: Option<String>,
+    /// The path, where one was given.
+    pub path: Option<String>,
+}
+
+impl About {
+    /// Reads the places from arguments that nobody has judged yet.
+    pub(crate) fn new(
+        definition: &Definition,
+        arguments: &JsonObject,
+        home: Option<&str>,
+    ) -> About {
+        let text = |name: &str| {
+            arguments
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let root = |source| match source {
+            RootSource::Argument(name) => text(name),
+            RootSource::Home => home.map(str::to_owned),
+        };
+        let places = definition
+            .roots
+            .iter()
+            .map(|use_| PlaceNamed {
+                root: root(use_.root),
+                path: text(use_.path),
+            })
+            .collect();
+        About {
+            tool: definition.name,
+            places,
+        }
+    }
+
+    /// The root and path that a failure is about: the place whose path the error names, else the first.
+    #[must_use]
+    pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
+        let path = match failure {
+            Failure::Operation(error) => error.path(),
+            _ => None,
+        };
+        let root = match failure {
+            Failure::UnknownRoot { root }
+            | Failure::ToolNotAllowed { root }
+            | Failure::ReadOnly { root } => Some(root),
+            _ => None,
+        };
+        let named = |place: &&PlaceNamed| match (root, path) {
+            (Some(_), _) => place.root.as_ref() == root,
+            (None, Some(path)) => place.path.as_deref() == Some(path),
+            (None, None) => true,
+        };
+        let first = self.places.iter().find(named).or(self.places.first());
+        let mut place = first.cloned().unwrap_or_default();
+        if let Some(path) = path {
+            place.path = Some(path.to_owned());
+        }
+        place
+    }
+}
+
+/// A failure in a set's words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Worded {
+    /// The set's code, also for the log.
+    pub code: &'static str,
+    /// The sentence for the agent: what went wrong, with which path, and what to do next.
+    pub message: String,
+    /// The set's error object: `structuredContent` of the failure.
+    pub object: Value,
+}
+
+/// What the text block of a failure holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureText {
+    /// The message alone.
+    Message,
+    /// The error object as JSON.
+    Object,
+}
+
+/// How a tool set introduces itself and words its failures.
+pub trait Face: Send + Sync + 'static {
+    /// The set's name: in `--toolset`, in the endpoint and in the log.
+    fn name(&self) -> &'static str;
+
+    /// The server name this set reports to clients.
+    fn server_name(&self) -> &'static str;
+
+    /// The server's title for people.
+    fn server_title(&self) -> &'static str;
+
+    /// What a model should know before its first call.
+    fn instructions(&self) -> &'static str;
+
+    /// Words a failure.
+    fn word(&self, failure: &Failure, about: &About) -> Worded;
+
+    /// What the text block of a failure holds.
+    fn failure_text(&self) -> FailureText;
+
+    /// The schema of the error object, an object schema with `properties` and `required`. It becomes the other
+    /// alternative of every output schema, because some clients check failures against it too.
+    fn error_schema(&self) -> Value;
+}

@@ -1,0 +1,329 @@
+//! The MCP server of one endpoint, on rmcp, without its macros: everything it answers is prepared once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, Implementation, JsonObject, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool as McpTool,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::admit::Gate;
+use crate::arguments::nearest;
+use crate::dispatch::{Caller, Entry, Progress};
+use crate::schema;
+use crate::tool::{Definition, RootCard, RootSource, ToolSet};
+
+/// Who a request came from, as the HTTP transport knows it. Put into the request's extensions.
+#[derive(Debug, Clone)]
+pub struct Client(pub Arc<str>);
+
+/// Why a service cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// Two sets of one endpoint have a tool of the same name.
+    #[error("the tool sets {first} and {second} cannot share one endpoint: both have {tool}")]
+    Collision {
+        /// The name both have.
+        tool: &'static str,
+        /// One set.
+        first: &'static str,
+        /// The other set.
+        second: &'static str,
+    },
+    /// There is nothing to serve.
+    #[error("no tool set is given")]
+    Empty,
+}
+
+/// One endpoint's tools. Cloning is cheap.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    info: ServerConfig,
+    gate: Arc<Gate>,
+    entries: Vec<Entry>,
+    by_name: HashMap<&'static str, usize>,
+    /// What `tools/list` answers.
+    listed: Vec<McpTool>,
+    /// Every tool, listed or not, in the order of `entries`: the transport checks headers against its schema.
+    tools: Vec<McpTool>,
+}
+
+impl Service {
+    /// Prepares an endpoint that speaks one set, or several whose names do not collide.
+    pub fn new(sets: Vec<ToolSet>, gate: Arc<Gate>) -> Result<Service, SetupError> {
+        let info = introduction(&sets).ok_or(SetupError::Empty)?;
+        let entries: Vec<Entry> = sets
+            .into_iter()
+            .flat_map(|set| entries(set, &gate))
+            .collect();
+        let by_name = index(&entries)?;
+        let tools: Vec<McpTool> = entries
+            .iter()
+            .map(|entry| described(entry, &gate))
+            .collect();
+        let offered = |entry: &Entry| gate.offers(entry.face.name(), entry.tool.definition());
+        let listed = entries
+            .iter()
+            .zip(&tools)
+            .filter(|(entry, _)| offered(entry));
+        let listed = listed.map(|(_, tool)| tool.clone()).collect();
+        Ok(Service {
+            inner: Arc::new(Inner {
+                info,
+                gate,
+                entries,
+                by_name,
+                listed,
+                tools,
+            }),
+        })
+    }
+
+    /// Takes a call all the way; `None` where no tool has this name.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Option<CallToolResult> {
+        let entry = self
+            .inner
+            .by_name
+            .get(tool)
+            .and_then(|&index| self.inner.entries.get(index))?;
+        Some(entry.call(&self.inner.gate, arguments, caller).await)
+    }
+
+    /// The tools as clients see them, in order.
+    #[must_use]
+    pub fn listed(&self) -> &[McpTool] {
+        &self.inner.listed
+    }
+
+    /// Every tool, also those that no root allows, in order.
+    #[must_use]
+    pub fn described(&self) -> &[McpTool] {
+        &self.inner.tools
+    }
+
+    fn unknown_tool(&self, name: &str) -> ErrorData {
+        let names = self.inner.listed.iter().map(|tool| &*tool.name);
+        let shown = crate::arguments::shortened(name);
+        let message = match nearest(name, names) {
+            Some(nearest) => format!("Unknown tool: {shown}; did you mean {nearest}?"),
+            None => format!("Unknown tool: {shown}"),
+        };
+        ErrorData::invalid_params(message, None)
+    }
+}
+
+fn introduction(sets: &[ToolSet]) -> Option<ServerConfig> {
+    let first = sets.first()?.face;
+    let instructions: Vec<&str> = sets.iter().map(|set| set.face.instructions()).collect();
+    let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
+        .with_title(first.server_title());
+    let capabilities = ServerCapabilities::builder().enable_tools().build();
+    Some(
+        ServerConfig::new(capabilities)
+            .with_server_info(server)
+            .with_instructions(instructions.join("\n\n")),
+    )
+}
+
+fn entries(set: ToolSet, gate: &Gate) -> Vec<Entry> {
+    let directory = directory(&set, gate);
+    let face = set.face;
+    let entry = |tool| Entry {
+        tool,
+        face,
+        directory: Arc::clone(&directory),
+    };
+    set.tools.into_iter().map(entry).collect()
+}
+
+/// What clients of a set may know of every root.
+fn directory(set: &ToolSet, gate: &Gate) -> Arc<[RootCard]> {
+    let name = set.face.name();
+    let grants = gate.deployment().roots.iter();
+    grants
+        .map(|grant| RootCard {
+            name: grant.name.clone(),
+            read_only: grant.read_only,
+            allowed_tools: set
+                .tools
+                .iter()
+                .map(|tool| tool.definition().name)
+                .filter(|tool| grant.tools.allows(name, tool))
+                .collect(),
+        })
+        .collect()
+}
+
+fn index(entries: &[Entry]) -> Result<HashMap<&'static str, usize>, SetupError> {
+    let mut by_name = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let tool = entry.tool.definition().name;
+        let earlier = by_name
+            .insert(tool, index)
+            .and_then(|earlier| entries.get(earlier));
+        if let Some(earlier) = earlier {
+            let (first, second) = (earlier.face.name(), entry.face.name());
+            return Err(SetupError::Collision {
+                tool,
+                first,
+                second,
+            });
+        }
+    }
+    Ok(by_name)
+}
+
+/// A tool as clients see it.
+fn described(entry: &Entry, gate: &Gate) -> McpTool {
+    let definition = entry.tool.definition();
+    let deployment = gate.deployment();
+    let mut tool = McpTool::new(
+        definition.name,
+        definition.description,
+        input_schema(definition, deployment.root_header),
+    )
+    .with_title(definition.title)
+    .with_annotations(definition.annotations());
+    if deployment.replies.structured() {
+        let either = schema::or_error(&definition.output, &entry.face.error_schema());
+        tool = tool.with_raw_output_schema(Arc::new(either));
+    }
+    tool
+}
+
+fn input_schema(definition: &Definition, root_header: bool) -> Arc<JsonObject> {
+    let named = |source| source == RootSource::Argument("root");
+    if !root_header || !definition.roots.iter().any(|use_| named(use_.root)) {
+        return Arc::clone(&definition.input);
+    }
+    let mut marked = definition.input.as_ref().clone();
+    schema::mark_header(&mut marked, "root", "Root");
+    Arc::new(marked)
+}
+
+impl ServerHandler for Service {
+    fn get_info(&self) -> ServerConfig {
+        self.inner.info.clone()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = caller(context);
+        let result = self
+            .call(
+                &request.name,
+                request.arguments.unwrap_or_default(),
+                &caller,
+            )
+            .await;
+        result
+            .map(CallToolResponse::from)
+            .ok_or_else(|| self.unknown_tool(&request.name))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // All tools fit one page, so no cursor was ever given out.
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params(
+                "Unknown cursor: tools/list has one page",
+                None,
+            ));
+        }
+        Ok(ListToolsResult::with_all_items(self.inner.listed.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<McpTool> {
+        let index = self.inner.by_name.get(name)?;
+        self.inner.tools.get(*index).cloned()
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<
+            ListResourceTemplatesRequestMethod,
+        >())
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {}
+}
+
+fn caller(context: RequestContext<RoleServer>) -> Caller {
+    let client = client(&context);
+    let token = context.meta.get_progress_token();
+    let progress = token.map(|token| Progress {
+        peer: context.peer,
+        token,
+    });
+    Caller {
+        client,
+        cancelled: context.ct,
+        progress,
+    }
+}
+
+/// The client's own name where it gives one, and on HTTP where it calls from.
+fn client(context: &RequestContext<RoleServer>) -> String {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let address = parts.and_then(|parts| parts.extensions.get::<Client>());
+    // Without a session rmcp makes up a client for older revisions; only what the request itself says counts.
+    let named = match address {
+        Some(_) => context.meta.client_info(),
+        None => context.client_info(),
+    };
+    let named = named.map(|named| format!("{}/{}", named.name, named.version));
+    match (named, address) {
+        (Some(named), Some(address)) => format!("{named} {}", address.0),
+        (Some(named), None) => named,
+        (None, Some(address)) => address.0.to_string(),
+        (None, None) => "unknown".to_owned(),
+    }
+}

@@ -1,0 +1,314 @@
+//! What a tool is. A tool is one unit struct in one file that implements [`Tool`]; the registry holds it in its
+//! erased form, [`AnyTool`]. Name, schemas, hints, write gate and allowlist entry all come from that one place.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ops::{Context, Place, Root};
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::arguments::{self, BadArgument};
+use crate::deployment::Replies;
+use crate::face::{Face, Failure};
+use crate::schema;
+
+/// One tool: what it is called, takes and answers, and how it is done.
+pub trait Tool: Send + Sync + 'static {
+    /// What a client sends. Doc comments become descriptions; serde and schemars attributes give defaults and bounds.
+    type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
+    /// What a client gets: `structuredContent` is this object.
+    type Reply: Serialize + JsonSchema + 'static;
+
+    /// The name clients call, also its name in allowlists.
+    const NAME: &'static str;
+    /// The name people see.
+    const TITLE: &'static str;
+    /// What a language model needs to know to use it.
+    const DESCRIPTION: &'static str;
+    /// What it does to files: gives the hints.
+    const EFFECT: Effect;
+    /// Which roots a call uses, and for what: gives admission and the write gate.
+    const ROOTS: &'static [RootUse];
+
+    /// How long a call may take; the server's request timeout unless the tool says otherwise.
+    fn timeout(_arguments: &Self::Arguments, request_timeout: Duration) -> Duration {
+        request_timeout
+    }
+
+    /// Does it. Runs on the blocking pool; must check `call.context.cancel` in every loop.
+    fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
+
+    /// The text block, where it is not the reply's JSON.
+    fn text(_reply: &Self::Reply) -> Option<String> {
+        None
+    }
+}
+
+/// What a tool does to files, as the hints tell it to clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Changes nothing.
+    Read,
+    /// Changes something.
+    Write {
+        /// May lose what was there (`destructiveHint`).
+        destructive: bool,
+        /// Doing it twice is doing it once (`idempotentHint`).
+        idempotent: bool,
+    },
+}
+
+impl Effect {
+    /// The MCP annotations; nothing here ever reaches an open world.
+    fn annotations(self) -> ToolAnnotations {
+        let (read_only, destructive, idempotent) = match self {
+            Effect::Read => (true, false, true),
+            Effect::Write {
+                destructive,
+                idempotent,
+            } => (false, destructive, idempotent),
+        };
+        ToolAnnotations::new()
+            .read_only(read_only)
+            .destructive(destructive)
+            .idempotent(idempotent)
+            .open_world(false)
+    }
+}
+
+/// One root that a call uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RootUse {
+    /// Where the root's name comes from.
+    pub root: RootSource,
+    /// The argument that holds the path inside the root, for logs and error details.
+    pub path: &'static str,
+    /// What is done there.
+    pub access: Access,
+}
+
+impl RootUse {
+    /// The usual `root` and `path` of a tool that only reads.
+    pub const READ: RootUse = RootUse::named("root", "path", Access::Read);
+    /// The usual `root` and `path` of a tool that changes something.
+    pub const WRITE: RootUse = RootUse::named("root", "path", Access::Write);
+
+    /// A root named by an argument.
+    #[must_use]
+    pub const fn named(root: &'static str, path: &'static str, access: Access) -> RootUse {
+        RootUse {
+            root: RootSource::Argument(root),
+            path,
+            access,
+        }
+    }
+
+    /// The one root of a single-root tool set.
+    #[must_use]
+    pub const fn home(path: &'static str, access: Access) -> RootUse {
+        RootUse {
+            root: RootSource::Home,
+            path,
+            access,
+        }
+    }
+}
+
+/// Where a root's name comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootSource {
+    /// The argument of this name.
+    Argument(&'static str),
+    /// The set has one root, chosen by the operator.
+    Home,
+}
+
+/// What is done in a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only: allowed on a read-only root.
+    Read,
+    /// Changing something.
+    Write,
+}
+
+/// What a running call is given: its admitted roots, its limits and its caller's patience.
+#[derive(Debug)]
+pub struct Call {
+    /// Limits, deadline, cancellation and progress, for operations.
+    pub context: Context,
+    pub(crate) roots: Vec<Arc<Root>>,
+    pub(crate) directory: Arc<[RootCard]>,
+    pub(crate) replies: Replies,
+}
+
+impl Call {
+    /// A path in the first root the tool names.
+    pub fn place(&self, path: &str) -> ops::Result<Place> {
+        place(self.roots.first(), path)
+    }
+
+    /// A path in the last root the tool names: the destination of a copy or move.
+    pub fn destination(&self, path: &str) -> ops::Result<Place> {
+        place(self.roots.last(), path)
+    }
+
+    /// What clients may know of every root.
+    #[must_use]
+    pub fn directory(&self) -> &[RootCard] {
+        &self.directory
+    }
+}
+
+fn place(root: Option<&Arc<Root>>, path: &str) -> ops::Result<Place> {
+    // A tool that uses a place without declaring its root in ROOTS is a bug; it gets nothing.
+    let root = root.ok_or_else(|| ops::Error::Io {
+        operation: "find the root",
+        path: path.to_owned(),
+        reason: "the tool declares no root".to_owned(),
+    })?;
+    Place::new(Arc::clone(root), path)
+}
+
+/// What clients may know of a root: never where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootCard {
+    /// Its name.
+    pub name: String,
+    /// The set's tools that may be used on it, in the set's order.
+    pub allowed_tools: Vec<&'static str>,
+    /// Whether it refuses every change.
+    pub read_only: bool,
+}
+
+/// Everything about a tool that is known before a call.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// See [`Tool::NAME`].
+    pub name: &'static str,
+    /// See [`Tool::TITLE`].
+    pub title: &'static str,
+    /// See [`Tool::DESCRIPTION`].
+    pub description: &'static str,
+    /// See [`Tool::EFFECT`].
+    pub effect: Effect,
+    /// See [`Tool::ROOTS`].
+    pub roots: &'static [RootUse],
+    /// The schema of the arguments, flat.
+    pub input: Arc<JsonObject>,
+    /// The schema of the reply.
+    pub output: Arc<JsonObject>,
+}
+
+impl Definition {
+    /// The hints clients see.
+    #[must_use]
+    pub fn annotations(&self) -> ToolAnnotations {
+        self.effect.annotations()
+    }
+}
+
+/// A tool as the registry holds it.
+pub trait AnyTool: Send + Sync {
+    /// What is known before a call.
+    fn definition(&self) -> &Definition;
+
+    /// Judges and decodes the arguments; nothing has happened yet.
+    fn prepare(
+        &self,
+        arguments: JsonObject,
+        request_timeout: Duration,
+    ) -> Result<Prepared, BadArgument>;
+}
+
+/// A decoded call, ready to run on the blocking pool.
+pub struct Prepared {
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The work itself.
+    pub work: Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>,
+}
+
+/// A success in the halves that the operator wants sent.
+#[derive(Debug, Default, PartialEq)]
+pub struct Reply {
+    /// The whole reply object.
+    pub structured: Option<Value>,
+    /// The text block.
+    pub text: Option<String>,
+}
+
+/// Puts a tool into its erased form.
+#[must_use]
+pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
+    Box::new(Erased::<T> {
+        definition: Definition {
+            name: T::NAME,
+            title: T::TITLE,
+            description: T::DESCRIPTION,
+            effect: T::EFFECT,
+            roots: T::ROOTS,
+            input: Arc::new(schema::input::<T::Arguments>()),
+            output: Arc::new(schema::output::<T::Reply>()),
+        },
+        tool: PhantomData,
+    })
+}
+
+struct Erased<T> {
+    definition: Definition,
+    tool: PhantomData<fn() -> T>,
+}
+
+impl<T: Tool> AnyTool for Erased<T> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn prepare(
+        &self,
+        arguments: JsonObject,
+        request_timeout: Duration,
+    ) -> Result<Prepared, BadArgument> {
+        let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
+        let timeout = T::timeout(&arguments, request_timeout);
+        Ok(Prepared {
+            timeout,
+            work: Box::new(move |call| run::<T>(arguments, call)),
+        })
+    }
+}
+
+fn run<T: Tool>(arguments: T::Arguments, call: &Call) -> Result<Reply, Failure> {
+    let reply = T::run(arguments, call)?;
+    halves::<T>(&reply, call.replies).map_err(|error| Failure::Internal {
+        reason: error.to_string(),
+    })
+}
+
+/// Only what will be sent is made: a large reply is copied and escaped once for each half.
+fn halves<T: Tool>(reply: &T::Reply, replies: Replies) -> serde_json::Result<Reply> {
+    let structured = replies
+        .structured()
+        .then(|| serde_json::to_value(reply))
+        .transpose()?;
+    let text = match replies.text().then(|| T::text(reply)) {
+        None => None,
+        Some(Some(own)) => Some(own),
+        Some(None) => Some(serde_json::to_string(reply)?),
+    };
+    Ok(Reply { structured, text })
+}
+
+/// A set of tools that share their words.
+pub struct ToolSet {
+    /// Its words.
+    pub face: &'static dyn Face,
+    /// Its tools, in the order clients see them.
+    pub tools: Vec<Box<dyn AnyTool>>,
+}

@@ -1,0 +1,79 @@
+//! `copy`: a file or a tree, also into another root.
+
+use ops::{Copy, OnDirectory, OnExisting, Operation, Recurse};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::transfer::{Arguments, End, LeftOut};
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct CopyTool;
+
+/// What was copied.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// What was copied.
+    source: End,
+    /// Where the copy is.
+    destination: End,
+    /// Whether it is a directory.
+    is_directory: bool,
+    /// Bytes of all files copied.
+    size: u64,
+    /// How many files were copied.
+    files_copied: u64,
+    /// What was left out of a directory: symlinks that lead outside, special files.
+    skipped: Vec<LeftOut>,
+    /// How many were left out, where not all of them are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_total: Option<u64>,
+}
+
+impl Tool for CopyTool {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "copy";
+    const TITLE: &'static str = "Copy";
+    const DESCRIPTION: &'static str = "Copies a file, or a directory with all it holds, within a root or from one root to another. \
+        An existing file at the destination is overwritten; into an existing directory the source is copied under its own \
+        name. Missing parent directories are made. copy must be allowed on both roots. \
+        Returns source, destination (where the copy really is), is_directory, size in bytes, files_copied, and skipped \
+        (symlinks that lead outside the root and special files are left out and named). \
+        Example: {\"source_root\":\"workspace\",\"source_path\":\"data/report.csv\",\"dest_root\":\"backup\",\"dest_path\":\"data/report.csv\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: false,
+    };
+    const ROOTS: &'static [RootUse] = &[
+        RootUse::named("source_root", "source_path", Access::Read),
+        RootUse::named("dest_root", "dest_path", Access::Write),
+    ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let copy = Copy {
+            source: call.place(&arguments.source_path)?,
+            destination: call.destination(&arguments.dest_path)?,
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+            recurse: Recurse::Yes,
+        };
+        let copied = copy.run(&call.context)?;
+        let listed = copied.skipped.len() as u64;
+        Ok(Reply {
+            source: End {
+                root: arguments.source_root,
+                path: copied.source,
+            },
+            destination: End {
+                root: arguments.dest_root,
+                path: copied.destination,
+            },
+            is_directory: copied.is_directory,
+            size: copied.bytes,
+            files_copied: copied.files,
+            skipped: copied.skipped.iter().map(LeftOut::from).collect(),
+            skipped_total: (copied.skipped_total > listed).then_some(copied.skipped_total),
+        })
+    }
+}

@@ -1,0 +1,455 @@
+//! Every code and every message of the `workspace` set. The specification's own words come first in a message;
+//! root and path follow where it leaves them out.
+
+use ops::{Error, ErrorKind, FileKind, PathFault, Wanted};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{BadArgument, shortened};
+use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+
+pub(super) struct Workspace;
+
+impl Face for Workspace {
+    fn name(&self) -> &'static str {
+        "workspace"
+    }
+
+    fn server_name(&self) -> &'static str {
+        "mcp-filesystem"
+    }
+
+    fn server_title(&self) -> &'static str {
+        "Filesystem workspace"
+    }
+
+    fn instructions(&self) -> &'static str {
+        "Tools to work on files in named roots. A root is a directory you may use; every path is relative to its \
+         root, and nothing outside it can be reached. Call list_roots to see the roots and what is allowed in each. \
+         To find files use glob, to find text use grep, to see one directory use list_folder. Read large files in \
+         pieces with offset_lines and limit_lines. Change part of a file with patch_file, all of it with write_file."
+    }
+
+    fn word(&self, failure: &Failure, about: &About) -> Worded {
+        let place = about.place_of(failure);
+        let code = code(failure);
+        let message = located(message(failure, about), failure, &place);
+        let details = details(failure, about, &place);
+        let object = json!({ "error": { "code": code, "message": message, "details": details } });
+        Worded {
+            code,
+            message,
+            object,
+        }
+    }
+
+    fn failure_text(&self) -> FailureText {
+        FailureText::Message
+    }
+
+    fn error_schema(&self) -> Value {
+        json!({
+            "properties": {
+                "error": {
+                    "type": "object",
+                    "description": "Only when the call failed.",
+                    "properties": {
+                        "code": { "type": "string" },
+                        "message": { "type": "string" },
+                        "details": { "type": "object" }
+                    },
+                    "required": ["code", "message", "details"]
+                }
+            },
+            "required": ["error"]
+        })
+    }
+}
+
+fn code(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Operation(error) => operation_code(error.kind()),
+        Failure::UnknownRoot { .. } => "unknown_root",
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
+        Failure::RateLimited { .. } => "rate_limited",
+        Failure::BadArguments(_) => "invalid_arguments",
+        Failure::Internal { .. } => "io_error",
+    }
+}
+
+fn operation_code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
+        ErrorKind::Outside => "path_outside_root",
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => "already_exists",
+        ErrorKind::NotADirectory => "not_a_directory",
+        ErrorKind::IsADirectory => "is_a_directory",
+        ErrorKind::NotAFile => "not_a_file",
+        ErrorKind::TooLarge => "too_large",
+        // The only tool here that needs text is patch_file.
+        ErrorKind::PatchFailed | ErrorKind::NotText => "patch_failed",
+        ErrorKind::InvalidPattern => "invalid_pattern",
+        ErrorKind::InvalidArgument
+        | ErrorKind::InvalidEncoding
+        | ErrorKind::StringNotFound
+        | ErrorKind::StringNotUnique
+        | ErrorKind::LineOutOfRange
+        | ErrorKind::IntoItself => "invalid_arguments",
+        ErrorKind::PermissionDenied => "permission_denied",
+        ErrorKind::DiskFull => "disk_full",
+        ErrorKind::RootProtected => "root_protected",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::Cancelled => "cancelled",
+        ErrorKind::Io => "io_error",
+    }
+}
+
+fn message(failure: &Failure, about: &About) -> String {
+    let tool = about.tool;
+    match failure {
+        Failure::Operation(error) => operation_message(error, tool),
+        Failure::UnknownRoot { root } => format!("unknown root: {}", shortened(root)),
+        Failure::ToolNotAllowed { root } => format!("tool {tool} not allowed on root {root}"),
+        Failure::ReadOnly { root } => {
+            format!("tool {tool} not allowed on root {root}: the root is read-only")
+        }
+        Failure::RateLimited {
+            retry_after_seconds,
+        } => {
+            format!("too many calls; try again in {retry_after_seconds} s")
+        }
+        Failure::BadArguments(bad) => argument_message(bad),
+        Failure::Internal { .. } => format!("internal error in {tool}; it was logged"),
+    }
+}
+
+fn argument_message(bad: &BadArgument) -> String {
+    match bad {
+        BadArgument::NotOneOf {
+            argument,
+            got,
+            valid,
+        } if argument == "algorithm" => {
+            format!(
+                "unsupported hash algorithm: {got}; supported: {}",
+                valid.join(", ")
+            )
+        }
+        BadArgument::NotOneOf {
+            argument,
+            got,
+            valid,
+        } if argument == "mode" => {
+            format!("invalid mode: {got}; valid modes: {}", valid.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn operation_message(error: &Error, tool: &str) -> String {
+    match error {
+        Error::InvalidPath { path, fault } => {
+            format!(
+                "invalid path: {:?}: {}",
+                shortened(path),
+                fault_message(*fault)
+            )
+        }
+        Error::Outside { .. } => "path resolves outside root boundary".to_owned(),
+        Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
+        Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
+        Error::AlreadyExists { path, kind } => already_exists(path, *kind, tool),
+        Error::NotADirectory { path } => match tool {
+            "remove_folder" => {
+                format!("path is a file, not a directory: {path}; use remove_file instead")
+            }
+            _ => format!("path is not a directory: {path}"),
+        },
+        Error::IsADirectory { path } => is_a_directory(path, tool),
+        Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
+        Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
+        Error::TooLarge { size, limit, .. } => format!(
+            "file too large for full read (size: {}, limit: {}); use offset/limit parameters",
+            human_size(*size),
+            human_size(*limit)
+        ),
+        Error::PatchMalformed { line, reason } => {
+            format!("patch failed: malformed at line {line} of the patch: {reason}")
+        }
+        Error::PatchMismatch { hunk, line, .. } => {
+            format!("patch failed: hunk {hunk} does not match at line {line}")
+        }
+        Error::InvalidPattern {
+            argument: "pattern",
+            reason,
+        } => format!("invalid pattern: {reason}"),
+        Error::InvalidPattern { argument, reason } => {
+            format!("invalid pattern in {argument}: {reason}")
+        }
+        Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
+        Error::NotText { path } => format!("patch failed: {path} is not UTF-8 text"),
+        Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
+        Error::StringNotFound { path, .. } => format!("string not found in {path}"),
+        Error::StringNotUnique { path, count, .. } => {
+            format!("string found {count} times in {path}")
+        }
+        Error::LineOutOfRange { line, max, .. } => {
+            format!("line {line} is out of range 1 to {max}")
+        }
+        Error::PermissionDenied { path } => format!("permission denied: {path}"),
+        Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
+        Error::RootProtected => root_protected(tool),
+        Error::IntoItself { path } => format!("cannot {tool} a directory into itself: {path}"),
+        Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
+        Error::Cancelled => "the call was cancelled".to_owned(),
+        Error::Io {
+            operation,
+            path,
+            reason,
+        } => format!("{operation} failed on {path}: {reason}"),
+    }
+}
+
+fn fault_message(fault: PathFault) -> &'static str {
+    match fault {
+        PathFault::Nul => "it contains a NUL byte",
+        PathFault::TooLong => "it is longer than 4095 bytes",
+        PathFault::NameTooLong => "a name in it is longer than 255 bytes",
+    }
+}
+
+fn not_found(path: &str, wanted: Wanted, near: &[String]) -> String {
+    let what = match wanted {
+        Wanted::File => "file not found",
+        Wanted::Directory => "directory not found",
+        Wanted::Anything => "not found",
+        Wanted::Source => "source file not found",
+    };
+    match near {
+        [] => format!("{what}: {path}"),
+        near => format!("{what}: {path}; did you mean {}?", near.join(" or ")),
+    }
+}
+
+fn already_exists(path: &str, kind: FileKind, tool: &str) -> String {
+    match (tool, kind) {
+        ("write_file", _) => format!("file already exists: {path}; use overwrite mode to replace"),
+        ("create_folder", kind) => format!("path exists as a {kind}: {path}"),
+        (_, FileKind::Directory) => format!("directory already exists: {path}"),
+        _ => format!("file already exists: {path}"),
+    }
+}
+
+fn is_a_directory(path: &str, tool: &str) -> String {
+    match tool {
+        "hash_file" => format!("cannot hash a directory: {path}"),
+        "remove_file" => format!("path is a directory: {path}; use remove_folder instead"),
+        "read_file" => format!("path is a directory: {path}; use list_folder instead"),
+        _ => format!("path is a directory: {path}"),
+    }
+}
+
+fn root_protected(tool: &str) -> String {
+    match tool {
+        "move" => "cannot move root directory".to_owned(),
+        "copy" => "cannot replace root directory".to_owned(),
+        _ => "cannot remove root directory".to_owned(),
+    }
+}
+
+/// Adds root and path where a failed operation's message does not have them.
+fn located(message: String, failure: &Failure, place: &PlaceNamed) -> String {
+    if !matches!(failure, Failure::Operation(_)) {
+        return message;
+    }
+    let path = place
+        .path
+        .as_deref()
+        .filter(|path| !path.is_empty() && !names(&message, path));
+    let parts = [
+        place.root.as_deref().map(|root| ("root", root)),
+        path.map(|path| ("path", path)),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .map(|(what, name)| format!("{what}: {}", shortened(name)))
+        .collect();
+    if parts.is_empty() {
+        message
+    } else {
+        format!("{message} ({})", parts.join(", "))
+    }
+}
+
+/// Tells whether a message has this path in it as a word of its own.
+fn names(message: &str, path: &str) -> bool {
+    let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    message.match_indices(path).any(|(start, found)| {
+        let (before, after) = (message.get(..start), message.get(start + found.len()..));
+        apart(before.and_then(|text| text.chars().next_back()))
+            && apart(after.and_then(|text| text.chars().next()))
+    })
+}
+
+fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {
+    let mut details = Map::new();
+    details.insert("tool".to_owned(), about.tool.into());
+    if let Some(root) = &place.root {
+        details.insert("root".to_owned(), shortened(root).into());
+    }
+    if let Some(path) = &place.path {
+        details.insert("path".to_owned(), path.as_str().into());
+    }
+    if let Value::Object(facts) = facts(failure) {
+        details.extend(facts);
+    }
+    Value::Object(details)
+}
+
+/// What an agent may compute with.
+fn facts(failure: &Failure) -> Value {
+    match failure {
+        Failure::Operation(Error::TooLarge { size, limit, .. }) => {
+            json!({ "size": size, "limit": limit })
+        }
+        Failure::Operation(Error::PatchMismatch {
+            hunk,
+            line,
+            expected,
+            found,
+            ..
+        }) => {
+            json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
+        }
+        Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
+        Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
+            json!({ "near": near })
+        }
+        Failure::Operation(
+            Error::InvalidPattern { argument, .. } | Error::InvalidArgument { argument, .. },
+        ) => json!({ "argument": argument }),
+        Failure::BadArguments(bad) => bad_facts(bad),
+        Failure::RateLimited {
+            retry_after_seconds,
+        } => {
+            json!({ "retry_after_seconds": retry_after_seconds })
+        }
+        _ => Value::Null,
+    }
+}
+
+fn bad_facts(bad: &BadArgument) -> Value {
+    match bad {
+        BadArgument::NotOneOf {
+            argument, valid, ..
+        } => json!({ "argument": argument, "valid": valid }),
+        other => other
+            .argument()
+            .map_or(Value::Null, |argument| json!({ "argument": argument })),
+    }
+}
+
+/// A size as people write it: `500B`, `5.2MB`, `1MB`.
+fn human_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let mut size = bytes as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if size < 1023.95 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    let text = format!("{size:.1}");
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(tool: &'static str, places: &[(&str, &str)]) -> About {
+        let place = |(root, path): &(&str, &str)| PlaceNamed {
+            root: Some((*root).to_owned()),
+            path: Some((*path).to_owned()),
+        };
+        About {
+            tool,
+            places: places.iter().map(place).collect(),
+        }
+    }
+
+    #[test]
+    fn sizes_read_as_people_write_them() {
+        let sizes = [
+            (0, "0B"),
+            (500, "500B"),
+            (1024, "1KB"),
+            (5_452_595, "5.2MB"),
+            (1 << 20, "1MB"),
+        ];
+        for (bytes, text) in sizes {
+            assert_eq!(human_size(bytes), text);
+        }
+        assert_eq!(human_size(u64::MAX), "16384PB");
+    }
+
+    #[test]
+    fn an_error_object_has_code_message_and_details() {
+        let error = Error::NotFound {
+            path: "src/main.go".into(),
+            wanted: Wanted::File,
+            near: vec!["src/main.rs".into()],
+        };
+        let worded = Workspace.word(
+            &Failure::Operation(error),
+            &about("read_file", &[("ws", "src/main.go")]),
+        );
+        assert_eq!(
+            worded.object,
+            json!({ "error": {
+                "code": "not_found",
+                "message": "file not found: src/main.go; did you mean src/main.rs? (root: ws)",
+                "details": {
+                    "tool": "read_file", "root": "ws", "path": "src/main.go", "near": ["src/main.rs"]
+                }
+            } })
+        );
+    }
+
+    #[test]
+    fn a_failure_of_the_second_root_names_the_second_root() {
+        let copy = about("copy", &[("a", "one"), ("b", "two")]);
+        let denied = Workspace.word(&Failure::ToolNotAllowed { root: "b".into() }, &copy);
+        assert_eq!(denied.message, "tool copy not allowed on root b");
+        assert_eq!(denied.object["error"]["details"]["path"], "two");
+        let full = Failure::Operation(Error::DiskFull { path: "two".into() });
+        assert_eq!(
+            Workspace.word(&full, &copy).object["error"]["details"]["root"],
+            "b"
+        );
+    }
+
+    #[test]
+    fn outside_never_tells_where_it_leads() {
+        let error = Error::Outside {
+            path: "escape/passwd".into(),
+            leads_to: "/etc/passwd".into(),
+        };
+        let worded = Workspace.word(
+            &Failure::Operation(error),
+            &about("read_file", &[("ws", "escape/passwd")]),
+        );
+        assert_eq!(
+            worded.message,
+            "path resolves outside root boundary (root: ws, path: escape/passwd)"
+        );
+        assert!(!worded.object.to_string().contains("/etc"));
+    }
+}

@@ -1,0 +1,74 @@
+//! `hash_file`: a checksum of a file's content.
+
+use ops::{Hash, Operation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Call, Effect, RootUse, Tool};
+
+pub(super) struct HashFile;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Name of the root, as list_roots tells it.
+    root: String,
+    /// The file, relative to the root.
+    path: String,
+    /// Which hash.
+    algorithm: Algorithm,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Algorithm {
+    Md5,
+    Sha1,
+    Sha256,
+}
+
+/// A file's hash.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Name of the root.
+    root: String,
+    /// The file, relative to the root.
+    path: String,
+    /// Which hash.
+    algorithm: Algorithm,
+    /// The hash in lower-case hexadecimal digits.
+    hash: String,
+    /// How many bytes were hashed.
+    size: u64,
+}
+
+impl Tool for HashFile {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "hash_file";
+    const TITLE: &'static str = "Hash a file";
+    const DESCRIPTION: &'static str = "Computes the md5, sha1 or sha256 of a file's content, of any size. Use it to tell whether \
+        files are equal or have changed without reading them. Returns hash (hexadecimal), algorithm and size. \
+        Example: {\"root\":\"workspace\",\"path\":\"data.bin\",\"algorithm\":\"sha256\"}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let hash = Hash {
+            place: call.place(&arguments.path)?,
+            algorithm: match arguments.algorithm {
+                Algorithm::Md5 => ops::Algorithm::Md5,
+                Algorithm::Sha1 => ops::Algorithm::Sha1,
+                Algorithm::Sha256 => ops::Algorithm::Sha256,
+            },
+        };
+        let hashed = hash.run(&call.context)?;
+        Ok(Reply {
+            root: arguments.root,
+            path: hashed.path,
+            algorithm: arguments.algorithm,
+            hash: hashed.hex,
+            size: hashed.size,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! `list_roots`: which roots there are and what may be done in each.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Call, Effect, RootUse, Tool};
+
+pub(super) struct ListRoots;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {}
+
+/// All configured roots.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The roots, in the operator's order.
+    roots: Vec<Root>,
+}
+
+/// A root.
+#[derive(Serialize, JsonSchema)]
+struct Root {
+    /// The name to give as `root` in other calls.
+    name: String,
+    /// The tools that may be used on it.
+    allowed_tools: Vec<&'static str>,
+    /// Whether it refuses every change.
+    read_only: bool,
+}
+
+impl Tool for ListRoots {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "list_roots";
+    const TITLE: &'static str = "List roots";
+    const DESCRIPTION: &'static str = "Lists the roots: the named directories that all other tools work in. \
+        Call it first when you do not know which roots exist; every other tool needs a root name \
+        (`root`, or `source_root` and `dest_root`) and a path relative to that root. \
+        Returns for each root its name, the tools allowed on it and whether it is read-only; never host paths. \
+        Takes no arguments. Example: {} → \
+        {\"roots\":[{\"name\":\"workspace\",\"allowed_tools\":[\"read_file\",\"grep\"],\"read_only\":false}]}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[];
+
+    fn run(_arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let cards = call.directory().iter();
+        let roots = cards.map(|card| Root {
+            name: card.name.clone(),
+            allowed_tools: card.allowed_tools.clone(),
+            read_only: card.read_only,
+        });
+        Ok(Reply {
+            roots: roots.collect(),
+        })
+    }
+}

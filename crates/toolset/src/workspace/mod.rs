@@ -1,0 +1,49 @@
+//! The `workspace` tool set: named roots, each with its own allowlist. The default.
+//!
+//! Adding a tool: one file here, and its two lines below.
+
+mod copy;
+mod create_folder;
+mod face;
+mod glob;
+mod grep;
+mod hash_file;
+mod list_folder;
+mod list_roots;
+mod move_to;
+mod patch_file;
+mod permissions_file;
+mod read_file;
+mod remove_file;
+mod remove_folder;
+mod search;
+mod stat_file;
+mod transfer;
+mod write_file;
+
+use crate::tool::{ToolSet, tool};
+
+/// The set, its tools in the specification's order.
+#[must_use]
+pub fn toolset() -> ToolSet {
+    ToolSet {
+        face: &face::Workspace,
+        tools: vec![
+            tool::<list_roots::ListRoots>(),
+            tool::<list_folder::ListFolder>(),
+            tool::<read_file::ReadFile>(),
+            tool::<write_file::WriteFile>(),
+            tool::<remove_file::RemoveFile>(),
+            tool::<patch_file::PatchFile>(),
+            tool::<create_folder::CreateFolder>(),
+            tool::<remove_folder::RemoveFolder>(),
+            tool::<stat_file::StatFile>(),
+            tool::<hash_file::HashFile>(),
+            tool::<permissions_file::PermissionsFile>(),
+            tool::<copy::CopyTool>(),
+            tool::<move_to::MoveTool>(),
+            tool::<grep::GrepTool>(),
+            tool::<glob::GlobTool>(),
+        ],
+    }
+}

@@ -1,0 +1,74 @@
+//! `move`: a file or a tree to another name, directory or root.
+
+use ops::{FileKind, Move, OnDirectory, OnExisting, Operation};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::transfer::{Arguments, End, LeftOut};
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct MoveTool;
+
+/// What was moved.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Where it was.
+    source: End,
+    /// Where it is.
+    destination: End,
+    /// Whether it is a directory.
+    is_directory: bool,
+    /// Its size in bytes; of a directory only where it had to be copied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// How many files had to be copied; 0 where it was renamed.
+    files_copied: u64,
+    /// Always empty: a move that cannot take everything along fails and changes nothing.
+    skipped: Vec<LeftOut>,
+}
+
+impl Tool for MoveTool {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "move";
+    const TITLE: &'static str = "Move or rename";
+    const DESCRIPTION: &'static str = "Moves or renames a file or directory, within a root or from one root to another. \
+        An existing file at the destination is overwritten; onto an existing directory the source is moved into it under its \
+        own name. Missing parent directories are made. A symlink is moved itself. move must be allowed on both roots. \
+        Returns source and destination (where it really is now). \
+        Example: {\"source_root\":\"workspace\",\"source_path\":\"old.txt\",\"dest_root\":\"workspace\",\"dest_path\":\"archive/new.txt\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: false,
+    };
+    const ROOTS: &'static [RootUse] = &[
+        RootUse::named("source_root", "source_path", Access::Write),
+        RootUse::named("dest_root", "dest_path", Access::Write),
+    ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let move_to = Move {
+            source: call.place(&arguments.source_path)?,
+            destination: call.destination(&arguments.dest_path)?,
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+        };
+        let moved = move_to.run(&call.context)?;
+        let copied = moved.method == ops::Method::Copied;
+        Ok(Reply {
+            source: End {
+                root: arguments.source_root,
+                path: moved.source,
+            },
+            destination: End {
+                root: arguments.dest_root,
+                path: moved.destination,
+            },
+            is_directory: moved.kind == FileKind::Directory,
+            size: moved.bytes,
+            files_copied: moved.files.filter(|_| copied).unwrap_or(0),
+            skipped: Vec::new(),
+        })
+    }
+}

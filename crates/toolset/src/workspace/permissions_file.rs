@@ -1,0 +1,62 @@
+//! `permissions_file`: owner, group and permission bits.
+
+use ops::{Operation, Permissions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Call, Effect, RootUse, Tool};
+
+pub(super) struct PermissionsFile;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Name of the root, as list_roots tells it.
+    root: String,
+    /// The file or directory, relative to the root. A symlink is described itself.
+    path: String,
+}
+
+/// Who owns it and who may do what.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Name of the root.
+    root: String,
+    /// Its path, relative to the root.
+    path: String,
+    /// The owner's name, or number where it has no name.
+    owner: String,
+    /// The group's name, or number where it has no name.
+    group: String,
+    /// The permission bits in octal, such as 0644.
+    mode: String,
+    /// The permission bits as ls shows them, such as -rw-r--r--.
+    mode_string: String,
+}
+
+impl Tool for PermissionsFile {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "permissions_file";
+    const TITLE: &'static str = "File permissions";
+    const DESCRIPTION: &'static str = "Tells owner, group and permission bits of a file, directory or symlink; nothing is changed, \
+        and no tool here can change them. Returns owner, group, mode (\"0644\") and mode_string (\"-rw-r--r--\"). \
+        Example: {\"root\":\"workspace\",\"path\":\"script.sh\"}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let status = Permissions {
+            place: call.place(&arguments.path)?,
+        }
+        .run(&call.context)?;
+        Ok(Reply {
+            root: arguments.root,
+            path: status.path,
+            owner: status.owner,
+            group: status.group,
+            mode: status.mode,
+            mode_string: status.mode_string,
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! `remove_folder`: a directory with all it holds.
+
+use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Call, Effect, RootUse, Tool};
+
+pub(super) struct RemoveFolder;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Name of the root, as list_roots tells it.
+    root: String,
+    /// The directory, relative to the root; never the root itself.
+    path: String,
+}
+
+/// What was removed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Name of the root.
+    root: String,
+    /// What was removed, relative to the root.
+    path: String,
+    /// Always true.
+    removed: bool,
+    /// How many files and links went with it.
+    files: u64,
+    /// How many directories went, itself included.
+    directories: u64,
+}
+
+impl Tool for RemoveFolder {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "remove_folder";
+    const TITLE: &'static str = "Remove a folder";
+    const DESCRIPTION: &'static str = "Removes a directory and everything in it for good; there is no undo. For a single file \
+        use remove_file. Symlinks inside are removed themselves, never followed. The root itself cannot be removed. \
+        Returns path, removed: true, and how many files and directories went. \
+        Example: {\"root\":\"workspace\",\"path\":\"tmp/build-output\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: false,
+    };
+    const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let remove = Remove {
+            place: call.place(&arguments.path)?,
+            target: RemoveTarget::Directory,
+            recurse: Recurse::Yes,
+            on_missing: OnMissing::Fail,
+            on_fault: OnFault::Stop,
+        };
+        let removed = remove.run(&call.context)?;
+        Ok(Reply {
+            root: arguments.root,
+            path: removed.path,
+            removed: true,
+            files: removed.files,
+            directories: removed.directories,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! `stat_file`: what is known of a file, directory or link.
+
+use ops::{FileKind, LinkStatus, LinkTarget, Metadata, Operation, Stat};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::moment::iso;
+use crate::tool::{Call, Effect, RootUse, Tool};
+
+pub(super) struct StatFile;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Name of the root, as list_roots tells it.
+    root: String,
+    /// The file or directory, relative to the root.
+    path: String,
+}
+
+/// What is known of it. For a symlink the facts are its target's, and its own stand under link.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Name of the root.
+    root: String,
+    /// Its name.
+    name: String,
+    /// Its path, relative to the root.
+    path: String,
+    /// The facts.
+    #[serde(flatten)]
+    facts: Facts,
+    /// Whether it is a directory; for a symlink, whether its target is.
+    is_directory: bool,
+    /// Whether the path itself is a symlink.
+    is_symlink: bool,
+    /// The symlink itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Link>,
+    /// True where the name's bytes are not UTF-8; the name shown here still opens it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    invalid_utf8: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Facts {
+    /// file, directory, symlink, or the kind of special file.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Size in bytes; for a directory what the system says of the entry, not the total of its content.
+    size: u64,
+    /// When the content last changed, ISO 8601.
+    modified_at: String,
+    /// When it was made, ISO 8601, where the file system remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Link {
+    /// The link's own facts.
+    #[serde(flatten)]
+    facts: Facts,
+    /// Where it leads, relative to the root; left out where nothing is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// True where the target does not exist.
+    dangling: bool,
+}
+
+impl Tool for StatFile {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "stat_file";
+    const TITLE: &'static str = "File metadata";
+    const DESCRIPTION: &'static str = "Tells what a file or directory is: name, type, size in bytes, is_directory, is_symlink, \
+        modified_at and created_at (ISO 8601). Use it to see whether something exists and how large it is before reading; use \
+        permissions_file for owner and mode, hash_file for a checksum. For a symlink the facts are its target's and the \
+        link's own stand under link. Example: {\"root\":\"workspace\",\"path\":\"data/input.json\"}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let status = Stat {
+            place: call.place(&arguments.path)?,
+        }
+        .run(&call.context)?;
+        Ok(Reply {
+            root: arguments.root,
+            name: status.name,
+            path: status.path,
+            facts: facts(&status.metadata),
+            is_directory: status.metadata.kind == FileKind::Directory,
+            is_symlink: status.link.is_some(),
+            link: status.link.map(link),
+            invalid_utf8: status.invalid_utf8,
+        })
+    }
+}
+
+fn facts(metadata: &Metadata) -> Facts {
+    Facts {
+        kind: metadata.kind.to_string(),
+        size: metadata.size,
+        modified_at: iso(metadata.modified),
+        created_at: metadata.created.map(iso),
+    }
+}
+
+fn link(link: LinkStatus) -> Link {
+    let facts = facts(&link.metadata);
+    match link.target {
+        LinkTarget::Inside { path, .. } => Link {
+            facts,
+            target: Some(path),
+            dangling: false,
+        },
+        LinkTarget::Dangling | LinkTarget::Outside | LinkTarget::Loop => Link {
+            facts,
+            target: None,
+            dangling: true,
+        },
+    }
+}
