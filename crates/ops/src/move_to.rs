@@ -245,6 +245,8 @@ impl Moving<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::error::ErrorKind;
     use crate::testing::{Tree, cancelled, context};
@@ -358,7 +360,7 @@ mod tests {
         );
         assert_eq!(
             rename(&tree, "dangling", "moved").unwrap().destination,
-            "moved/dangling"
+            "dir/dangling"
         );
         assert!(tree.has("dir/dangling") && tree.outside_is_untouched());
     }
@@ -459,9 +461,9 @@ mod tests {
         let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
             return;
         };
-        let root = std::sync::Arc::new(sandbox::Root::open(shared.path()).unwrap());
+        let root = Arc::new(sandbox::Root::open(shared.path()).unwrap());
         let mut across = request(&from, "dir", &from, "x");
-        across.destination = Place::new(root, "new/dir").unwrap();
+        across.destination = Place::new(Arc::clone(&root), "new/dir").unwrap();
         let moved = across.run(&context()).unwrap();
         assert_eq!(
             (moved.files, moved.destination.as_str()),
@@ -470,6 +472,8 @@ mod tests {
                 "new/dir"
             )
         );
-        assert!(shared.path().join("new/dir/sub/file").exists() && !from.has("dir"));
+        let copy = Place::new(root, "new/dir/sub/file").unwrap();
+        let arrived = copy.locate(Follow::Never).unwrap().metadata().is_some();
+        assert!(arrived && !from.has("dir"));
     }
 }

@@ -141,12 +141,7 @@ mod tests {
     #[test]
     fn huge_files_are_refused_before_they_are_read() {
         let tree = Tree::new();
-        tree.file("huge", "");
-        let huge = std::fs::OpenOptions::new()
-            .write(true)
-            .open(tree.host("huge"))
-            .unwrap();
-        huge.set_len(1 << 40).unwrap();
+        tree.sparse_file("huge", 1 << 40);
         let failure = patch(&tree, "huge", SECOND).unwrap_err();
         assert!(
             matches!(

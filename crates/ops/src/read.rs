@@ -425,11 +425,9 @@ impl Contents {
 /// An end that a limit cut moves back, because the limit holds; any other moves on.
 fn fit_characters(bytes: &[u8], asked: &Range<usize>, cut: bool) -> Option<Range<usize>> {
     let start = character_end(bytes, asked.start)?;
-    let end = match (character_end(bytes, asked.end), cut) {
-        (Some(end), false) => end,
-        (Some(end), true) if end == asked.end => end,
-        (_, true) => encoding::trim_end(bytes.get(..asked.end)?).len(),
-        (None, false) => return None,
+    let end = match cut {
+        true => encoding::trim_end(bytes.get(..asked.end)?).len(),
+        false => character_end(bytes, asked.end)?,
     };
     Some(start..end.max(start))
 }

@@ -70,7 +70,7 @@ mod tests {
         let replaced = replace(&tree, "link", "two", "$& \\1").unwrap();
         assert_eq!(
             (replaced.path.as_str(), replaced.metadata.size),
-            ("file", 21)
+            ("file", 19)
         );
         assert_eq!(tree.read("file"), "\u{feff}one\r\n$& \\1\nthree");
         assert_eq!(tree.read_link("link"), "file");
