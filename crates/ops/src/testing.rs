@@ -57,8 +57,10 @@ impl Tree {
         self
     }
 
-    pub(crate) fn file_named(&self, name: &[u8], content: &str) -> &Tree {
-        std::fs::write(self.host(OsStr::from_bytes(name)), content).unwrap();
+    pub(crate) fn file_named(&self, path: &[u8], content: &str) -> &Tree {
+        let host = self.host(OsStr::from_bytes(path));
+        std::fs::create_dir_all(host.parent().unwrap()).unwrap();
+        std::fs::write(host, content).unwrap();
         self
     }
 
