@@ -85,6 +85,20 @@ impl Tree {
         self
     }
 
+    /// A file of this size without content.
+    pub(crate) fn sparse_file(&self, path: &str, size: u64) -> &Tree {
+        std::fs::File::create(self.host(path))
+            .unwrap()
+            .set_len(size)
+            .unwrap();
+        self
+    }
+
+    /// Gives a file to another owner, which only the superuser may; tells whether that was so.
+    pub(crate) fn give_away(&self, path: &str, uid: u32, gid: u32) -> bool {
+        std::os::unix::fs::chown(self.host(path), Some(uid), Some(gid)).is_ok()
+    }
+
     pub(crate) fn set_mode(&self, path: &str, mode: u32) -> &Tree {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(self.host(path), permissions).unwrap();
