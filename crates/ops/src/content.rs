@@ -11,8 +11,11 @@ use crate::error::{Error, Result};
 /// The most that is read between two looks at the caller's patience.
 const PIECE: usize = 1024 * 1024;
 
-/// Reads once at `offset`; 0 is the end of the file.
+/// Reads once at `offset`; 0 is the end of the file. No file reaches where the system cannot count.
 pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    if i64::try_from(offset).is_err() {
+        return Ok(0);
+    }
     loop {
         match open.file.read_at(buffer, offset) {
             Ok(length) => return Ok(length),

@@ -176,3 +176,401 @@ impl Transfer<'_, '_> {
         drop(removed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::copy_tree::SkipReason;
+    use crate::error::ErrorKind;
+    use crate::remove::{OnMissing, Remove, RemoveTarget};
+    use crate::testing::{Tree, cancelled, context, with_limits};
+
+    fn request(from: &Tree, source: &str, to: &Tree, destination: &str) -> Copy {
+        Copy {
+            source: from.place(source),
+            destination: to.place(destination),
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+            recurse: Recurse::Yes,
+        }
+    }
+
+    fn copy(tree: &Tree, source: &str, destination: &str) -> Result<Copied> {
+        request(tree, source, tree, destination).run(&context())
+    }
+
+    #[test]
+    fn files_are_copied_with_their_mode_but_no_set_uid() {
+        let tree = Tree::new();
+        tree.file("tool", "content").set_mode("tool", 0o6750);
+        let copied = copy(&tree, "tool", "new/dir/tool").unwrap();
+        assert_eq!(
+            (copied.bytes, copied.files, copied.is_directory),
+            (7, 1, false)
+        );
+        assert_eq!(copied.destination, "new/dir/tool");
+        assert_eq!(
+            (tree.read("new/dir/tool"), tree.mode("new/dir/tool")),
+            ("content".into(), 0o750)
+        );
+        tree.set_mode("new/dir/tool", 0o600).file("other", "second");
+        copy(&tree, "other", "new/dir/tool").unwrap();
+        assert_eq!(
+            (tree.read("new/dir/tool"), tree.mode("new/dir/tool")),
+            ("second".into(), 0o600)
+        );
+    }
+
+    #[test]
+    fn existing_destinations_follow_the_knobs() {
+        let tree = Tree::new();
+        tree.file("file", "new")
+            .file("there", "old")
+            .directory("dir")
+            .file("deep/file/x", "");
+        let mut strict = request(&tree, "file", &tree, "there");
+        strict.on_existing = OnExisting::Fail;
+        assert_eq!(
+            strict.run(&context()).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        assert_eq!(tree.read("there"), "old");
+        assert_eq!(copy(&tree, "file", "dir").unwrap().destination, "dir/file");
+        assert_eq!(
+            copy(&tree, "file", "new-dir/").unwrap().destination,
+            "new-dir/file"
+        );
+        assert_eq!(
+            copy(&tree, "file", "deep").unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        let mut onto = request(&tree, "file", &tree, "dir");
+        onto.on_directory = OnDirectory::Onto;
+        assert_eq!(
+            onto.run(&context()).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        let failure = copy(&tree, "dir", "there").unwrap_err();
+        assert!(matches!(
+            failure,
+            Error::AlreadyExists {
+                kind: FileKind::File,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn trees_are_copied_and_merged() {
+        let tree = Tree::new();
+        tree.file("src/a/one", "1")
+            .file("src/two", "22")
+            .directory("src/empty");
+        tree.set_mode("src/a", 0o750);
+        let copied = copy(&tree, "src", "dst").unwrap();
+        assert_eq!((copied.files, copied.bytes, copied.directories), (2, 3, 3));
+        assert!(copied.is_directory && copied.skipped.is_empty());
+        assert_eq!(
+            (tree.read("dst/a/one"), tree.mode("dst/a")),
+            ("1".into(), 0o750)
+        );
+        tree.file("src/two", "new").file("dst/kept", "k");
+        let mut merge = request(&tree, "src", &tree, "dst");
+        merge.on_directory = OnDirectory::Onto;
+        merge.run(&context()).unwrap();
+        assert_eq!(
+            (tree.read("dst/two"), tree.read("dst/kept")),
+            ("new".into(), "k".into())
+        );
+        assert_eq!(copy(&tree, "src", "dst").unwrap().destination, "dst/src");
+        assert_eq!(tree.read("dst/src/two"), "new");
+        let mut flat = request(&tree, "src", &tree, "flat");
+        flat.recurse = Recurse::No;
+        assert_eq!(
+            flat.run(&context()).unwrap_err().kind(),
+            ErrorKind::IsADirectory
+        );
+    }
+
+    #[test]
+    fn merges_do_not_replace_directories_by_files() {
+        let tree = Tree::new();
+        tree.file("src/x", "file").file("dst/x/y", "");
+        let mut merge = request(&tree, "src", &tree, "dst");
+        merge.on_directory = OnDirectory::Onto;
+        assert_eq!(
+            merge.run(&context()).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        assert!(tree.has("dst/x/y"));
+        tree.link("dst2", "dst")
+            .file("src2/x/z", "")
+            .file("dst3/x", "file");
+        let mut merge = request(&tree, "src2", &tree, "dst3");
+        merge.on_directory = OnDirectory::Onto;
+        assert_eq!(
+            merge.run(&context()).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        assert_eq!(tree.read("dst3/x"), "file");
+    }
+
+    #[test]
+    fn links_in_a_tree_stay_or_become_content_or_are_named() {
+        let tree = Tree::new();
+        tree.file("src/sub/file", "in")
+            .file("elsewhere/file", "out of tree")
+            .file("lone", "lone");
+        let absolute = tree.host("src/sub/file");
+        tree.link("src/inner", "sub/file")
+            .link("src/sub/up", "../sub")
+            .link("src/self", ".");
+        tree.link("src/absolute", absolute.to_str().unwrap())
+            .link("src/sub/round", "../../src/sub");
+        tree.link("src/other-file", "../lone")
+            .link("src/other-dir", "../elsewhere");
+        tree.link("src/outside", "../../outside/secret")
+            .link("src/loop", "loop");
+        tree.link("src/dangling", "none")
+            .link("src/dangling-out-of-tree", "../none");
+        tree.link("src/around", "..").fifo("src/pipe");
+        let copied = copy(&tree, "src", "dst").unwrap();
+        for (link, text) in [
+            ("inner", "sub/file"),
+            ("sub/up", "../sub"),
+            ("self", "."),
+            ("absolute", "sub/file"),
+            ("sub/round", "../sub"),
+            ("dangling", "none"),
+        ] {
+            assert_eq!(tree.read_link(&format!("dst/{link}")), text, "{link}");
+        }
+        assert_eq!(tree.read("dst/other-file"), "lone");
+        assert_eq!(tree.read("dst/other-dir/file"), "out of tree");
+        let skipped: Vec<_> = copied
+            .skipped
+            .iter()
+            .map(|skipped| (skipped.path.as_str(), skipped.reason))
+            .collect();
+        assert_eq!(
+            skipped,
+            [
+                ("src/around", SkipReason::Loop),
+                ("src/dangling-out-of-tree", SkipReason::Dangling),
+                ("src/loop", SkipReason::Loop),
+                ("src/outside", SkipReason::LeadsOutside),
+                ("src/pipe", SkipReason::Special(FileKind::Fifo)),
+            ]
+        );
+        assert_eq!(
+            (copied.files, copied.links, copied.skipped_total),
+            (3, 6, 5)
+        );
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn links_to_directories_do_not_multiply_for_ever() {
+        let tree = Tree::new();
+        tree.directory("src")
+            .directory("a")
+            .directory("b")
+            .link("src/l", "../a");
+        tree.link("a/l", "../b").link("b/l", "../a");
+        let copied = copy(&tree, "src", "dst").unwrap();
+        assert!(
+            copied.skipped_total >= 1 && copied.directories < 20,
+            "{copied:?}"
+        );
+    }
+
+    #[test]
+    fn merges_replace_links_and_never_write_through_them() {
+        let tree = Tree::new();
+        tree.file("src/x", "new")
+            .directory("dst")
+            .link("dst/x", "../../outside/secret");
+        tree.file("src/d/y", "").file("other/y", "kept");
+        let merge = |source: &str| {
+            let mut merge = request(&tree, source, &tree, "dst");
+            merge.on_directory = OnDirectory::Onto;
+            merge.run(&context())
+        };
+        merge("src").unwrap();
+        assert_eq!(tree.read("dst/x"), "new");
+        tree.directory("src2")
+            .file("src2/z/y", "")
+            .link("dst/z", "../other");
+        assert_eq!(merge("src2").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(tree.read("other/y"), "kept");
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn nothing_is_copied_into_itself() {
+        let tree = Tree::new();
+        tree.file("dir/sub/file", "")
+            .link("dir/back", "..")
+            .link("alias", "dir/sub");
+        for (source, destination) in [
+            ("dir", "dir"),
+            ("dir", "dir/sub"),
+            ("dir", "dir/sub/new"),
+            ("dir", "alias/new"),
+            ("dir", "dir/sub/../../dir/x"),
+            ("", "dir/x"),
+            ("dir/sub/file", "alias/file"),
+        ] {
+            let failure = copy(&tree, source, destination).unwrap_err();
+            assert_eq!(
+                failure.kind(),
+                ErrorKind::IntoItself,
+                "{source} to {destination}"
+            );
+        }
+        assert_eq!(tree.names("dir/sub"), ["file"]);
+        // The same place by way of another root.
+        let inner = std::sync::Arc::new(sandbox::Root::open(&tree.host("dir/sub")).unwrap());
+        let mut across = request(&tree, "dir", &tree, "x");
+        across.destination = Place::new(inner, "copy").unwrap();
+        assert_eq!(
+            across.run(&context()).unwrap_err().kind(),
+            ErrorKind::IntoItself
+        );
+        assert_eq!(copy(&tree, "dir", "dir-2").unwrap().files, 1);
+    }
+
+    #[test]
+    fn other_roots_are_reached_the_same_way() {
+        let (from, to) = (Tree::new(), Tree::new());
+        from.file("dir/file", "x").link("link", "dir/file");
+        to.directory("there");
+        let copied = request(&from, "dir", &to, "there").run(&context()).unwrap();
+        assert_eq!(copied.destination, "there/dir");
+        assert_eq!(to.read("there/dir/file"), "x");
+        request(&from, "link", &to, "there")
+            .run(&with_limits(Limits::default()))
+            .unwrap();
+        assert_eq!(to.read("there/link"), "x");
+        let durable = request(&from, "", &to, "all")
+            .run(&with_limits(Limits::default()))
+            .unwrap();
+        assert_eq!((durable.files, to.read("all/dir/file")), (1, "x".into()));
+    }
+
+    #[test]
+    fn sources_and_destinations_stay_inside() {
+        let tree = Tree::new();
+        tree.file("file", "").link("out", "../outside").fifo("pipe");
+        for (source, destination, kind) in [
+            ("none", "x", ErrorKind::NotFound),
+            ("out/secret", "x", ErrorKind::Outside),
+            ("out", "x", ErrorKind::Outside),
+            ("file", "out", ErrorKind::Outside),
+            ("file", "out/x", ErrorKind::Outside),
+            ("file", "../x", ErrorKind::Outside),
+            ("pipe", "x", ErrorKind::NotAFile),
+            ("file", "file/x", ErrorKind::NotADirectory),
+        ] {
+            let failure = copy(&tree, source, destination).unwrap_err();
+            assert_eq!(
+                failure.kind(),
+                kind,
+                "{source} to {destination}: {failure:?}"
+            );
+        }
+        assert!(!tree.has("x") && tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn a_failed_copy_takes_back_what_it_made() {
+        let tree = Tree::new();
+        tree.file("src/a", "1").file("src/sub/b", "2");
+        let failure = request(&tree, "src", &tree, "dst")
+            .run(&cancelled())
+            .unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+        assert!(!tree.has("dst"));
+    }
+
+    #[test]
+    fn many_files_arrive() {
+        let tree = Tree::new();
+        for n in 0..2_000 {
+            tree.file(&format!("src/d{}/f{n}", n % 7), n.to_string());
+        }
+        let context = context();
+        let copied = request(&tree, "src", &tree, "dst").run(&context).unwrap();
+        assert_eq!(
+            (copied.files, copied.directories, context.cancel.done()),
+            (2_000, 8, 2_000)
+        );
+        assert!((0..2_000).all(|n| tree.read(&format!("dst/d{}/f{n}", n % 7)) == n.to_string()));
+    }
+
+    /// Builds a chain of directories with a file in each through descriptors: no path is that long.
+    fn deep_tree(tree: &Tree, depth: u64) {
+        let name = sandbox::Name::new(b"d").unwrap();
+        let (early, late) = (
+            sandbox::Name::new(b"a").unwrap(),
+            sandbox::Name::new(b"z").unwrap(),
+        );
+        tree.directory("deep");
+        let mut dir = tree
+            .place("deep")
+            .locate(Follow::Last)
+            .unwrap()
+            .open_dir()
+            .unwrap();
+        for level in 0..depth {
+            if level % 100 == 0 {
+                dir.stage(&early, OnExisting::Fail, Durability::Fast)
+                    .unwrap()
+                    .commit()
+                    .unwrap();
+                dir.make_dir(&late, 0o755).unwrap();
+            }
+            dir = dir.make_dir(&name, 0o755).unwrap();
+        }
+    }
+
+    #[test]
+    fn trees_deeper_than_there_are_descriptors_are_copied_and_removed() {
+        copy_and_remove(2_000);
+    }
+
+    #[test]
+    #[ignore = "takes a minute in an unoptimised build"]
+    fn ten_thousand_levels_are_copied_and_removed() {
+        copy_and_remove(10_000);
+    }
+
+    fn copy_and_remove(depth: u64) {
+        let tree = Tree::new();
+        deep_tree(&tree, depth);
+        let directories = 1 + depth + depth / 100;
+        let copied = copy(&tree, "deep", "copy").unwrap();
+        assert_eq!(
+            (copied.directories, copied.files),
+            (directories, depth / 100)
+        );
+        for path in ["deep", "copy"] {
+            let (target, recurse) = (RemoveTarget::Directory, Recurse::Yes);
+            let (on_missing, on_fault) = (OnMissing::Fail, OnFault::Stop);
+            let remove = Remove {
+                place: tree.place(path),
+                target,
+                recurse,
+                on_missing,
+                on_fault,
+            };
+            assert_eq!(
+                remove.run(&context()).unwrap().directories,
+                directories,
+                "{path}"
+            );
+        }
+        assert!(tree.names("").is_empty());
+    }
+}

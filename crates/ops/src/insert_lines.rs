@@ -45,3 +45,58 @@ impl Operation for InsertLines {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::testing::{Tree, context};
+
+    fn insert(tree: &Tree, path: &str, line: i64, text: &str) -> Result<InsertedLines> {
+        InsertLines {
+            place: tree.place(path),
+            line,
+            text: text.to_owned(),
+        }
+        .run(&context())
+    }
+
+    #[test]
+    fn text_goes_before_its_line() {
+        for (content, line, text, expected) in [
+            ("a\nb\n", 1, "x\n", "x\na\nb\n"),
+            ("a\nb\n", 2, "x", "a\nxb\n"),
+            ("a\nb\n", 3, "x", "a\nb\nx"),
+            ("a\nb", 3, "x", "a\nb\nx"),
+            ("", 1, "x\n", "x\n"),
+            ("a\r\nb\r\n", 2, "x\n", "a\r\nx\r\nb\r\n"),
+        ] {
+            let tree = Tree::new();
+            tree.file("file", content);
+            insert(&tree, "file", line, text).unwrap();
+            assert_eq!(tree.read("file"), expected, "{content:?} {line}");
+        }
+    }
+
+    #[test]
+    fn lines_out_of_range_are_told() {
+        let tree = Tree::new();
+        tree.file("file", "a\nb\n").file("bytes", b"\xff");
+        for line in [0, -1, 4, i64::MAX, i64::MIN] {
+            let failure = insert(&tree, "file", line, "x").unwrap_err();
+            assert!(
+                matches!(failure, Error::LineOutOfRange { max: 3, .. }),
+                "{failure:?}"
+            );
+        }
+        assert_eq!(
+            insert(&tree, "bytes", 1, "x").unwrap_err().kind(),
+            ErrorKind::NotText
+        );
+        assert_eq!(
+            insert(&tree, "none", 1, "x").unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+        assert_eq!(tree.read("file"), "a\nb\n");
+    }
+}

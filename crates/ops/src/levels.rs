@@ -9,8 +9,10 @@ use std::rc::Rc;
 
 use sandbox::{Dir, Follow, Name, RelPath, Result, Root};
 
-/// How many levels stay open beside the top.
-const OPEN_LEVELS: usize = 64;
+/// How many of the levels used last stay open beside the top.
+const RECENT: usize = 48;
+/// How many stay open on the way to them, so that coming back up a deep tree does not begin at its top.
+const MILESTONES: usize = 48;
 /// Whatever the source's mode is, its copy must take entries.
 const OWNER_MAY: u32 = 0o700;
 
@@ -18,6 +20,7 @@ const OWNER_MAY: u32 = 0o700;
 #[derive(Debug)]
 pub(crate) struct Level {
     way: Way,
+    depth: usize,
     dir: RefCell<Option<Dir>>,
 }
 
@@ -36,6 +39,7 @@ impl Level {
     pub(crate) fn top(dir: Dir) -> Rc<Level> {
         Rc::new(Level {
             way: Way::Top,
+            depth: 0,
             dir: RefCell::new(Some(dir)),
         })
     }
@@ -45,6 +49,7 @@ impl Level {
         let way = Way::Below(Rc::clone(parent), name.clone());
         Rc::new(Level {
             way,
+            depth: parent.depth + 1,
             dir: RefCell::new(None),
         })
     }
@@ -53,8 +58,18 @@ impl Level {
     pub(crate) fn at(path: String) -> Rc<Level> {
         Rc::new(Level {
             way: Way::At(path),
+            depth: 0,
             dir: RefCell::new(None),
         })
+    }
+}
+
+impl Level {
+    fn close(&self) {
+        // What was opened from elsewhere may be opened again from there; a top may not.
+        if !matches!(self.way, Way::Top) {
+            self.dir.replace(None);
+        }
     }
 }
 
@@ -85,6 +100,9 @@ pub(crate) enum Newness {
 pub(crate) struct Levels<'root> {
     root: &'root Root,
     recent: VecDeque<Rc<Level>>,
+    milestones: Vec<Rc<Level>>,
+    /// How many levels lie between two milestones.
+    spacing: usize,
 }
 
 impl<'root> Levels<'root> {
@@ -93,6 +111,8 @@ impl<'root> Levels<'root> {
         Levels {
             root,
             recent: VecDeque::new(),
+            milestones: Vec::new(),
+            spacing: RECENT / 2,
         }
     }
 
@@ -143,11 +163,39 @@ impl<'root> Levels<'root> {
     fn remember(&mut self, level: &Rc<Level>, dir: &Dir) {
         level.dir.replace(Some(dir.clone()));
         self.recent.push_back(Rc::clone(level));
-        if self.recent.len() > OPEN_LEVELS
+        if self.recent.len() > RECENT
             && let Some(oldest) = self.recent.pop_front()
         {
-            oldest.dir.replace(None);
+            self.retire(oldest);
         }
+    }
+
+    /// Closes a level that was not used for long, unless it is a milestone.
+    fn retire(&mut self, level: Rc<Level>) {
+        if level.depth.is_multiple_of(self.spacing) {
+            self.milestones.push(level);
+        } else {
+            level.close();
+        }
+        if self.milestones.len() > MILESTONES {
+            // Those that nothing is left to be done below go first.
+            self.keep_milestones(|level, _| Rc::strong_count(level) > 1);
+        }
+        while self.milestones.len() > MILESTONES {
+            self.spacing *= 2;
+            self.keep_milestones(|level, spacing| level.depth.is_multiple_of(spacing));
+        }
+    }
+
+    fn keep_milestones(&mut self, keep: impl Fn(&Rc<Level>, usize) -> bool) {
+        let spacing = self.spacing;
+        self.milestones.retain(|level| {
+            let kept = keep(level, spacing);
+            if !kept {
+                level.close();
+            }
+            kept
+        });
     }
 }
 

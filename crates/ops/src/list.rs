@@ -135,7 +135,7 @@ impl Listing<'_> {
     fn own_entries(&self, dir: &Dir, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
         dir.for_each_entry(&mut |entry| {
-            if !self.context.cancel.is_cancelled()
+            if !self.context.cancel.must_stop()
                 && self
                     .filter
                     .takes(&entry.name, || entry.name.as_bytes().to_vec())
@@ -143,6 +143,7 @@ impl Listing<'_> {
                 found.push(entry);
             }
         })?;
+        self.context.cancel.check()?;
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
@@ -164,6 +165,7 @@ impl Listing<'_> {
             },
         );
         let mut enters = |item: &WalkItem| self.filter.enters(&item.name, item.depth);
+        self.context.cancel.check()?;
         while let Some(item) = walker.next(&mut enters) {
             self.context.cancel.check()?;
             match item {

@@ -242,3 +242,238 @@ impl Moving<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn request(from: &Tree, source: &str, to: &Tree, destination: &str) -> Move {
+        Move {
+            source: from.place(source),
+            destination: to.place(destination),
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+        }
+    }
+
+    fn rename(tree: &Tree, source: &str, destination: &str) -> Result<Moved> {
+        request(tree, source, tree, destination).run(&context())
+    }
+
+    #[test]
+    fn files_and_trees_are_renamed() {
+        let tree = Tree::new();
+        tree.file("old", "content").file("dir/x", "");
+        let moved = rename(&tree, "old", "new/deep/name").unwrap();
+        assert_eq!(
+            (moved.method, moved.bytes, moved.files),
+            (Method::Renamed, Some(7), Some(1))
+        );
+        assert_eq!(
+            (moved.source.as_str(), moved.destination.as_str()),
+            ("old", "new/deep/name")
+        );
+        let moved = rename(&tree, "dir", "other").unwrap();
+        assert_eq!((moved.kind, moved.files), (FileKind::Directory, None));
+        assert_eq!(
+            (tree.names(""), tree.has("other/x")),
+            (vec!["new".into(), "other".into()], true)
+        );
+    }
+
+    #[test]
+    fn existing_destinations_follow_the_knobs() {
+        let tree = Tree::new();
+        tree.file("a", "a")
+            .file("b", "b")
+            .directory("dir")
+            .file("full/a", "")
+            .directory("sub");
+        let mut strict = request(&tree, "a", &tree, "b");
+        strict.on_existing = OnExisting::Fail;
+        assert_eq!(
+            strict.run(&context()).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        let mut exact = request(&tree, "a", &tree, "dir");
+        exact.on_directory = OnDirectory::Onto;
+        let failure = exact.run(&context()).unwrap_err();
+        assert!(matches!(
+            failure,
+            Error::AlreadyExists {
+                kind: FileKind::Directory,
+                ..
+            }
+        ));
+        let failure = rename(&tree, "dir", "b").unwrap_err();
+        assert!(matches!(
+            failure,
+            Error::AlreadyExists {
+                kind: FileKind::File,
+                ..
+            }
+        ));
+        rename(&tree, "a", "b").unwrap();
+        assert_eq!(tree.read("b"), "a");
+        assert_eq!(rename(&tree, "b", "dir").unwrap().destination, "dir/b");
+        let onto = |source, destination| {
+            let mut onto = request(&tree, source, &tree, destination);
+            onto.on_directory = OnDirectory::Onto;
+            onto.run(&context())
+        };
+        assert_eq!(
+            onto("dir", "full").unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        onto("dir", "sub").unwrap();
+        assert_eq!(tree.names("sub"), ["b"]);
+    }
+
+    #[test]
+    fn links_move_themselves_unless_they_lead_outside() {
+        let tree = Tree::new();
+        tree.file("dir/file", "")
+            .link("link", "dir")
+            .link("out", "../outside/secret");
+        tree.link("dangling", "none").file("plain", "p");
+        let moved = rename(&tree, "link", "moved").unwrap();
+        assert_eq!(
+            (moved.kind, tree.read_link("moved")),
+            (FileKind::Symlink, "dir".into())
+        );
+        assert_eq!(
+            rename(&tree, "out", "x").unwrap_err().kind(),
+            ErrorKind::Outside
+        );
+        assert_eq!(
+            rename(&tree, "plain", "out").unwrap_err().kind(),
+            ErrorKind::Outside
+        );
+        rename(&tree, "plain", "dangling").unwrap();
+        assert_eq!(
+            (tree.read("dangling"), tree.has("none")),
+            ("p".into(), false)
+        );
+        assert_eq!(
+            rename(&tree, "dangling", "moved").unwrap().destination,
+            "dir/dangling"
+        );
+        assert!(tree.has("dir/dangling") && tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn nothing_moves_into_itself_and_the_root_stays() {
+        let tree = Tree::new();
+        tree.file("dir/sub/x", "")
+            .file("file", "f")
+            .link("alias", "dir/sub");
+        for (source, destination, kind) in [
+            ("dir", "dir/sub", ErrorKind::IntoItself),
+            ("dir", "alias/new", ErrorKind::IntoItself),
+            ("dir", "dir", ErrorKind::IntoItself),
+            ("", "dir/new", ErrorKind::RootProtected),
+            ("none", "x", ErrorKind::NotFound),
+            ("../outside", "x", ErrorKind::Outside),
+            ("file", "../outside/x", ErrorKind::Outside),
+        ] {
+            let failure = rename(&tree, source, destination).unwrap_err();
+            assert_eq!(
+                failure.kind(),
+                kind,
+                "{source} to {destination}: {failure:?}"
+            );
+        }
+        rename(&tree, "file", "file").unwrap();
+        assert_eq!(tree.read("file"), "f");
+        let failure = request(&tree, "file", &tree, "x")
+            .run(&cancelled())
+            .unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn other_roots_get_plain_things_by_rename() {
+        let (from, to) = (Tree::new(), Tree::new());
+        from.file("dir/file", "x").file("file", "y");
+        to.directory("there");
+        let moved = request(&from, "dir", &to, "there").run(&context()).unwrap();
+        assert_eq!(
+            (moved.destination.as_str(), moved.method),
+            ("there/dir", Method::Renamed)
+        );
+        request(&from, "file", &to, "new/file")
+            .run(&context())
+            .unwrap();
+        assert_eq!(
+            (to.read("there/dir/file"), to.read("new/file")),
+            ("x".into(), "y".into())
+        );
+        assert!(from.names("").is_empty());
+    }
+
+    #[test]
+    fn other_roots_get_links_by_copy_or_not_at_all() {
+        let (from, to) = (Tree::new(), Tree::new());
+        from.file("dir/file", "x")
+            .file("lone", "y")
+            .link("dir/in", "file");
+        from.link("dir/elsewhere", "../lone")
+            .file("bad/file", "z")
+            .link("bad/out", "../../outside");
+        let moved = request(&from, "dir", &to, "dir").run(&context()).unwrap();
+        assert_eq!(
+            (moved.method, moved.files, moved.bytes),
+            (Method::Copied, Some(2), Some(2))
+        );
+        assert_eq!(
+            (to.read_link("dir/in"), to.read("dir/elsewhere")),
+            ("file".into(), "y".into())
+        );
+        assert_eq!(from.names(""), ["bad", "lone"]);
+        let failure = request(&from, "bad", &to, "bad")
+            .run(&context())
+            .unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Outside);
+        assert!(from.has("bad/file") && !to.has("bad"));
+        from.fifo("pipe").link("to-lone", "lone");
+        let failure = request(&from, "pipe", &to, "pipe")
+            .run(&context())
+            .unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::NotAFile);
+        request(&from, "to-lone", &to, "to-lone")
+            .run(&context())
+            .unwrap();
+        assert_eq!(
+            (to.read_link("to-lone"), from.has("to-lone")),
+            ("lone".into(), false)
+        );
+    }
+
+    #[test]
+    fn other_file_systems_are_reached_by_copy() {
+        let from = Tree::new();
+        from.file("dir/sub/file", "x")
+            .set_mode("dir/sub/file", 0o640);
+        let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
+            return;
+        };
+        let root = Arc::new(sandbox::Root::open(shared.path()).unwrap());
+        let mut across = request(&from, "dir", &from, "x");
+        across.destination = Place::new(Arc::clone(&root), "new/dir").unwrap();
+        let moved = across.run(&context()).unwrap();
+        assert_eq!(
+            (moved.files, moved.destination.as_str()),
+            (
+                Some(1).filter(|_| moved.method == Method::Copied),
+                "new/dir"
+            )
+        );
+        let copy = Place::new(root, "new/dir/sub/file").unwrap();
+        let arrived = copy.locate(Follow::Never).unwrap().metadata().is_some();
+        assert!(arrived && !from.has("dir"));
+    }
+}

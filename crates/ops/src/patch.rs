@@ -59,3 +59,99 @@ impl Operation for Patch {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::testing::{Tree, context};
+
+    fn patch(tree: &Tree, path: &str, patch: &str) -> Result<Patched> {
+        Patch {
+            place: tree.place(path),
+            patch: patch.to_owned(),
+        }
+        .run(&context())
+    }
+
+    const SECOND: &str = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
+
+    #[test]
+    fn patches_change_the_file_and_nothing_else() {
+        let tree = Tree::new();
+        tree.file("dir/file", "one\ntwo\nthree\n")
+            .set_mode("dir/file", 0o640);
+        let patched = patch(&tree, "dir/file", SECOND).unwrap();
+        assert_eq!((patched.hunks.len(), patched.effect), (1, Effect::Replaced));
+        assert_eq!(
+            (tree.read("dir/file"), tree.mode("dir/file")),
+            ("one\nTWO\nthree\n".into(), 0o640)
+        );
+        assert_eq!(
+            (tree.names("dir"), tree.names("")),
+            (vec!["file".into()], vec!["dir".into()])
+        );
+        tree.file("crlf", "one\r\ntwo\r\nthree");
+        patch(&tree, "crlf", SECOND).unwrap();
+        assert_eq!(tree.read("crlf"), "one\r\nTWO\r\nthree");
+    }
+
+    #[test]
+    fn missing_files_are_empty_ones() {
+        let tree = Tree::new();
+        let new = "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n";
+        let patched = patch(&tree, "new/dir/file", new).unwrap();
+        assert_eq!(
+            (patched.effect, patched.metadata.size),
+            (Effect::Created, 4)
+        );
+        assert_eq!(tree.read("new/dir/file"), "a\nb\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let tree = Tree::new();
+        tree.file("file", "one\nother\nthree\n")
+            .file("bytes", b"\xff\n")
+            .directory("dir");
+        assert_eq!(
+            patch(&tree, "file", SECOND).unwrap_err().kind(),
+            ErrorKind::PatchFailed
+        );
+        assert_eq!(
+            patch(&tree, "file", "garbage").unwrap_err().kind(),
+            ErrorKind::PatchFailed
+        );
+        assert_eq!(
+            patch(&tree, "new/file", SECOND).unwrap_err().kind(),
+            ErrorKind::PatchFailed
+        );
+        assert_eq!(
+            patch(&tree, "bytes", SECOND).unwrap_err().kind(),
+            ErrorKind::NotText
+        );
+        assert_eq!(
+            patch(&tree, "dir", SECOND).unwrap_err().kind(),
+            ErrorKind::IsADirectory
+        );
+        assert_eq!(tree.read("file"), "one\nother\nthree\n");
+        assert_eq!(tree.names(""), ["bytes", "dir", "file"]);
+    }
+
+    #[test]
+    fn huge_files_are_refused_before_they_are_read() {
+        let tree = Tree::new();
+        tree.sparse_file("huge", 1 << 40);
+        let failure = patch(&tree, "huge", SECOND).unwrap_err();
+        assert!(
+            matches!(
+                failure,
+                Error::TooLarge {
+                    limit: MAX_EDITED,
+                    ..
+                }
+            ),
+            "{failure:?}"
+        );
+    }
+}

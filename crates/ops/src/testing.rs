@@ -57,8 +57,10 @@ impl Tree {
         self
     }
 
-    pub(crate) fn file_named(&self, name: &[u8], content: &str) -> &Tree {
-        std::fs::write(self.host(OsStr::from_bytes(name)), content).unwrap();
+    pub(crate) fn file_named(&self, path: &[u8], content: &str) -> &Tree {
+        let host = self.host(OsStr::from_bytes(path));
+        std::fs::create_dir_all(host.parent().unwrap()).unwrap();
+        std::fs::write(host, content).unwrap();
         self
     }
 
@@ -81,6 +83,20 @@ impl Tree {
                 .success()
         );
         self
+    }
+
+    /// A file of this size without content.
+    pub(crate) fn sparse_file(&self, path: &str, size: u64) -> &Tree {
+        std::fs::File::create(self.host(path))
+            .unwrap()
+            .set_len(size)
+            .unwrap();
+        self
+    }
+
+    /// Gives a file to another owner, which only the superuser may; tells whether that was so.
+    pub(crate) fn give_away(&self, path: &str, uid: u32, gid: u32) -> bool {
+        std::os::unix::fs::chown(self.host(path), Some(uid), Some(gid)).is_ok()
     }
 
     pub(crate) fn set_mode(&self, path: &str, mode: u32) -> &Tree {

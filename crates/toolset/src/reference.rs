@@ -1,6 +1,7 @@
 //! The tool reference, generated from the definitions: the same for every set, never written by hand.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use rmcp::model::Tool as McpTool;
 use serde_json::{Map, Value};
@@ -84,7 +85,7 @@ fn reply_table(page: &mut String, schema: &Map<String, Value>) {
 }
 
 fn properties(schema: &Map<String, Value>) -> &Map<String, Value> {
-    static NONE: Map<String, Value> = Map::new();
+    static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
 }
 

@@ -1,9 +1,5 @@
 //! Searches through real trees.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -261,7 +257,6 @@ fn long_lines_are_cut() {
 #[test]
 fn names_that_are_not_text_are_shown_reversibly() {
     let tree = Tree::new();
-    fs::create_dir(tree.host(OsStr::from_bytes(b"bad\xff"))).unwrap();
     tree.file_named(b"bad\xff/f", "needle");
     let found = run(grep(&tree, "needle"));
     assert_eq!(paths(&found), ["bad\u{F7FF}/f"]);
