@@ -8,7 +8,7 @@ ARGS ?=
 # The config file that `make run` serves.
 CONFIG ?= config/$(CMD).yaml
 
-.PHONY: help build run test fmt-check lint docs unit
+.PHONY: help build run test fmt-check lint docs unit test-clients
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -38,3 +38,7 @@ unit: ## every test of the workspace
 	else \
 		$(CARGO) test --workspace --locked; \
 	fi
+
+test-clients: ## other people's clients and the official conformance suite (needs Node and Python)
+	$(CARGO) build --locked --bin mcp-filesystem
+	tests/clients/run target/debug/mcp-filesystem

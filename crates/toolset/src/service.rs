@@ -7,7 +7,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, Implementation, JsonObject, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CacheScope, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ServerCapabilities, ServerConfig, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
@@ -18,6 +18,9 @@ use crate::arguments::nearest;
 use crate::dispatch::{Caller, Entry, Progress};
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
+
+/// How long clients may keep the tool list: an operator's change comes with a restart.
+const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// Who a request came from, as the HTTP transport knows it. Put into the request's extensions.
 #[derive(Debug, Clone)]
@@ -253,7 +256,9 @@ impl ServerHandler for Service {
                 None,
             ));
         }
-        Ok(ListToolsResult::with_all_items(self.inner.listed.clone()))
+        let listed = ListToolsResult::with_all_items(self.inner.listed.clone());
+        // The list is the same for everyone and for as long as the process lives.
+        Ok(listed.with_ttl_ms(LIST_LIFETIME_MS).with_cache_scope(CacheScope::Public))
     }
 
     fn get_tool(&self, name: &str) -> Option<McpTool> {
