@@ -119,6 +119,11 @@ impl Service {
         &self.inner.tools
     }
 
+    /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
+    pub fn cut_calls(&self) {
+        self.inner.gate.close();
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names = self.inner.listed.iter().map(|tool| &*tool.name);
         let shown = crate::arguments::shortened(name);
