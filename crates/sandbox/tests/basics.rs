@@ -1,6 +1,9 @@
 //! The everyday behaviour of a root, the same with every means of look-up.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "tests look at the file system from outside")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the file system from outside"
+)]
 
 use std::fs;
 use std::io::{Read, Write};

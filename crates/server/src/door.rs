@@ -104,7 +104,9 @@ impl Door {
 /// Tells whether a page came from this very server: scheme apart, its origin is the Host that was just judged.
 fn is_own(origin: &str, headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
-    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let authority = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
     authority.is_some() && authority == host.map(str::to_ascii_lowercase).as_deref()
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, Implementation, JsonObject, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    CacheScope, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ServerCapabilities, ServerConfig, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
@@ -263,7 +263,9 @@ impl ServerHandler for Service {
         }
         let listed = ListToolsResult::with_all_items(self.inner.listed.clone());
         // The list is the same for everyone and for as long as the process lives.
-        Ok(listed.with_ttl_ms(LIST_LIFETIME_MS).with_cache_scope(CacheScope::Public))
+        Ok(listed
+            .with_ttl_ms(LIST_LIFETIME_MS)
+            .with_cache_scope(CacheScope::Public))
     }
 
     fn get_tool(&self, name: &str) -> Option<McpTool> {
