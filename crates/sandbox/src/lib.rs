@@ -13,6 +13,7 @@ mod content;
 mod descent;
 mod dir;
 mod error;
+mod fault;
 mod landlock;
 mod leftovers;
 mod link;
@@ -25,6 +26,8 @@ mod resolve;
 mod root;
 mod roots;
 mod syscall;
+#[cfg(test)]
+mod tests;
 mod users;
 mod walk;
 

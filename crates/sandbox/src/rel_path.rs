@@ -53,7 +53,7 @@ impl RelPath {
         Ok(RelPath {
             text: text.to_owned(),
             steps,
-            directory: bytes.ends_with(b"/") || bytes.ends_with(b"/."),
+            directory: ends_as_directory(&bytes),
             absolute: bytes.starts_with(b"/"),
         })
     }
@@ -127,6 +127,11 @@ pub(crate) fn steps(bytes: &[u8]) -> Vec<Step> {
             piece => Name::new(piece).map(Step::Into),
         })
         .collect()
+}
+
+/// Tells whether a slash at the end says that only a directory will do.
+pub(crate) fn ends_as_directory(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.")
 }
 
 fn shortened(text: &str) -> String {

@@ -24,6 +24,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         Err(Errno::NOENT) => {
             let tail = Tail::Missing {
                 names: vec![last.clone()],
+                directory: false,
             };
             return Some(Ok(Found {
                 parent,

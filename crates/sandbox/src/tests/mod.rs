@@ -1,0 +1,1 @@
+//! Tests that need to see inside: descriptors, and a hook before every system call.

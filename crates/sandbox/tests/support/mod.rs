@@ -1,0 +1,167 @@
+//! What the tests of this crate share: fresh trees with an outside beside them, and every means of look-up.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use sandbox::{
+    Durability, Error, Follow, Located, OnExisting, Parents, RelPath, Resolver, Root, StageOptions,
+};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use tempfile::TempDir;
+
+/// The number of `openat2`, the same on every architecture.
+const OPENAT2: i64 = 437;
+
+/// Each means of look-up.
+pub(crate) const RESOLVERS: [Resolver; 3] = [
+    Resolver::Auto,
+    Resolver::WalkOnly,
+    Resolver::WalkWithoutProc,
+];
+
+/// Replaces or creates, parents too, without waiting for the disk.
+pub(crate) const REPLACE: StageOptions = StageOptions {
+    on_existing: OnExisting::Replace,
+    parents: Parents::Create,
+    durability: Durability::Fast,
+};
+
+/// A fresh directory, in memory where there is such a place: making many files is slow on a disk.
+pub(crate) fn fresh_dir() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    match memory.is_dir() {
+        true => tempfile::tempdir_in(memory).unwrap(),
+        false => tempfile::tempdir().unwrap(),
+    }
+}
+
+/// A root's directory and one beside it that nothing may touch.
+pub(crate) struct Ground {
+    temp: TempDir,
+}
+
+impl Ground {
+    /// An empty root, and an outside with a secret.
+    pub(crate) fn new(temp: TempDir) -> Ground {
+        let ground = Ground { temp };
+        fs::create_dir(ground.inside()).unwrap();
+        fs::create_dir(ground.outside()).unwrap();
+        fs::write(ground.outside().join("secret"), "secret").unwrap();
+        ground
+    }
+
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.temp.path().join("inside")
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.temp.path().join("outside")
+    }
+
+    fn check(&self, body: &impl Fn(&Root, &Path, &Path), resolver: Resolver) {
+        let before = snapshot(&self.outside());
+        let root = Root::open_with(&self.inside(), resolver).unwrap();
+        body(&root, &self.inside(), &self.outside());
+        assert_eq!(snapshot(&self.outside()), before, "{resolver:?}");
+    }
+}
+
+/// Runs a test body with each means of look-up, and with `openat2` answered by a seccomp filter as an old
+/// kernel and as a strict container answer it, each on a fresh tree with an outside beside it.
+pub(crate) fn everywhere(body: impl Fn(&Root, &Path, &Path) + Sync) {
+    for resolver in RESOLVERS {
+        Ground::new(tempfile::tempdir().unwrap()).check(&body, resolver);
+    }
+    for errno in [Errno::NOSYS, Errno::PERM] {
+        under_filter(errno, || {
+            Ground::new(tempfile::tempdir().unwrap()).check(&body, Resolver::Auto);
+        });
+    }
+}
+
+/// Runs a body in a thread of its own whose `openat2` fails with `errno`.
+pub(crate) fn under_filter(errno: Errno, body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let filtered = scope.spawn(|| {
+            seccompiler::apply_filter(&filter(errno)).unwrap();
+            body();
+        });
+        if let Err(panic) = filtered.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn filter(errno: Errno) -> BpfProgram {
+    let answer = SeccompAction::Errno(errno.raw_os_error().unsigned_abs());
+    let rules = BTreeMap::from([(OPENAT2, Vec::new())]);
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)
+        .unwrap()
+        .try_into()
+        .unwrap()
+}
+
+/// What is known of one file: its inode, when it last changed, and its content or link text.
+pub(crate) type Trace = (u64, (i64, i64), Vec<u8>);
+
+/// Everything below a directory, and the directory itself.
+pub(crate) fn snapshot(dir: &Path) -> BTreeMap<PathBuf, Trace> {
+    let top = dir.symlink_metadata().unwrap();
+    let trace = (top.ino(), (top.ctime(), top.ctime_nsec()), Vec::new());
+    let mut found = BTreeMap::from([(dir.to_owned(), trace)]);
+    let mut pending = vec![dir.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            let content = match metadata.file_type() {
+                kind if kind.is_dir() => {
+                    pending.push(path.clone());
+                    Vec::new()
+                }
+                kind if kind.is_symlink() => fs::read_link(&path)
+                    .unwrap()
+                    .into_os_string()
+                    .into_encoded_bytes(),
+                _ => fs::read(&path).unwrap(),
+            };
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            found.insert(path, (metadata.ino(), changed, content));
+        }
+    }
+    found
+}
+
+/// Looks a path up, a link at its end followed.
+pub(crate) fn locate<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Error> {
+    root.locate(&RelPath::parse(path)?, Follow::Last)
+}
+
+/// Looks a path up, a link at its end taken as itself.
+pub(crate) fn locate_itself<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Error> {
+    root.locate(&RelPath::parse(path)?, Follow::Never)
+}
+
+/// Reads a whole file.
+pub(crate) fn read(root: &Root, path: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    locate(root, path)?
+        .open_file()?
+        .file
+        .read_to_end(&mut bytes)
+        .unwrap();
+    Ok(bytes)
+}
+
+/// Creates or replaces a file.
+pub(crate) fn write(root: &Root, path: &str, bytes: &[u8]) -> Result<(), Error> {
+    let mut staged = locate(root, path)?.stage(REPLACE)?;
+    staged.write_all(bytes).unwrap();
+    staged.commit().map(drop)
+}
