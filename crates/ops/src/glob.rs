@@ -8,12 +8,13 @@ use std::time::Duration;
 use sandbox::{FileKind, Follow, Metadata, WalkItem};
 
 use crate::context::{Cancel, Context};
-use crate::error::Result;
+use crate::error::{Result, Wanted};
 use crate::ignore_rules::IgnoreRules;
+use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, WalkedBatch};
+use crate::walked::{Choice, Walked, WalkedBatch, is_invalid_utf8};
 
 /// How many entries a batch has at most.
 const ENTRIES_PER_BATCH: usize = 512;
@@ -86,9 +87,10 @@ pub struct GlobEntry {
     pub metadata: Metadata,
 }
 
-impl Glob {
-    /// Runs the search.
-    pub fn run(self, context: &Context) -> Result<Globbed> {
+impl Operation for Glob {
+    type Outcome = Globbed;
+
+    fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
         let search = Search {
             matcher: self.pattern.compile()?,
@@ -96,11 +98,8 @@ impl Glob {
             max_results: self.max_results.min(ENTRIES_MAX),
             cancel: cancel.clone(),
         };
-        let dir = self
-            .place
-            .root
-            .locate(&self.place.path, Follow::Last)?
-            .open_dir()?;
+        let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
+        let dir = located.open_dir()?;
         let walked = Walked::new(
             &self.place,
             dir,
@@ -157,8 +156,7 @@ impl Search {
     /// Looks at a matching entry; `None` when it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
         let metadata = item.dir.stat(&item.name).ok()?;
-        let invalid_utf8 =
-            item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
+        let invalid_utf8 = is_invalid_utf8(item);
         Some(GlobEntry {
             path: item.path(),
             invalid_utf8,
@@ -244,7 +242,7 @@ impl Stages for Search {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::test_tree::{Tree, context};
+    use crate::testing::{Tree, cancelled, context};
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
@@ -261,7 +259,7 @@ mod tests {
     }
 
     fn run(request: Glob) -> Globbed {
-        request.run(&context(Cancel::never())).unwrap()
+        request.run(&context()).unwrap()
     }
 
     fn paths(found: &Globbed) -> Vec<&str> {
@@ -330,7 +328,7 @@ mod tests {
             pattern: PathPattern::Regex("[unclosed".to_owned()),
             ..glob(&tree, "")
         };
-        let error = bad.run(&context(Cancel::never())).unwrap_err();
+        let error = bad.run(&context()).unwrap_err();
         assert!(matches!(
             error,
             Error::InvalidPattern {
@@ -403,7 +401,8 @@ mod tests {
     #[test]
     fn names_that_are_not_text_match_and_are_shown() {
         let tree = Tree::new();
-        tree.file(OsStr::from_bytes(b"d\xfe/x\xff.go"), "");
+        std::fs::create_dir(tree.host(OsStr::from_bytes(b"d\xfe"))).unwrap();
+        tree.file_named(b"d\xfe/x\xff.go", "");
         let found = run(glob(&tree, "**/*.go"));
         assert_eq!(paths(&found), ["d\u{F7FE}/x\u{F7FF}.go"]);
         assert!(found.entries[0].invalid_utf8);
@@ -419,10 +418,8 @@ mod tests {
             })
             .timed_out
         );
-        let cancel = Cancel::never();
-        cancel.cancel();
         assert!(matches!(
-            glob(&tree, "*").run(&context(cancel)),
+            glob(&tree, "*").run(&cancelled()),
             Err(Error::Cancelled)
         ));
         let file = Glob {
@@ -430,10 +427,10 @@ mod tests {
             ..glob(&tree, "*")
         };
         assert!(matches!(
-            file.run(&context(Cancel::never())),
+            file.run(&context()),
             Err(Error::NotADirectory { .. })
         ));
-        let invalid = glob(&tree, "{a").run(&context(Cancel::never()));
+        let invalid = glob(&tree, "{a").run(&context());
         assert!(matches!(
             invalid,
             Err(Error::InvalidPattern {

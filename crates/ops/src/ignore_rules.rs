@@ -194,9 +194,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::context::Cancel;
     use crate::glob::{Glob, Kinds, PathPattern};
-    use crate::test_tree::{Tree, context};
+    use crate::operation::Operation;
+    use crate::testing::{Tree, context};
 
     fn kept(tree: &Tree, place: &str) -> Vec<String> {
         let request = Glob {
@@ -208,7 +208,7 @@ mod tests {
             max_depth: None,
             ignore_rules: IgnoreRules::Respect,
         };
-        let found = request.run(&context(Cancel::never())).unwrap();
+        let found = request.run(&context()).unwrap();
         let paths = found.entries.into_iter().map(|entry| entry.path);
         paths.filter(|path| !path.contains("ignore")).collect()
     }

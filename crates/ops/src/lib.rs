@@ -33,8 +33,6 @@ mod remove;
 mod replace_string;
 mod stat;
 #[cfg(test)]
-mod test_tree;
-#[cfg(test)]
 mod testing;
 pub mod text;
 mod walked;

@@ -32,6 +32,15 @@ impl Tree {
         Tree { root, base }
     }
 
+    /// A tree with these files.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Tree {
+        let tree = Tree::new();
+        for (path, content) in files {
+            tree.file(path, content);
+        }
+        tree
+    }
+
     pub(crate) fn host(&self, path: impl AsRef<OsStr>) -> PathBuf {
         self.base.path().join("root").join(Path::new(path.as_ref()))
     }

@@ -129,6 +129,11 @@ pub(crate) fn relative_path(item: &WalkItem) -> Vec<u8> {
     path
 }
 
+/// Tells whether an entry's path is not UTF-8, so that clients see a stand-in form.
+pub(crate) fn is_invalid_utf8(item: &WalkItem) -> bool {
+    item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err()
+}
+
 /// Tells whether an entry is a regular file.
 pub(crate) fn is_file(item: &WalkItem) -> bool {
     item.kind == FileKind::File

@@ -8,6 +8,8 @@
 //! nothing outside the root is opened, listed, created, changed or removed, and nothing about what
 //! exists there is told.
 
+#![expect(clippy::disallowed_methods, reason = "the one crate that may touch the file system")]
+
 mod change;
 mod content;
 mod descent;

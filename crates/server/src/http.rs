@@ -185,7 +185,7 @@ impl Site {
             return health(request.method());
         }
         if let Err(Refusal { status, message }) = self.door.check(request.headers()) {
-            tracing::warn!(status = status.as_u16(), message, "request refused");
+            tracing::warn!(status = status.as_u16(), reason = message, "request refused");
             return text(status, message);
         }
         match self.endpoint(request.uri().path()) {
@@ -335,7 +335,8 @@ mod tests {
 
     #[tokio::test]
     async fn health_is_ok_for_everybody() {
-        let reply = site().handle(
+        let site = site();
+        let reply = site.handle(
             Request::get("/health")
                 .body(Full::new(Bytes::new()))
                 .expect("it"),

@@ -1,78 +1,67 @@
-//! The wire: stdio and HTTP in front of the tool sets.
+//! The wire: command line, config, logs, and the two ways in.
+//!
+//! Parse, load the settings, do what was asked: nothing else happens here.
 
+mod call;
+mod check;
+mod cli;
+mod config;
 mod door;
 mod http;
+mod known;
+mod listen;
+mod log;
+mod roots;
+mod serve;
+mod sets;
+mod settings;
 mod shutdown;
 mod stdio;
+mod tools;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::io::Write;
+use std::process::ExitCode;
 
-use clap::Parser;
-use toolset::{Deployment, Gate, RootGrant, Service, workspace};
+use anyhow::{Context, Result};
 
-/// Lets AI agents work on files without ever leaving the directories they were given.
-#[derive(Parser)]
-struct Arguments {
-    /// Serves HTTP on this address instead of stdio.
-    #[arg(long)]
-    http: Option<String>,
-    /// The directories to serve.
-    directories: Vec<PathBuf>,
+use crate::cli::{Cli, Task};
+use crate::known::KNOWN_TOOLS;
+use crate::settings::{Loaded, RootsNeed};
+
+fn main() -> ExitCode {
+    let cli = Cli::read();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::new("info,rmcp=error");
-    tracing_subscriber::fmt()
-        .json()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    let ended = runtime.block_on(serve(arguments));
-    // Work that hangs in the kernel must not keep the process.
-    runtime.shutdown_timeout(Duration::from_millis(500));
-    ended
+fn run(cli: &Cli) -> Result<()> {
+    match cli.task() {
+        Task::Serve => serve::run(&load(cli, RootsNeed::Needed)?.settings),
+        Task::Check => check::run(
+            &load(cli, RootsNeed::Needed)?,
+            &mut std::io::stdout().lock(),
+        ),
+        Task::Tools(format) => {
+            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            tools::run(&settings, format, &mut std::io::stdout().lock())
+        }
+        Task::Call { tool, arguments } => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            serve::call_once(&settings, &tool, &arguments)
+        }
+    }
 }
 
-async fn serve(arguments: Arguments) -> anyhow::Result<()> {
-    let roots = arguments
-        .directories
-        .iter()
-        .map(|path| grant(path))
-        .collect::<anyhow::Result<_>>()?;
-    let gate = Gate::new(Deployment {
-        roots,
-        ..Deployment::default()
-    });
-    let service = Service::new(vec![workspace::toolset()], gate)?;
-    let shutdown = shutdown::on_signals()?;
-    let Some(address) = arguments.http else {
-        return stdio::serve(service, 16 << 20, shutdown).await;
-    };
-    let listener = tokio::net::TcpListener::bind(&address).await?;
-    let options = http::Options {
-        door: door::Door::new("127.0.0.1", &[], &[]),
-        max_body_size: 16 << 20,
-        max_connections: 1024,
-    };
-    let endpoint = http::Endpoint {
-        name: "workspace".to_owned(),
-        service,
-        sessions: false,
-    };
-    tracing::info!(%address, "listening");
-    http::serve(listener, options, vec![endpoint], shutdown).await;
-    Ok(())
+fn load(cli: &Cli, need: RootsNeed) -> Result<Loaded> {
+    let current = std::env::current_dir().context("cannot tell the current directory")?;
+    Ok(settings::load(cli, &current, KNOWN_TOOLS, need)?)
 }
 
-fn grant(path: &std::path::Path) -> anyhow::Result<RootGrant> {
-    let name = path
-        .file_name()
-        .map_or_else(|| "root".to_owned(), |n| n.to_string_lossy().into());
-    Ok(RootGrant::new(name, Arc::new(sandbox::Root::open(path)?)))
+/// Says in one line why the process ends.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    // There is nobody left to tell when standard error is closed.
+    let _ = writeln!(std::io::stderr(), "mcp-filesystem: {error:#}");
+    ExitCode::FAILURE
 }

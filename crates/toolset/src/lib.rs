@@ -11,6 +11,7 @@ mod deployment;
 mod dispatch;
 mod face;
 mod moment;
+pub mod reference;
 mod schema;
 mod service;
 mod tool;

@@ -110,6 +110,12 @@ impl Service {
         &self.inner.listed
     }
 
+    /// Every tool, also those that no root allows, in order.
+    #[must_use]
+    pub fn described(&self) -> &[McpTool] {
+        &self.inner.tools
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names = self.inner.listed.iter().map(|tool| &*tool.name);
         let shown = crate::arguments::shortened(name);

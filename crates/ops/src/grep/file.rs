@@ -11,6 +11,7 @@ use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, Output};
 use crate::ordered::Halt;
 use crate::pattern::LineMatcher;
+use crate::text::encoding::{HEAD, is_binary};
 
 /// Files up to this size are read whole, by one call.
 pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
@@ -22,8 +23,6 @@ const LINE_MAX: usize = 1024 * 1024;
 const OVERLAP: usize = 4096;
 /// How much is read at a time to find a line's end.
 const TAIL: usize = 64 * 1024;
-/// A file with a NUL in this many first bytes is binary.
-const BINARY_PREFIX: usize = 8192;
 /// What a match takes besides its text.
 const MATCH_OVERHEAD: usize = 96;
 
@@ -81,14 +80,9 @@ impl Default for Piece {
     }
 }
 
-/// Tells whether a file's first bytes hold a NUL.
-pub(super) fn is_binary(bytes: &[u8]) -> bool {
-    memchr(0, bytes.get(..BINARY_PREFIX).unwrap_or(bytes)).is_some()
-}
-
 /// Tells whether a large file is binary, or cannot be read.
 pub(super) fn is_binary_file(file: &OpenFile) -> bool {
-    let mut first = [0; BINARY_PREFIX];
+    let mut first = [0; HEAD];
     let read = read_at(file, &mut first, 0);
     read.is_ok_and(|read| first.get(..read).is_some_and(is_binary))
 }

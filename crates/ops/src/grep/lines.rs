@@ -6,6 +6,7 @@ use memchr::{memchr_iter, memrchr, memrchr_iter};
 
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, without_terminator};
+use crate::text::encoding::trim_end;
 
 /// How much of a line is shown.
 pub(super) const SHOWN_MAX: usize = 2000;
@@ -94,29 +95,8 @@ pub(super) fn shown_line(line: &[u8]) -> (String, bool) {
     let line = without_terminator(line);
     let cut = line.get(..SHOWN_MAX).unwrap_or(line);
     let truncated = cut.len() < line.len();
-    let cut = if truncated {
-        whole_characters(cut)
-    } else {
-        cut
-    };
+    let cut = if truncated { trim_end(cut) } else { cut };
     (String::from_utf8_lossy(cut).into_owned(), truncated)
-}
-
-/// The bytes without a character that was cut at their end.
-fn whole_characters(bytes: &[u8]) -> &[u8] {
-    let tail = bytes.len().saturating_sub(3);
-    let start = bytes
-        .iter()
-        .skip(tail)
-        .rposition(|byte| *byte >= 0xC0)
-        .map(|at| tail + at);
-    let Some((head, last)) = start.and_then(|start| bytes.split_at_checked(start)) else {
-        return bytes;
-    };
-    match std::str::from_utf8(last) {
-        Err(error) if error.error_len().is_none() => head,
-        _ => bytes,
-    }
 }
 
 /// How many newlines there are.

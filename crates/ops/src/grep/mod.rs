@@ -20,12 +20,13 @@ use self::file::{
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
-use crate::error::Result;
+use crate::error::{Result, Wanted as Expected};
 use crate::ignore_rules::IgnoreRules;
+use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, is_file, relative_path};
+use crate::walked::{Choice, Walked, is_file, is_invalid_utf8, relative_path};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
@@ -116,9 +117,10 @@ pub struct LineMatch {
     pub after: Vec<String>,
 }
 
-impl Grep {
-    /// Runs the search.
-    pub fn run(self, context: &Context) -> Result<Grepped> {
+impl Operation for Grep {
+    type Outcome = Grepped;
+
+    fn run(self, context: &Context) -> Result<Grepped> {
         let cancel = context.cancel.within(self.timeout);
         let search = Search::new(&self, context, &cancel)?;
         let source = self.source()?;
@@ -127,10 +129,12 @@ impl Grep {
         found.timed_out = ending == Ending::Expired;
         Ok(found)
     }
+}
 
+impl Grep {
     fn source(&self) -> Result<Source> {
-        let located = self.place.root.locate(&self.place.path, Follow::Last)?;
-        if located.require()?.kind != FileKind::Directory {
+        let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
+        if metadata.kind != FileKind::Directory {
             return Ok(Source::File(Some(located.open_file()?)));
         }
         let dir = located.open_dir()?;
@@ -435,8 +439,7 @@ impl Batch {
         }
         let item = self.items.next()?;
         let opened = item.dir.open_file(&item.name).ok()?;
-        let invalid_utf8 =
-            item.name.is_invalid_utf8() || std::str::from_utf8(item.dir.path_bytes()).is_err();
+        let invalid_utf8 = is_invalid_utf8(&item);
         Some((opened, invalid_utf8))
     }
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -11,7 +10,7 @@ use super::*;
 use crate::context::Limits;
 use crate::error::Error;
 use crate::pattern::{Case, Syntax};
-use crate::test_tree::{Tree, context};
+use crate::testing::{Tree, cancelled, context, with_limits};
 
 fn grep(tree: &Tree, pattern: &str) -> Grep {
     Grep {
@@ -33,7 +32,7 @@ fn grep(tree: &Tree, pattern: &str) -> Grep {
 }
 
 fn run(request: Grep) -> Grepped {
-    request.run(&context(Cancel::never())).unwrap()
+    request.run(&context()).unwrap()
 }
 
 /// `path:number:line` of every match.
@@ -262,7 +261,8 @@ fn long_lines_are_cut() {
 #[test]
 fn names_that_are_not_text_are_shown_reversibly() {
     let tree = Tree::new();
-    tree.file(OsStr::from_bytes(b"bad\xff/f"), "needle");
+    fs::create_dir(tree.host(OsStr::from_bytes(b"bad\xff"))).unwrap();
+    tree.file_named(b"bad\xff/f", "needle");
     let found = run(grep(&tree, "needle"));
     assert_eq!(paths(&found), ["bad\u{F7FF}/f"]);
     assert!(found.files[0].invalid_utf8);
@@ -279,30 +279,21 @@ fn links_and_special_files_are_left_alone() {
     tree.link("link", "real/f");
     tree.link("up", "..");
     tree.link("loop", "loop");
-    let pipe = std::process::Command::new("mkfifo")
-        .arg(tree.path("pipe"))
-        .status()
-        .unwrap();
-    assert!(pipe.success());
-    let _socket = std::os::unix::net::UnixListener::bind(tree.path("socket")).unwrap();
+    tree.fifo("pipe");
+    let _socket = std::os::unix::net::UnixListener::bind(tree.host("socket")).unwrap();
     let found = run(grep(&tree, "needle"));
     assert_eq!(paths(&found), ["real/f"]);
     let pipe = Grep {
         place: tree.place("pipe"),
         ..grep(&tree, "needle")
     };
-    assert!(matches!(
-        pipe.run(&context(Cancel::never())),
-        Err(Error::NotAFile { .. })
-    ));
+    assert!(matches!(pipe.run(&context()), Err(Error::NotAFile { .. })));
 }
 
 #[test]
 fn faults_of_the_request_are_errors() {
     let tree = Tree::new();
-    let invalid = grep(&tree, "[invalid")
-        .run(&context(Cancel::never()))
-        .unwrap_err();
+    let invalid = grep(&tree, "[invalid").run(&context()).unwrap_err();
     assert!(matches!(
         invalid,
         Error::InvalidPattern {
@@ -315,7 +306,7 @@ fn faults_of_the_request_are_errors() {
         ..grep(&tree, "x")
     };
     assert!(matches!(
-        filter.run(&context(Cancel::never())),
+        filter.run(&context()),
         Err(Error::InvalidPattern {
             argument: "glob_filter",
             ..
@@ -326,7 +317,7 @@ fn faults_of_the_request_are_errors() {
         ..grep(&tree, "x")
     };
     assert!(matches!(
-        missing.run(&context(Cancel::never())),
+        missing.run(&context()),
         Err(Error::NotFound { .. })
     ));
 }
@@ -344,9 +335,7 @@ fn a_passed_deadline_gives_what_there_is() {
 #[test]
 fn cancelling_ends_the_call() {
     let tree = Tree::with(&[("a", "x")]);
-    let cancel = Cancel::never();
-    cancel.cancel();
-    let ended = grep(&tree, "x").run(&context(cancel));
+    let ended = grep(&tree, "x").run(&cancelled());
     assert!(matches!(ended, Err(Error::Cancelled)));
 }
 
@@ -362,12 +351,12 @@ fn large_file(tree: &Tree, path: &str, bytes: usize) -> String {
 fn cancelling_works_inside_a_large_file() {
     let tree = Tree::new();
     large_file(&tree, "large", 200 << 20);
-    let cancel = Cancel::never();
+    let context = context();
     let ended = std::thread::scope(|scope| {
         let request = grep(&tree, r"(\w+\s+){30}zzz");
-        let running = scope.spawn(|| request.run(&context(cancel.clone())));
+        let running = scope.spawn(|| request.run(&context));
         std::thread::sleep(Duration::from_millis(20));
-        cancel.cancel();
+        context.cancel.cancel();
         running.join().unwrap()
     });
     assert!(
@@ -499,17 +488,13 @@ fn counts_and_files_of_large_files_come_once() {
 fn a_reply_holds_no_more_text_than_the_limit() {
     let tree = Tree::new();
     for number in 0..50 {
-        tree.file(format!("f{number}"), "needle\n".repeat(10_000));
+        tree.file(&format!("f{number}"), "needle\n".repeat(10_000));
     }
     let limits = Limits {
         max_file_size: 100_000,
         ..Limits::default()
     };
-    let context = Context {
-        limits: Arc::new(limits),
-        users: Arc::new(sandbox::Users::load()),
-        cancel: Cancel::never(),
-    };
+    let context = with_limits(limits);
     let request = Grep {
         context_lines: usize::MAX,
         max_results: usize::MAX,
@@ -528,9 +513,8 @@ fn a_reply_holds_no_more_text_than_the_limit() {
 
 #[test]
 fn files_that_cannot_be_read_are_counted() {
-    use std::os::unix::fs::PermissionsExt;
     let tree = Tree::with(&[("a", "x"), ("closed", "x")]);
-    fs::set_permissions(tree.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    tree.set_mode("closed", 0o000);
     let found = run(grep(&tree, "x"));
     // The superuser may read it all the same.
     assert_eq!(found.files_searched + found.files_skipped, 2);

@@ -1,11 +1,13 @@
 //! A part of a file in memory, and what stands around it in the file.
 
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use sandbox::OpenFile;
 
 use super::lines::{lines_after, lines_before, shown_lines};
+use crate::content;
+use crate::error::Result;
+use crate::text::encoding::BOM;
 
 /// How much of a file is read at first for context that is not in memory, and at most.
 const CONTEXT_FIRST: u64 = 64 * 1024;
@@ -83,7 +85,7 @@ impl Window<'_> {
 
 /// The bytes of a file's beginning without the mark that some editors put there.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+    bytes.strip_prefix(BOM).unwrap_or(bytes)
 }
 
 fn read_range(file: &OpenFile, start: u64, end: u64) -> Vec<u8> {
@@ -94,15 +96,13 @@ fn read_range(file: &OpenFile, start: u64, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// Fills a buffer from a position; less at the end of the file.
-pub(super) fn read_at(file: &OpenFile, buffer: &mut [u8], position: u64) -> std::io::Result<usize> {
+/// Fills a buffer from a position, by one call where the file has that much; less at its end.
+pub(super) fn read_at(file: &OpenFile, buffer: &mut [u8], position: u64) -> Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.file.read_at(rest, position + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match content::read_at(file, rest, position + filled as u64)? {
+            0 => break,
+            read => filled += read,
         }
     }
     Ok(filled)

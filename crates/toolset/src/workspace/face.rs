@@ -265,7 +265,7 @@ fn located(message: String, failure: &Failure, place: &PlaceNamed) -> String {
     let path = place
         .path
         .as_deref()
-        .filter(|path| !path.is_empty() && !message.contains(path));
+        .filter(|path| !path.is_empty() && !names(&message, path));
     let parts = [
         place.root.as_deref().map(|root| ("root", root)),
         path.map(|path| ("path", path)),
@@ -280,6 +280,16 @@ fn located(message: String, failure: &Failure, place: &PlaceNamed) -> String {
     } else {
         format!("{message} ({})", parts.join(", "))
     }
+}
+
+/// Tells whether a message has this path in it as a word of its own.
+fn names(message: &str, path: &str) -> bool {
+    let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    message.match_indices(path).any(|(start, found)| {
+        let (before, after) = (message.get(..start), message.get(start + found.len()..));
+        apart(before.and_then(|text| text.chars().next_back()))
+            && apart(after.and_then(|text| text.chars().next()))
+    })
 }
 
 fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {

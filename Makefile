@@ -1,0 +1,40 @@
+# What people do with this repository, one word each. `make help` lists them.
+
+CARGO ?= cargo
+# The program that `make run` starts.
+CMD ?= mcp-filesystem
+# What it is started with, for example `make run ARGS=check`.
+ARGS ?=
+# The config file that `make run` serves.
+CONFIG ?= config/$(CMD).yaml
+
+.PHONY: help build run test fmt-check lint docs unit
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
+
+build: ## build the release binary, target/release/mcp-filesystem
+	$(CARGO) build --release --locked --bin $(CMD)
+
+run: ## serve ./workspace with config/mcp-filesystem.yaml on 127.0.0.1:8091
+	@mkdir -p workspace
+	$(CARGO) run --release --locked --bin $(CMD) -- --config $(CONFIG) $(ARGS)
+
+# The tests come last, so that the last line is the runner's own summary.
+test: fmt-check lint docs unit ## everything that has to pass: format, lints, docs, tests
+
+fmt-check: ## the format is rustfmt's
+	$(CARGO) fmt --all --check
+
+lint: ## clippy without a single warning
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+docs: ## the documentation builds without a single warning
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+unit: ## every test of the workspace
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		$(CARGO) nextest run --workspace --locked; \
+	else \
+		$(CARGO) test --workspace --locked; \
+	fi

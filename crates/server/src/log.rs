@@ -1,0 +1,436 @@
+//! Logs: one line an event on standard error, and never a call that waits for the reader.
+//!
+//! A line is `timestamp, level, message` and then the event's own fields, flat. Values are cut at a
+//! few kilobytes, control characters are escaped, so that no file name can forge a line.
+//!
+//! Standard error may be a pipe that nobody reads. So lines go into a bounded queue that one thread
+//! empties; where the queue is full the line is dropped and counted, and the count is written once
+//! there is room again. Start it after the process locked itself in: it is the first thread.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::settings::{LogFormat, LogLevel, Settings};
+
+/// The most lines that wait for standard error.
+const QUEUE: usize = 1024;
+
+/// The most bytes of one value that a line shows.
+const MAX_VALUE: usize = 4096;
+
+/// How long the end of the process waits for the last lines.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The crates whose lines are written at the level that was set; others only speak up to warn.
+const OURS: &[&str] = &["mcp_filesystem", "toolset", "guide", "ops", "sandbox"];
+
+/// Starts logging for the whole process. Keep what comes back until the end: dropping it writes what
+/// is still waiting.
+pub(crate) fn start(settings: &Settings) -> io::Result<Flush> {
+    let queue = Queue::start(io::stderr(), settings.log_format)?;
+    let lines = Lines {
+        queue: queue.clone(),
+        format: settings.log_format,
+    };
+    let lines = lines.with_filter(targets(settings.log_level));
+    tracing_subscriber::registry()
+        .with(lines)
+        .try_init()
+        .map_err(io::Error::other)?;
+    std::panic::set_hook(Box::new(log_panic));
+    Ok(Flush(queue))
+}
+
+/// A panic is a line like any other; the standard hook would wait for whoever reads standard error.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(place, "internal error: {}", text.unwrap_or("panic"));
+}
+
+/// Logs what is served: the one line at INFO with a host path, the config file's.
+pub(crate) fn started(settings: &Settings, address: &str, protections: &str) {
+    let roots: Vec<&str> = settings
+        .roots
+        .iter()
+        .map(|root| root.name.as_str())
+        .collect();
+    let toolsets: Vec<&str> = settings.toolsets.iter().map(|set| set.name()).collect();
+    let config = settings
+        .config_file
+        .as_ref()
+        .map(|path| path.to_string_lossy());
+    tracing::info!(
+        address,
+        toolsets = toolsets.join(","),
+        roots = roots.join(","),
+        config_file = config.as_deref(),
+        protections,
+        version = env!("CARGO_PKG_VERSION"),
+        "server started"
+    );
+}
+
+fn targets(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    // What libraries tell at INFO is theirs to word: it may name host paths or flood the log.
+    let others = if level == LevelFilter::INFO {
+        LevelFilter::WARN
+    } else {
+        level
+    };
+    Targets::new()
+        .with_default(others)
+        .with_targets(OURS.iter().map(|target| (*target, level)))
+}
+
+/// Writes what is still waiting when it is dropped, but does not wait for a reader that is gone.
+#[derive(Debug)]
+pub(crate) struct Flush(Queue);
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        let (done, finished) = sync_channel(1);
+        if self.0.lines.try_send(Message::Flush(done)).is_ok() {
+            let _ = finished.recv_timeout(LAST_WORDS);
+        }
+    }
+}
+
+enum Message {
+    Line(Vec<u8>),
+    Flush(SyncSender<()>),
+}
+
+/// The way to standard error.
+#[derive(Debug, Clone)]
+struct Queue {
+    lines: SyncSender<Message>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Queue {
+    fn start(output: impl Write + Send + 'static, format: LogFormat) -> io::Result<Queue> {
+        let (lines, waiting) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&dropped);
+        let work = move || write_lines(&waiting, &counter, format, output);
+        thread::Builder::new().name("log".to_owned()).spawn(work)?;
+        Ok(Queue { lines, dropped })
+    }
+
+    fn push(&self, line: Vec<u8>) {
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(line)) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Empties the queue until the last sender is gone. A closed standard error is no reason to stop
+/// serving, so failures to write are not looked at.
+fn write_lines(
+    waiting: &Receiver<Message>,
+    dropped: &AtomicU64,
+    format: LogFormat,
+    mut output: impl Write,
+) {
+    for message in waiting {
+        match message {
+            Message::Line(line) => drop(output.write_all(&line)),
+            Message::Flush(done) => drop(done.try_send(())),
+        }
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let _ = output.write_all(&lost_line(lost, format));
+        }
+    }
+}
+
+fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {
+    let mut line = Line {
+        message: "log lines were dropped".to_owned(),
+        ..Line::default()
+    };
+    line.push("dropped", lost.into());
+    line.render(format, tracing::Level::WARN)
+}
+
+/// Turns events into lines.
+struct Lines {
+    queue: Queue,
+    format: LogFormat,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.queue
+            .push(line.render(self.format, *event.metadata().level()));
+    }
+}
+
+/// One event's fields.
+#[derive(Debug, Default)]
+struct Line {
+    message: String,
+    fields: Vec<(&'static str, serde_json::Value)>,
+}
+
+impl Line {
+    fn push(&mut self, name: &'static str, value: serde_json::Value) {
+        self.fields.push((name, value));
+    }
+
+    fn render(&self, format: LogFormat, level: tracing::Level) -> Vec<u8> {
+        let now = format!("{:.3}", jiff::Timestamp::now());
+        let mut line = match format {
+            LogFormat::Json => self.json(&now, level),
+            LogFormat::Text => self.text(&now, level),
+        };
+        line.push('\n');
+        line.into_bytes()
+    }
+
+    fn json(&self, now: &str, level: tracing::Level) -> String {
+        let message = serde_json::Value::from(self.message.as_str());
+        let mut line = format!(r#"{{"timestamp":"{now}","level":"{level}","message":{message}"#);
+        for (name, value) in &self.fields {
+            let _ = write!(line, r#","{name}":{value}"#);
+        }
+        line.push('}');
+        line
+    }
+
+    fn text(&self, now: &str, level: tracing::Level) -> String {
+        let message: String = self.message.chars().map(printable).collect();
+        let mut line = format!("{now} {level:>5} {message}");
+        for (name, value) in &self.fields {
+            let _ = write!(line, " {name}={value}");
+        }
+        line
+    }
+}
+
+fn printable(character: char) -> char {
+    if character.is_control() {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        character
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let mut text = Capped::default();
+        // It stops early, on purpose, when the value is longer than what is shown.
+        let _ = write!(text, "{value:?}");
+        self.record_text(field, text.0);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let mut text = Capped::default();
+        let _ = text.write_str(value);
+        self.record_text(field, text.0);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.push(field.name(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.push(field.name(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.push(field.name(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.push(field.name(), value.into());
+    }
+}
+
+impl Line {
+    fn record_text(&mut self, field: &Field, text: String) {
+        if field.name() == "message" {
+            self.message = text;
+        } else {
+            self.push(field.name(), text.into());
+        }
+    }
+}
+
+/// Text that stops growing: a huge value costs no more than what is shown of it.
+#[derive(Debug, Default)]
+struct Capped(String);
+
+impl fmt::Write for Capped {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = MAX_VALUE.saturating_sub(self.0.len());
+        if text.len() <= room {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        let end = (0..=room)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
+        self.0.push_str(text.get(..end).unwrap_or_default());
+        self.0.push('…');
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Runs `work` with a log of its own and gives back what was written.
+    fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) -> String {
+        let output = Shared::default();
+        let queue = Queue::start(output.clone(), format).unwrap();
+        let flush = Flush(queue.clone());
+        let lines = Lines { queue, format }.with_filter(targets(level));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), work);
+        drop(flush);
+        let bytes = output.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[derive(Debug, Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_flat_object() {
+        let log = logged(LogFormat::Json, LogLevel::Info, || {
+            let code: Option<&str> = None;
+            tracing::info!(
+                tool = "read_file",
+                duration_ms = 1.5,
+                size = 3_u64,
+                code,
+                "call"
+            );
+        });
+        let line: serde_json::Value = serde_json::from_str(log.trim_end()).unwrap();
+        let keys: Vec<&String> = line.as_object().unwrap().keys().collect();
+        assert_eq!(keys.len(), 6, "{log}");
+        assert_eq!(line["level"], "INFO");
+        assert_eq!(
+            (line["message"].as_str(), line["size"].as_u64()),
+            (Some("call"), Some(3))
+        );
+        assert!(log.starts_with(r#"{"timestamp":"2"#), "{log}");
+        line["timestamp"]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .unwrap();
+    }
+
+    #[test]
+    fn no_value_can_forge_a_line_or_flood_the_log() {
+        for format in [LogFormat::Json, LogFormat::Text] {
+            let log = logged(format, LogLevel::Info, || {
+                let path = format!("a\nb\u{1b}[31m{}", "é".repeat(100_000));
+                tracing::warn!(path, other = ?path, "refused {path}");
+            });
+            assert_eq!(log.lines().count(), 1);
+            assert!(log.len() < 4 * MAX_VALUE, "{}", log.len());
+            assert!(!log.trim_end().contains(char::is_control));
+        }
+    }
+
+    #[test]
+    fn libraries_are_quiet_at_info() {
+        let log = logged(LogFormat::Text, LogLevel::Info, || {
+            tracing::info!(target: "rmcp::service", "theirs");
+            tracing::info!(target: "toolset::dispatch", "ours");
+            tracing::debug!(target: "toolset::dispatch", "too much");
+        });
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains(" INFO ours"), "{log}");
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_stops_nobody() {
+        let (release, gate) = channel::<()>();
+        let output = Shared::default();
+        let queue = Queue::start(
+            Gated {
+                gate: Some(gate),
+                output: output.clone(),
+            },
+            LogFormat::Json,
+        )
+        .unwrap();
+        for number in 0..3 * QUEUE {
+            queue.push(format!("{number}\n").into_bytes());
+        }
+        drop(release);
+        // A flush waits its turn, so it may find the queue still full; then more room comes.
+        while output.0.lock().unwrap().is_empty() {
+            thread::yield_now();
+        }
+        drop(Flush(queue));
+        let log = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+        assert!(log.starts_with("0\n"), "the oldest lines are kept");
+        assert!(
+            log.contains(r#""message":"log lines were dropped","dropped":20"#),
+            "{log}"
+        );
+    }
+
+    struct Gated {
+        gate: Option<Receiver<()>>,
+        output: Shared,
+    }
+
+    impl Write for Gated {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Some(gate) = self.gate.take() {
+                let _ = gate.recv();
+            }
+            self.output.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}

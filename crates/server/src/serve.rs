@@ -1,0 +1,168 @@
+//! From settings to a running server, in the one order that works.
+//!
+//! Roots, port and user names are taken first, because they need more of the host than the roots;
+//! then the process locks itself in; only then the first threads begin (the log's, the runtime's).
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use sandbox::{NamedRoot, Roots, Users};
+use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
+
+use crate::cli::Arguments;
+use crate::door::Door;
+use crate::sets::tools_of;
+use crate::settings::{
+    AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
+};
+use crate::{call, http, listen, log, roots, shutdown, stdio};
+
+/// How long work that hangs in the kernel may keep the process.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// Serves until the client hangs up or the process is asked to stop.
+pub(crate) fn run(settings: &Settings) -> Result<()> {
+    let roots = roots::open(settings)?;
+    let listener = match settings.transport {
+        Transport::Stdio => None,
+        Transport::Http => Some(listen::bind(settings)?),
+    };
+    let users = Users::load();
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+
+    let _flush = log::start(settings)?;
+    let gate = Gate::new(deployment(settings, &roots, users));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    log::started(settings, &place(listener.as_ref()), &protection.to_string());
+    let ended = runtime.block_on(serve(settings, listener, gate));
+    runtime.shutdown_timeout(LAST_WORK);
+    ended
+}
+
+/// Takes one call from the shell through the same walls as a client's.
+pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) -> Result<()> {
+    let roots = roots::open(settings)?;
+    let users = Users::load();
+    sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    let gate = Gate::new(deployment(settings, &roots, users));
+    let service = every_set(settings, gate)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(call::run(&service, tool, arguments))
+}
+
+/// One service that speaks all configured sets.
+fn every_set(settings: &Settings, gate: Arc<Gate>) -> Result<Service> {
+    let sets = settings.toolsets.iter().map(|set| tools_of(*set));
+    Ok(Service::new(sets.collect::<Result<_>>()?, gate)?)
+}
+
+async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gate>) -> Result<()> {
+    let shutdown = shutdown::on_signals()?;
+    let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
+    let Some(listener) = listener else {
+        return stdio::serve(every_set(settings, gate)?, max_size, shutdown).await;
+    };
+    let options = http::Options {
+        door: Door::new(
+            &settings.host,
+            &settings.allowed_hosts,
+            &settings.allowed_origins,
+        ),
+        max_body_size: max_size,
+        max_connections: settings.max_connections,
+    };
+    let endpoints = settings
+        .toolsets
+        .iter()
+        .map(|set| endpoint(*set, settings, &gate));
+    let endpoints = endpoints.collect::<Result<_>>()?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    http::serve(listener, options, endpoints, shutdown).await;
+    Ok(())
+}
+
+fn endpoint(set: Toolset, settings: &Settings, gate: &Arc<Gate>) -> Result<http::Endpoint> {
+    Ok(http::Endpoint {
+        name: set.name().to_owned(),
+        service: Service::new(vec![tools_of(set)?], Arc::clone(gate))?,
+        sessions: match settings.sessions {
+            Sessions::On => true,
+            Sessions::Off => false,
+            Sessions::Auto => set == Toolset::Guide,
+        },
+    })
+}
+
+/// Where clients find us, for the log.
+fn place(listener: Option<&TcpListener>) -> String {
+    let address = listener.and_then(|listener| listener.local_addr().ok());
+    address.map_or_else(|| "stdio".to_owned(), |address| address.to_string())
+}
+
+fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
+    let granted = roots.iter().zip(&settings.roots);
+    Deployment {
+        roots: granted
+            .map(|(root, own)| grant(root, own, settings))
+            .collect(),
+        limits: Arc::new(ops::Limits {
+            max_full_read_size: settings.max_full_read_size,
+            max_file_size: settings.max_file_size,
+            durability: settings.durability.into(),
+        }),
+        users: Arc::new(users),
+        request_timeout: settings.request_timeout,
+        max_concurrent_calls: settings.max_concurrent_calls,
+        replies: match settings.replies {
+            Replies::Both => toolset::Replies::Both,
+            Replies::Text => toolset::Replies::Text,
+            Replies::Structured => toolset::Replies::Structured,
+        },
+        root_header: settings.root_header,
+    }
+}
+
+fn grant(root: &NamedRoot, own: &RootSettings, settings: &Settings) -> RootGrant {
+    RootGrant {
+        read_only: root.read_only,
+        tools: match &own.tools {
+            AllowedTools::All => Allowlist::All,
+            AllowedTools::Only(names) => Allowlist::Only(names.clone()),
+        },
+        home_of: homes(own, settings),
+        ..RootGrant::new(root.name.clone(), Arc::clone(&root.root))
+    }
+}
+
+/// The single-root sets that live in this root.
+fn homes(own: &RootSettings, settings: &Settings) -> BTreeSet<String> {
+    let sets = [Toolset::Files, Toolset::Memory].into_iter();
+    let lives_here = |set: &Toolset| {
+        settings
+            .root_of(*set)
+            .is_some_and(|home| home.name == own.name)
+    };
+    sets.filter(lives_here)
+        .map(|set| set.name().to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::KNOWN_TOOLS;
+
+    #[test]
+    fn allowlists_know_the_tools_that_are_there() {
+        let set = toolset::workspace::toolset();
+        let names = set.tools.iter().map(|tool| tool.definition().name);
+        let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
+        let known = crate::settings::tools_of(Toolset::Workspace.name(), KNOWN_TOOLS);
+        assert_eq!(restricted, known.iter().copied().collect());
+    }
+}

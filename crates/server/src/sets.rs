@@ -1,0 +1,15 @@
+//! The tool sets by name.
+
+use anyhow::{Result, bail};
+use toolset::{ToolSet, workspace};
+
+use crate::settings::Toolset;
+
+/// A set's tools and words.
+pub(crate) fn tools_of(set: Toolset) -> Result<ToolSet> {
+    match set {
+        Toolset::Workspace => Ok(workspace::toolset()),
+        // Settings refuse them before we come here.
+        Toolset::Files | Toolset::Memory | Toolset::Guide => bail!("no tool set {}", set.name()),
+    }
+}

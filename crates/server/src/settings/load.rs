@@ -1,0 +1,344 @@
+//! Puts the sources together: the command line and environment first, then the file, then defaults.
+
+use std::path::Path;
+
+use super::roots::{name_for, named_after_their_last_component};
+use super::{
+    AllowedTools, KnownTools, OnMissing, Partial, RootSettings, Settings, Toolset, Transport,
+    first_collision, first_unsupported,
+};
+use crate::cli::{Cli, Directories, Given, Source};
+use crate::config::{self, ConfigFile, Fault};
+
+/// Whether there has to be something to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Roots {
+    /// At least one root, or the tool sets do without.
+    Needed,
+    /// Nothing is served.
+    NotNeeded,
+}
+
+/// The settings, and the config file they partly came from.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// What the process runs with.
+    pub(crate) settings: Settings,
+    /// The file, for those who look at more than its settings.
+    pub(crate) file: Option<ConfigFile>,
+}
+
+/// Reads every source and merges them. Relative paths start from `current`.
+pub(crate) fn load(
+    cli: &Cli,
+    current: &Path,
+    known: KnownTools<'_>,
+    need: Roots,
+) -> Result<Loaded, Fault> {
+    let file = cli.config().map(config::read).transpose()?;
+    let from_file = file
+        .as_ref()
+        .map(|file| partial_of(file, known))
+        .transpose()?;
+    let merged = cli.partial(current).or(from_file.unwrap_or_default());
+    let settings = with_directories(merged.complete(), cli.directories(current), current, known);
+    check(cli, &settings, known, need)?;
+    Ok(Loaded { settings, file })
+}
+
+fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, Fault> {
+    let partial = config::parse(&file.text, file.directory(), known);
+    let partial = partial.map_err(|fault| fault.in_file(&file.path))?;
+    Ok(Partial {
+        config_file: Some(Some(file.path.clone())),
+        ..partial
+    })
+}
+
+/// Directories on the command line replace the file's roots; those in the environment do so too,
+/// but give way to a directory that was typed.
+fn with_directories(
+    mut settings: Settings,
+    given: Directories,
+    current: &Path,
+    known: KnownTools<'_>,
+) -> Settings {
+    let serves = |set| settings.toolsets.contains(&set);
+    let (with_memory, files_alone) = (
+        serves(Toolset::Memory),
+        serves(Toolset::Files) && !serves(Toolset::Workspace),
+    );
+    let root = given
+        .root
+        .filter(|root| given.served.is_empty() || root.source == Source::Flag);
+    let base = given.base.filter(|_| with_memory);
+
+    let has_root = root.is_some();
+    let typed = given.served.into_iter().map(|path| (path, "DIR"));
+    let root = root.map(|root| (root.path, root.source.of("--root-dir", "FS_SERVER_ROOT")));
+    let directories: Vec<_> = typed.chain(root).collect();
+    if !directories.is_empty() {
+        settings.roots = named_after_their_last_component(directories);
+    }
+    if settings.roots.is_empty() && files_alone {
+        let path = (current.to_owned(), "the current directory");
+        settings.roots = named_after_their_last_component([path]);
+    }
+    if has_root {
+        settings.files_root = settings.roots.last().map(|root| root.name.clone());
+    }
+    if let Some(base) = base {
+        add_base(&mut settings, base, known);
+    }
+    settings
+}
+
+/// The storage of `memory` is a root of its own, which no other set may touch.
+fn add_base(settings: &mut Settings, base: Given, known: KnownTools<'_>) {
+    let name = name_for(&base.path, &settings.roots);
+    let origin = base.source.of("--base-path", "BASE_PATH");
+    let root = RootSettings::open_to_all(name, base.path, origin);
+    settings.memory_root = Some(root.name.clone());
+    settings.roots.push(RootSettings {
+        tools: AllowedTools::all_of(Toolset::Memory, known),
+        on_missing: OnMissing::Create,
+        ..root
+    });
+}
+
+fn check(cli: &Cli, settings: &Settings, known: KnownTools<'_>, need: Roots) -> Result<(), Fault> {
+    let faults = [
+        idle_flag(cli, settings),
+        first_unsupported(settings),
+        (need == Roots::Needed && settings.transport == Transport::Stdio)
+            .then(|| first_collision(&settings.toolsets, known))
+            .flatten(),
+        (need == Roots::Needed && lacks_roots(settings)).then_some(Fault::NoRoots),
+    ];
+    faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+fn lacks_roots(settings: &Settings) -> bool {
+    settings.roots.is_empty() && settings.toolsets.iter().any(|set| *set != Toolset::Guide)
+}
+
+/// A flag for a tool set that is not served; an environment variable may serve other programs.
+fn idle_flag(cli: &Cli, settings: &Settings) -> Option<Fault> {
+    let is_typed = |given: &Given| given.source == Source::Flag;
+    let base = cli
+        .directories(Path::new("/"))
+        .base
+        .is_some_and(|base| is_typed(&base));
+    let flags = [
+        (base, "--base-path", Toolset::Memory),
+        (cli.names_project_root(), "--project-root", Toolset::Guide),
+    ];
+    flags
+        .into_iter()
+        .find(|(is_given, _, set)| *is_given && !settings.toolsets.contains(set))
+        .map(|(_, flag, set)| Fault::IdleFlag {
+            flag,
+            toolset: set.name(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RootAccess;
+    use super::*;
+    use crate::cli::tests::typed;
+    use crate::known::KNOWN_TOOLS;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    const FILE: &str = "
+host: file.example
+port: 1000
+limits: {max_file_size: 5}
+roots:
+  - {name: one, path: sub/one, allowed_tools: [grep], read_only: true}
+";
+
+    struct Setup {
+        directory: tempfile::TempDir,
+        config: PathBuf,
+    }
+
+    impl Setup {
+        fn new(yaml: &str) -> Setup {
+            let directory = tempfile::tempdir().unwrap();
+            let config = directory.path().join("config.yaml");
+            let mut file = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
+            file.write_all(yaml.as_bytes()).unwrap();
+            file.persist(&config).unwrap();
+            Setup { directory, config }
+        }
+
+        fn load(&self, words: &[&str]) -> Result<Settings, Fault> {
+            let config = self.config.to_string_lossy();
+            let words: Vec<&str> = ["--config", &config].iter().chain(words).copied().collect();
+            loaded(&words)
+        }
+    }
+
+    fn loaded(words: &[&str]) -> Result<Settings, Fault> {
+        let here = Path::new("/here/now");
+        load(&typed(words), here, KNOWN_TOOLS, Roots::Needed).map(|loaded| loaded.settings)
+    }
+
+    fn paths(settings: &Settings) -> Vec<(&str, &str)> {
+        let roots = settings.roots.iter();
+        roots
+            .map(|root| (root.name.as_str(), root.path.to_str().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn flags_beat_the_file_and_the_file_beats_the_defaults() {
+        let setup = Setup::new(FILE);
+        let settings = setup
+            .load(&["--port", "2000", "--max-file-size", "6"])
+            .unwrap();
+        assert_eq!(
+            (settings.port, settings.host.as_str()),
+            (2000, "file.example")
+        );
+        assert_eq!(
+            (settings.max_file_size, settings.max_connections),
+            (6, 1024)
+        );
+        assert_eq!(setup.load(&[]).unwrap().max_file_size, 5);
+    }
+
+    #[test]
+    fn a_config_file_means_http_unless_a_flag_says_otherwise() {
+        let setup = Setup::new(FILE);
+        assert_eq!(setup.load(&[]).unwrap().transport, Transport::Http);
+        let settings = setup.load(&["--transport", "stdio"]).unwrap();
+        assert_eq!(settings.transport, Transport::Stdio);
+        assert_eq!(loaded(&["/a"]).unwrap().transport, Transport::Stdio);
+    }
+
+    #[test]
+    fn relative_roots_start_from_where_they_were_written() {
+        let setup = Setup::new(FILE);
+        let settings = setup.load(&[]).unwrap();
+        let expected = setup.directory.path().join("sub/one");
+        assert_eq!(settings.roots[0].path, expected);
+        assert_eq!(settings.roots[0].access, RootAccess::ReadOnly);
+        let settings = loaded(&["a", "/b", "."]).unwrap();
+        assert_eq!(
+            paths(&settings),
+            [("a", "/here/now/a"), ("b", "/b"), ("now", "/here/now/.")]
+        );
+    }
+
+    #[test]
+    fn typed_directories_replace_the_roots_of_the_file() {
+        let setup = Setup::new(FILE);
+        let settings = setup.load(&["/x/one"]).unwrap();
+        assert_eq!(paths(&settings), [("one", "/x/one")]);
+        assert_eq!(settings.roots[0].tools, AllowedTools::All);
+        let settings = setup.load(&["/x", "--root-dir", "/y/x"]).unwrap();
+        assert_eq!(paths(&settings), [("x", "/x"), ("x-2", "/y/x")]);
+        assert_eq!(settings.files_root.as_deref(), Some("x-2"));
+    }
+
+    #[test]
+    fn the_environment_beats_the_file_and_gives_way_to_what_was_typed() {
+        let given = |served: &[&str], source| Directories {
+            served: served.iter().map(PathBuf::from).collect(),
+            root: Some(Given {
+                path: PathBuf::from("/env"),
+                source,
+            }),
+            base: None,
+        };
+        let file = config::parse(FILE, Path::new("/etc"), KNOWN_TOOLS)
+            .unwrap()
+            .complete();
+        let with = |given| with_directories(file.clone(), given, Path::new("/here"), KNOWN_TOOLS);
+        let settings = with(given(&[], Source::Environment));
+        assert_eq!(paths(&settings), [("env", "/env")]);
+        assert_eq!(settings.roots[0].origin, "FS_SERVER_ROOT");
+        assert_eq!(
+            paths(&with(given(&["/a"], Source::Environment))),
+            [("a", "/a")]
+        );
+        assert_eq!(
+            paths(&with(given(&["/a"], Source::Flag))),
+            [("a", "/a"), ("env", "/env")]
+        );
+    }
+
+    #[test]
+    fn the_base_path_is_a_root_for_memory_alone() {
+        let mut settings = Partial::default().complete();
+        settings.toolsets = vec![Toolset::Workspace, Toolset::Memory];
+        let base = Some(Given {
+            path: PathBuf::from("/x/notes"),
+            source: Source::Flag,
+        });
+        let served = vec![PathBuf::from("/y/notes")];
+        let given = Directories {
+            served,
+            root: None,
+            base,
+        };
+        let settings = with_directories(settings, given, Path::new("/here"), KNOWN_TOOLS);
+        assert_eq!(
+            paths(&settings),
+            [("notes", "/y/notes"), ("notes-2", "/x/notes")]
+        );
+        let root = settings.root_of(Toolset::Memory).unwrap();
+        assert_eq!(
+            (root.name.as_str(), root.on_missing),
+            ("notes-2", OnMissing::Create)
+        );
+        assert!(root.tools.allows(Toolset::Memory, "view"));
+        assert!(!root.tools.allows(Toolset::Workspace, "grep"));
+        assert_eq!(settings.root_of(Toolset::Files).unwrap().name, "notes");
+    }
+
+    #[test]
+    fn files_serves_the_current_directory_by_default() {
+        let mut settings = Partial::default().complete();
+        settings.toolsets = vec![Toolset::Files];
+        let settings = with_directories(
+            settings,
+            Directories::default(),
+            Path::new("/here/now"),
+            KNOWN_TOOLS,
+        );
+        assert_eq!(paths(&settings), [("now", "/here/now")]);
+    }
+
+    #[test]
+    fn nothing_to_serve_says_how_to_give_something() {
+        let fault = loaded(&[]).unwrap_err();
+        assert_eq!(fault, Fault::NoRoots);
+        assert!(fault.to_string().contains("mcp-filesystem DIR"));
+        assert_eq!(Setup::new("port: 1").load(&[]).unwrap_err(), Fault::NoRoots);
+    }
+
+    #[test]
+    fn a_flag_for_a_set_that_is_not_served_is_a_mistake() {
+        let message = |words: &[&str]| loaded(words).unwrap_err().to_string();
+        assert_eq!(
+            message(&["/a", "--base-path", "/b"]),
+            "--base-path is for the tool set memory, which is not served; add --toolset memory"
+        );
+        assert!(message(&["/a", "--project-root", "/b"]).starts_with("--project-root is for"));
+    }
+
+    #[test]
+    fn a_mistake_names_the_file_it_is_in() {
+        let setup = Setup::new("prot: 1");
+        let message = setup.load(&["/a"]).unwrap_err().to_string();
+        let file = setup.config.to_string_lossy();
+        assert!(
+            message.starts_with(&format!("{file:?}: prot: unknown key")),
+            "{message}"
+        );
+    }
+}

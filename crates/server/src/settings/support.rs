@@ -1,0 +1,109 @@
+//! What this version cannot do although it understands the words: said at start-up, never ignored.
+
+use super::{KnownTools, Settings, Toolset, tools_of};
+use crate::config::Fault;
+
+/// One thing that is not built: its key, and whether it was asked for.
+type Gap = (&'static str, fn(&Settings) -> bool);
+
+/// Everything that is understood but not built. Shorten it as things get built.
+const GAPS: &[Gap] = &[
+    ("toolset files", |settings| {
+        settings.toolsets.contains(&Toolset::Files)
+    }),
+    ("toolset memory", |settings| {
+        settings.toolsets.contains(&Toolset::Memory)
+    }),
+    ("toolset guide", |settings| {
+        settings.toolsets.contains(&Toolset::Guide)
+    }),
+    ("server.tls", |settings| settings.tls.is_some()),
+    ("server.bearer_tokens_file", |settings| {
+        settings.bearer_tokens_file.is_some()
+    }),
+    ("roots[].quota", |settings| {
+        settings.roots.iter().any(|root| root.quota.is_some())
+    }),
+    ("limits.rate", |settings| settings.rate.is_some()),
+    ("log.audit_file", |settings| settings.audit_file.is_some()),
+];
+
+/// The first thing that was asked for and is not built.
+pub(crate) fn first_unsupported(settings: &Settings) -> Option<Fault> {
+    let gap = GAPS.iter().find(|(_, is_wanted)| is_wanted(settings));
+    gap.map(|(key, _)| Fault::Unsupported {
+        key: (*key).to_owned(),
+    })
+}
+
+/// The first two tool sets that cannot be served on one connection, because names mean two things.
+pub(crate) fn first_collision(toolsets: &[Toolset], known: KnownTools<'_>) -> Option<Fault> {
+    let pairs = toolsets.iter().enumerate().flat_map(|(index, first)| {
+        toolsets
+            .iter()
+            .skip(index + 1)
+            .map(move |second| (first.name(), second.name()))
+    });
+    pairs
+        .filter_map(|(first, second)| collision(first, second, known))
+        .next()
+}
+
+fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -> Option<Fault> {
+    let taken = tools_of(second, known);
+    let both = tools_of(first, known)
+        .iter()
+        .filter(|tool| taken.contains(tool));
+    let tools: Vec<String> = both.map(|tool| (*tool).to_owned()).collect();
+    (!tools.is_empty()).then_some(Fault::Collision {
+        first,
+        second,
+        tools,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Partial, Rate};
+    use super::*;
+
+    const KNOWN: KnownTools<'static> = &[
+        ("workspace", &["copy", "move", "grep"]),
+        ("files", &["copy", "move", "list"]),
+        ("guide", &["g"]),
+    ];
+
+    #[test]
+    fn sets_that_share_names_collide() {
+        let fault = first_collision(&[Toolset::Guide, Toolset::Workspace, Toolset::Files], KNOWN);
+        let text = fault.unwrap().to_string();
+        assert_eq!(
+            text,
+            "the tool sets workspace and files both have copy, move; on stdio serve one of them, \
+             or use --transport http"
+        );
+        assert_eq!(
+            first_collision(&[Toolset::Workspace, Toolset::Guide], KNOWN),
+            None
+        );
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_by_name() {
+        let rate = Some(Rate {
+            per_second: 1,
+            burst: 1,
+        });
+        let settings = Partial {
+            rate: Some(rate),
+            ..Partial::default()
+        }
+        .complete();
+        let fault = first_unsupported(&settings).unwrap();
+        assert_eq!(
+            fault.to_string(),
+            "limits.rate is not supported yet by this version"
+        );
+        assert_eq!(first_unsupported(&Partial::default().complete()), None);
+    }
+}

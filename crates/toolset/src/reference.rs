@@ -1,0 +1,138 @@
+//! The tool reference, generated from the definitions: the same for every set, never written by hand.
+
+use std::fmt::Write;
+
+use rmcp::model::Tool as McpTool;
+use serde_json::{Map, Value};
+
+/// A Markdown page that tells everything about these tools.
+#[must_use]
+pub fn markdown(title: &str, tools: &[McpTool]) -> String {
+    let mut page = format!("# {title}\n");
+    for tool in tools {
+        tool_section(&mut page, tool);
+    }
+    page
+}
+
+/// One table row a tool: name and the first sentence of what it does.
+#[must_use]
+pub fn table(tools: &[McpTool]) -> String {
+    let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
+    for tool in tools {
+        let description = tool.description.as_deref().unwrap_or_default();
+        let _ = writeln!(table, "| `{}` | {} |", tool.name, cell(first_sentence(description)));
+    }
+    table
+}
+
+fn tool_section(page: &mut String, tool: &McpTool) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "\n## `{}`\n", tool.name);
+    let _ = writeln!(page, "{}\n", tool.description.as_deref().unwrap_or_default());
+    let _ = writeln!(page, "{}\n", hints(tool));
+    let properties = properties(&tool.input_schema);
+    if properties.is_empty() {
+        let _ = writeln!(page, "No arguments.");
+    } else {
+        arguments_table(page, &tool.input_schema, properties);
+    }
+    if let Some(output) = &tool.output_schema {
+        reply_table(page, output);
+    }
+}
+
+fn hints(tool: &McpTool) -> String {
+    let annotations = tool.annotations.clone().unwrap_or_default();
+    let said = [
+        (annotations.read_only_hint, "read-only"),
+        (annotations.destructive_hint, "destructive"),
+        (annotations.idempotent_hint, "idempotent"),
+    ];
+    let words: Vec<&str> =
+        said.iter().filter(|(hint, _)| *hint == Some(true)).map(|(_, word)| *word).collect();
+    match words.as_slice() {
+        [] => "Changes files.".to_owned(),
+        words if annotations.read_only_hint == Some(true) => format!("Hints: {}.", words.join(", ")),
+        words => format!("Changes files. Hints: {}.", words.join(", ")),
+    }
+}
+
+fn arguments_table(page: &mut String, schema: &Map<String, Value>, properties: &Map<String, Value>) {
+    let required = required(schema);
+    let _ = writeln!(page, "| argument | type | required | default | constraints | meaning |");
+    let _ = writeln!(page, "|---|---|---|---|---|---|");
+    for (name, property) in properties {
+        let needed = if required.contains(&name.as_str()) { "yes" } else { "no" };
+        let _ = writeln!(
+            page,
+            "| `{name}` | {} | {needed} | {} | {} | {} |",
+            type_of(property),
+            property.get("default").map(|value| format!("`{value}`")).unwrap_or_default(),
+            constraints(property),
+            cell(text(property, "description")),
+        );
+    }
+}
+
+fn reply_table(page: &mut String, schema: &Map<String, Value>) {
+    let _ = writeln!(page, "\n| reply field | type | meaning |\n|---|---|---|");
+    for (name, property) in properties(schema).iter().filter(|(name, _)| *name != "error") {
+        let meaning = cell(text(property, "description"));
+        let _ = writeln!(page, "| `{name}` | {} | {meaning} |", type_of(property));
+    }
+}
+
+fn properties(schema: &Map<String, Value>) -> &Map<String, Value> {
+    static NONE: Map<String, Value> = Map::new();
+    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+}
+
+fn required(schema: &Map<String, Value>) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn type_of(property: &Value) -> String {
+    match property.get("type") {
+        Some(Value::String(kind)) if kind == "array" => {
+            format!("array of {}", property.get("items").map_or("any".to_owned(), type_of))
+        }
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+        }
+        _ if !choices(property).is_empty() => "string".to_owned(),
+        _ => "any".to_owned(),
+    }
+}
+
+fn constraints(property: &Value) -> String {
+    let choices = choices(property);
+    if !choices.is_empty() {
+        return format!("one of {}", choices.join(", "));
+    }
+    let bound = |key: &str, word: &str| property.get(key).map(|value| format!("{word} {value}"));
+    let bounds = [bound("minimum", "at least"), bound("maximum", "at most")];
+    bounds.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn choices(property: &Value) -> Vec<String> {
+    let plain = property.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let described = property.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let all = plain.chain(described.filter_map(|choice| choice.get("const")));
+    all.filter_map(Value::as_str).map(|choice| format!("`{choice}`")).collect()
+}
+
+fn text<'a>(property: &'a Value, key: &str) -> &'a str {
+    property.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Text that does not break a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| text.get(..=end).unwrap_or(text))
+}
