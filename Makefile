@@ -8,7 +8,10 @@ ARGS ?=
 # The config file that `make run` serves.
 CONFIG ?= config/$(CMD).yaml
 
-.PHONY: help build run test fmt-check lint docs unit
+# How long `make fuzz` runs each target.
+FUZZ_SECONDS ?= 60
+
+.PHONY: help build run test fmt-check lint docs unit test-exhaustive fuzz
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -38,3 +41,12 @@ unit: ## every test of the workspace
 	else \
 		$(CARGO) test --workspace --locked; \
 	fi
+
+test-exhaustive: ## every attack at every system call of the sandbox, nothing left out (minutes)
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
+
+fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs cargo-fuzz if it is missing
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	@for target in $$($(CARGO) +nightly fuzz list); do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done

@@ -8,7 +8,14 @@
 //! nothing outside the root is opened, listed, created, changed or removed, and nothing about what
 //! exists there is told.
 
-#![expect(clippy::disallowed_methods, reason = "the one crate that may touch the file system")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one crate that may touch the file system"
+)]
+
+// The helpers of the tests outside serve the tests inside as well.
+#[cfg(test)]
+extern crate self as sandbox;
 
 mod change;
 mod content;

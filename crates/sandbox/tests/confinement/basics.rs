@@ -1,6 +1,4 @@
 //! The everyday behaviour of a root, the same with every means of look-up.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "tests look at the file system from outside")]
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +9,8 @@ use sandbox::{
     WalkOptions, Walker,
 };
 
-use crate::support::{REPLACE, everywhere, fresh_dir, locate, locate_itself, read, write};
+use crate::support::{REPLACE, fresh_dir, locate, locate_itself, write};
+use crate::{everywhere, read};
 
 #[test]
 fn what_lies_inside_is_reached_by_every_spelling() {

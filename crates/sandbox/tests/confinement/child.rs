@@ -1,5 +1,4 @@
 //! A test that starts itself once more as another process, to be killed or locked in.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! The second wall: a process locked to its roots cannot leave them even by plain calls.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,7 +12,8 @@ use sandbox::{
 };
 
 use crate::child;
-use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, read, snapshot, write};
+use crate::read;
+use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, snapshot, write};
 
 fn named(path: &Path, resolver: Resolver, read_only: bool) -> NamedRoot {
     NamedRoot {

@@ -1,5 +1,4 @@
 //! Paths as such: their limits, their odd forms, and what a slash at the end means.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +6,8 @@ use std::os::unix::fs::symlink;
 use rustix::io::Errno;
 use sandbox::{Error, FileKind, LinkTarget, OnExisting, PathFault, RelPath, Resolver, Root};
 
-use crate::support::{everywhere, fresh_dir, locate, locate_itself, read, under_filter, write};
+use crate::support::{fresh_dir, locate, locate_itself, under_filter, write};
+use crate::{everywhere, read};
 
 fn fault(path: &str) -> Option<PathFault> {
     match RelPath::parse(path) {

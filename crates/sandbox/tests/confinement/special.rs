@@ -1,5 +1,4 @@
 //! Special files never block and are refused at once.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -12,7 +11,8 @@ use sandbox::{
     Durability, Error, FileKind, Name, OnExisting, Parents, RelPath, Root, WalkOptions, Walker,
 };
 
-use crate::support::{REPLACE, everywhere, locate, locate_itself};
+use crate::everywhere;
+use crate::support::{REPLACE, locate, locate_itself};
 
 /// Long enough for a slow machine, and still the end of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,9 +1,8 @@
 //! What the tests of this crate share: fresh trees with an outside beside them, and every means of look-up.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -61,26 +60,6 @@ impl Ground {
 
     pub(crate) fn outside(&self) -> PathBuf {
         self.temp.path().join("outside")
-    }
-
-    fn check(&self, body: &impl Fn(&Root, &Path, &Path), resolver: Resolver) {
-        let before = snapshot(&self.outside());
-        let root = Root::open_with(&self.inside(), resolver).unwrap();
-        body(&root, &self.inside(), &self.outside());
-        assert_eq!(snapshot(&self.outside()), before, "{resolver:?}");
-    }
-}
-
-/// Runs a test body with each means of look-up, and with `openat2` answered by a seccomp filter as an old
-/// kernel and as a strict container answer it, each on a fresh tree with an outside beside it.
-pub(crate) fn everywhere(body: impl Fn(&Root, &Path, &Path) + Sync) {
-    for resolver in RESOLVERS {
-        Ground::new(tempfile::tempdir().unwrap()).check(&body, resolver);
-    }
-    for errno in [Errno::NOSYS, Errno::PERM] {
-        under_filter(errno, || {
-            Ground::new(tempfile::tempdir().unwrap()).check(&body, Resolver::Auto);
-        });
     }
 }
 
@@ -146,17 +125,6 @@ pub(crate) fn locate<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Erro
 /// Looks a path up, a link at its end taken as itself.
 pub(crate) fn locate_itself<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Error> {
     root.locate(&RelPath::parse(path)?, Follow::Never)
-}
-
-/// Reads a whole file.
-pub(crate) fn read(root: &Root, path: &str) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    locate(root, path)?
-        .open_file()?
-        .file
-        .read_to_end(&mut bytes)
-        .unwrap();
-    Ok(bytes)
 }
 
 /// Creates or replaces a file.
