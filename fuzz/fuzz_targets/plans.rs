@@ -11,6 +11,7 @@ use sandbox::{
     Durability, Error, Follow, Located, Name, OnExisting, OnFault, Parents, RelPath, Resolver,
     Root, StageOptions, WalkOptions, Walker,
 };
+use tempfile::TempDir;
 
 const SECRET: &str = "SECRET";
 /// The most operations of one plan.
@@ -164,8 +165,17 @@ fn run(root: &Root, base: &Path, action: &Action) -> Result<(), Error> {
     Ok(())
 }
 
+/// A fresh directory, in memory where there is such a place.
+fn fresh_dir() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    match memory.is_dir() {
+        true => tempfile::tempdir_in(memory).unwrap(),
+        false => tempfile::tempdir().unwrap(),
+    }
+}
+
 fuzz_target!(|plan: Plan| {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = fresh_dir();
     let base = temp.path();
     fs::create_dir(base.join("inside")).unwrap();
     fs::create_dir(base.join("outside")).unwrap();

@@ -74,22 +74,17 @@ fn reopen(
 }
 
 /// Keeps a descriptor only where it is a regular file's.
-pub(crate) fn regular_only(fd: OwnedFd, path: &str) -> Result<OpenFile> {
+pub(crate) fn regular_only(fd: OwnedFd, path: String) -> Result<OpenFile> {
     let metadata = syscall::stat_unchecked(fd.as_fd())
-        .map_err(|errno| Error::from_errno("stat", path, errno))?;
+        .map_err(|errno| Error::from_errno("stat", &path, errno))?;
     match metadata.kind {
         FileKind::File => Ok(OpenFile {
             file: File::from(fd),
             metadata,
-            path: path.to_owned(),
+            path,
         }),
-        FileKind::Directory => Err(Error::IsADirectory {
-            path: path.to_owned(),
-        }),
-        kind => Err(Error::NotAFile {
-            path: path.to_owned(),
-            kind,
-        }),
+        FileKind::Directory => Err(Error::IsADirectory { path }),
+        kind => Err(Error::NotAFile { path, kind }),
     }
 }
 

@@ -126,7 +126,7 @@ impl Dir {
     pub fn open_file(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;
-        content::regular_only(fd, &self.join(name))
+        content::regular_only(fd, self.join(name))
     }
 
     /// Opens an entry for listing; links are refused.

@@ -85,13 +85,9 @@ impl Root {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
-        let mut names = path.steps().iter().map(|step| match step {
-            Step::Into(name) => Some(name),
-            Step::Up => None,
-        });
-        let bytes = names.try_fold(Vec::new(), |bytes, name| Some(joined(&bytes, name?)))?;
+        let bytes = rel_path::downward(path.steps())?;
         let fd = syscall::openat2_content_unchecked(self.fd(), &bytes).ok()?;
-        Some(content::regular_only(fd, &shown(&bytes)))
+        Some(content::regular_only(fd, shown(&bytes).into_owned()))
     }
 
     /// What is known of the root directory itself.

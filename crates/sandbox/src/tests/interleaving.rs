@@ -6,13 +6,14 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::scenes::{
     DEEP, EXEMPT, GOING_UP, Move, Operation, SECRET, SECRET_NAME, SHALLOW, Scene, Seen, Shape,
 };
-use super::support::{fresh_dir, snapshot};
+use super::support::fresh_dir;
 use crate::fault::{self, Fault};
 use crate::syscall::hook;
 use crate::{Error, Resolver, Root};
@@ -38,20 +39,20 @@ struct Outcome {
     escape: Option<String>,
 }
 
-/// What is outside: names, inodes and content.
-type Outside = BTreeMap<PathBuf, (u64, Vec<u8>)>;
+/// What is outside: names and inodes, and of files when they last changed.
+type Outside = BTreeMap<PathBuf, (u64, Option<(i64, i64)>)>;
 
 struct Stage<'a> {
     scene: &'a Scene,
     resolver: Resolver,
     fault: Option<Fault>,
     base: PathBuf,
+    before: Outside,
 }
 
 impl Stage<'_> {
     fn run(&self, operation: Operation, shape: &Shape, attack: Option<Attack>) -> Outcome {
         (self.scene.build)(&self.base);
-        let before = outside(&self.base);
         let root = Root::open_with(&self.base.join("inside"), self.resolver).unwrap();
         let calls = Rc::new(Cell::new(0));
         let action = attacker(self.base.clone(), attack, Rc::clone(&calls));
@@ -59,12 +60,23 @@ impl Stage<'_> {
         let result = fault::with(self.fault, || {
             hook::with(action, || operation(&root, shape, &mut seen))
         });
-        let escape = escape(&seen, &before, &outside(&self.base));
-        fs::remove_dir_all(&self.base).unwrap();
+        let escape = escape(&seen, &self.before, &outside(&self.base));
+        self.clear();
         Outcome {
             result,
             calls: calls.get(),
             escape,
+        }
+    }
+
+    /// Removes what a run worked on, wherever the attacker left it.
+    fn clear(&self) {
+        fs::remove_dir_all(self.base.join("inside")).unwrap();
+        for path in EXEMPT.map(|name| self.base.join("elsewhere").join(name)) {
+            let _ = match path.is_dir() {
+                true => fs::remove_dir_all(path),
+                false => fs::remove_file(path),
+            };
         }
     }
 }
@@ -90,12 +102,23 @@ fn attacker(
 }
 
 fn outside(base: &Path) -> Outside {
-    let exempt = EXEMPT.map(|name| base.join("elsewhere").join(name));
-    let all = snapshot(&base.join("outside")).into_iter();
-    all.chain(snapshot(&base.join("elsewhere")))
-        .filter(|(path, _)| !exempt.iter().any(|exempt| path.starts_with(exempt)))
-        .map(|(path, (inode, _, content))| (path, (inode, content)))
-        .collect()
+    let mut found = Outside::new();
+    let mut pending = vec![base.join("outside"), base.join("elsewhere")];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            if EXEMPT.iter().any(|exempt| entry.file_name() == *exempt) {
+                continue;
+            }
+            let metadata = entry.metadata().unwrap();
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            if metadata.is_dir() {
+                pending.push(entry.path());
+            }
+            let changed = (!metadata.is_dir()).then_some(changed);
+            found.insert(entry.path(), (metadata.ino(), changed));
+        }
+    }
+    found
 }
 
 /// Says what left the root, or came from outside it.
@@ -126,11 +149,14 @@ fn first_escape(
     selection: usize,
 ) -> Result<usize, String> {
     let temp = fresh_dir();
+    let base = fs::canonicalize(temp.path()).unwrap();
+    (scene.build_outside)(&base);
     let stage = Stage {
         scene,
         resolver,
         fault,
-        base: fs::canonicalize(temp.path()).unwrap().join("base"),
+        before: outside(&base),
+        base,
     };
     let (mut number, mut runs) = (0, 0);
     for (name, operation) in scene.operations {

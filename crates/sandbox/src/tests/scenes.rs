@@ -26,6 +26,9 @@ const LEVELS: usize = 20;
 
 /// A tree, the moves against it, and what is done in it.
 pub(super) struct Scene {
+    /// Makes what is outside, which no run may change.
+    pub(super) build_outside: fn(&Path),
+    /// Makes what is inside, before each run.
     pub(super) build: fn(&Path),
     pub(super) moves: &'static [Move],
     pub(super) shapes: &'static [Shape],
@@ -100,6 +103,7 @@ impl Seen {
 }
 
 pub(super) const SHALLOW: Scene = Scene {
+    build_outside: build_shallow_outside,
     build: build_shallow,
     moves: &[
         Move::Swap("inside/dir", "inside/spare/outside"),
@@ -187,6 +191,7 @@ pub(super) const GOING_UP: Scene = Scene {
 };
 
 pub(super) const DEEP: Scene = Scene {
+    build_outside: build_deep_outside,
     build: build_deep,
     moves: &[
         Move::Rename("inside/deep/d1/d2", "elsewhere/moved"),
@@ -200,47 +205,66 @@ pub(super) const DEEP: Scene = Scene {
     operations: &[("remove tree", remove_tree), ("walk", walk)],
 };
 
-fn make_files(base: &Path, files: &[&str], content: &[u8]) {
-    for file in files {
-        let path = base.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+fn make_dirs(base: &Path, dirs: &[&str]) {
+    for dir in dirs {
+        fs::create_dir(base.join(dir)).unwrap();
     }
 }
 
+fn make_files(base: &Path, files: &[&str], content: &[u8]) {
+    for file in files {
+        fs::write(base.join(file), content).unwrap();
+    }
+}
+
+fn build_shallow_outside(base: &Path) {
+    let dirs = [
+        "outside",
+        "outside/sub",
+        "outside/sub/deep",
+        "elsewhere",
+        "elsewhere/sub",
+    ];
+    let files = [
+        "outside/secret-name",
+        "outside/file",
+        "outside/x",
+        "outside/sub/secret-name",
+        "outside/sub/file",
+        "outside/sub/mine",
+        "outside/sub/deep/x",
+        "outside/sub/deep/secret-name",
+        "elsewhere/secret-name",
+        "elsewhere/file",
+        "elsewhere/sub/file",
+        "elsewhere/sub/secret-name",
+    ];
+    make_dirs(base, &dirs);
+    make_files(base, &files, SECRET);
+}
+
 fn build_shallow(base: &Path) {
-    make_files(
-        base,
-        &[
-            "inside/dir/sub/file",
-            "inside/dir/sub/deep/x",
-            "inside/dir/other",
-            "inside/spare/mine",
-            "inside/spare/real/file",
-            "inside/spare/real/deep/x",
-            "elsewhere/twin/file",
-            "elsewhere/twin/deep/x",
-        ],
-        b"inside",
-    );
-    make_files(
-        base,
-        &[
-            "outside/secret-name",
-            "outside/file",
-            "outside/x",
-            "outside/sub/secret-name",
-            "outside/sub/file",
-            "outside/sub/mine",
-            "outside/sub/deep/x",
-            "outside/sub/deep/secret-name",
-            "elsewhere/secret-name",
-            "elsewhere/file",
-            "elsewhere/sub/file",
-            "elsewhere/sub/secret-name",
-        ],
-        SECRET,
-    );
+    let dirs = [
+        "inside",
+        "inside/dir",
+        "inside/dir/sub",
+        "inside/dir/sub/deep",
+        "inside/spare",
+        "inside/spare/real",
+        "inside/spare/real/deep",
+        "elsewhere/twin",
+        "elsewhere/twin/deep",
+    ];
+    let files = [
+        "inside/dir/sub/file",
+        "inside/dir/sub/deep/x",
+        "inside/spare/mine",
+        "inside/spare/real/file",
+        "elsewhere/twin/file",
+        "elsewhere/twin/deep/x",
+    ];
+    make_dirs(base, &dirs);
+    make_files(base, &files, b"inside");
     let link = |target: &Path, name: &str| symlink(target, base.join("inside").join(name)).unwrap();
     link(Path::new("dir/sub"), "link");
     link(&base.join("inside/dir/sub"), "absolute");
@@ -254,16 +278,14 @@ fn build_shallow(base: &Path) {
     link(Path::new("nowhere"), "spare/dangling");
 }
 
-fn build_deep(base: &Path) {
-    let mut chain = base.join("inside/deep/d1");
-    // On either side of the way down, so that one is still to be done on the way up.
-    make_files(base, &["inside/deep/d1/a-victim/x"], b"inside");
-    for level in 2..=LEVELS {
-        chain.push(format!("d{level}"));
-    }
-    fs::create_dir_all(&chain).unwrap();
-    make_files(base, &["inside/deep/d1/b-victim/x"], b"inside");
-    let outside = [
+fn build_deep_outside(base: &Path) {
+    let dirs = [
+        "outside",
+        "elsewhere",
+        "elsewhere/a-victim",
+        "elsewhere/b-victim",
+    ];
+    let files = [
         "outside/secret-name",
         "outside/x",
         "elsewhere/a-victim/x",
@@ -271,7 +293,27 @@ fn build_deep(base: &Path) {
         "elsewhere/b-victim/x",
         "elsewhere/b-victim/secret-name",
     ];
-    make_files(base, &outside, SECRET);
+    make_dirs(base, &dirs);
+    make_files(base, &files, SECRET);
+}
+
+fn build_deep(base: &Path) {
+    // A victim made before and one made after the way down, so that one is still to be done on the way up.
+    let before = [
+        "inside",
+        "inside/deep",
+        "inside/deep/d1",
+        "inside/deep/d1/a-victim",
+    ];
+    make_dirs(base, &before);
+    let mut chain = base.join("inside/deep/d1");
+    for level in 2..=LEVELS {
+        chain.push(format!("d{level}"));
+        fs::create_dir(&chain).unwrap();
+    }
+    make_dirs(base, &["inside/deep/d1/b-victim"]);
+    let files = ["inside/deep/d1/a-victim/x", "inside/deep/d1/b-victim/x"];
+    make_files(base, &files, b"inside");
     symlink(base.join("outside"), base.join("inside/outside-victim")).unwrap();
 }
 

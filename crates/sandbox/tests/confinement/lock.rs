@@ -12,8 +12,8 @@ use sandbox::{
 };
 
 use crate::child;
-use crate::read;
-use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, snapshot, write};
+use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, write};
+use crate::{read, snapshot};
 
 fn named(path: &Path, resolver: Resolver, read_only: bool) -> NamedRoot {
     NamedRoot {

@@ -13,8 +13,8 @@ use sandbox::{
 };
 use tempfile::TempDir;
 
-use crate::read;
-use crate::support::{RESOLVERS, fresh_dir, locate, locate_itself, snapshot, write};
+use crate::support::{RESOLVERS, fresh_dir, locate, locate_itself, write};
+use crate::{read, snapshot};
 
 /// Operations in all, over every means of look-up.
 const OPERATIONS: u64 = 102_000;

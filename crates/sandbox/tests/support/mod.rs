@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -84,37 +83,6 @@ fn filter(errno: Errno) -> BpfProgram {
         .unwrap()
         .try_into()
         .unwrap()
-}
-
-/// What is known of one file: its inode, when it last changed, and its content or link text.
-pub(crate) type Trace = (u64, (i64, i64), Vec<u8>);
-
-/// Everything below a directory, and the directory itself.
-pub(crate) fn snapshot(dir: &Path) -> BTreeMap<PathBuf, Trace> {
-    let top = dir.symlink_metadata().unwrap();
-    let trace = (top.ino(), (top.ctime(), top.ctime_nsec()), Vec::new());
-    let mut found = BTreeMap::from([(dir.to_owned(), trace)]);
-    let mut pending = vec![dir.to_owned()];
-    while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
-            let metadata = path.symlink_metadata().unwrap();
-            let content = match metadata.file_type() {
-                kind if kind.is_dir() => {
-                    pending.push(path.clone());
-                    Vec::new()
-                }
-                kind if kind.is_symlink() => fs::read_link(&path)
-                    .unwrap()
-                    .into_os_string()
-                    .into_encoded_bytes(),
-                _ => fs::read(&path).unwrap(),
-            };
-            let changed = (metadata.ctime(), metadata.ctime_nsec());
-            found.insert(path, (metadata.ino(), changed, content));
-        }
-    }
-    found
 }
 
 /// Looks a path up, a link at its end followed.
