@@ -8,7 +8,10 @@ ARGS ?=
 # The config file that `make run` serves.
 CONFIG ?= config/$(CMD).yaml
 
-.PHONY: help build run test fmt-check lint docs unit
+# How long `make fuzz` runs each target.
+FUZZ_SECONDS ?= 60
+
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench docker-build
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -38,3 +41,22 @@ unit: ## every test of the workspace
 	else \
 		$(CARGO) test --workspace --locked; \
 	fi
+
+test-clients: ## other people's clients and the official conformance suite (needs Node and Python)
+	$(CARGO) build --locked --bin mcp-filesystem
+	tests/clients/run target/debug/mcp-filesystem
+
+test-exhaustive: ## every attack at every system call of the sandbox, nothing left out (minutes)
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
+
+fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs cargo-fuzz if it is missing
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	@for target in $$($(CARGO) +nightly fuzz list); do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
+	$(CARGO) bench --locked --package sandbox --package ops
+
+docker-build: ## an image of the server; needs a Docker engine
+	docker build --tag mcp-filesystem .

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::content;
+use crate::content::{self, OpenFile};
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
@@ -15,6 +15,8 @@ use crate::syscall::{self, Clobber, Errno, Purpose};
 
 /// The mode of new directories before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
+/// The mode of a directory that only holds a name for the moment.
+const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 /// How often an append tries again that a concurrent creation or removal disturbed.
 const APPEND_TRIES: usize = 4;
 
@@ -50,11 +52,9 @@ impl Located<'_> {
             Tail::Root => Ok(Made { created: 0 }),
             Tail::Existing { metadata, .. } if metadata.is_directory() => Ok(Made { created: 0 }),
             Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
-            Tail::Missing { names } => {
-                self.make_missing(names, durability)?;
-                Ok(Made {
-                    created: names.len() as u64,
-                })
+            Tail::Missing { names, .. } => {
+                let (_, created) = self.make_missing(names, durability)?;
+                Ok(Made { created })
             }
         }
     }
@@ -63,26 +63,39 @@ impl Located<'_> {
     pub fn make_dir(&self) -> Result<()> {
         match self.tail() {
             Tail::Root | Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
-            Tail::Missing { names } if names.len() > 1 => Err(self.not_found(names)),
-            Tail::Missing { names } => self.make_missing(names, Durability::Fast).map(drop),
+            Tail::Missing { names, .. } if names.len() > 1 => Err(self.not_found(names)),
+            Tail::Missing { names, .. } => match self.make_missing(names, Durability::Fast)? {
+                (_, 0) => Err(self.failed("mkdir", Errno::EXIST)),
+                _ => Ok(()),
+            },
         }
     }
 
-    /// Makes directories one inside the other and returns the innermost.
-    fn make_missing(&self, names: &[Name], durability: Durability) -> Result<Option<OwnedFd>> {
+    /// Makes directories one inside the other; returns the innermost and how many are new.
+    fn make_missing(
+        &self,
+        names: &[Name],
+        durability: Durability,
+    ) -> Result<(Option<OwnedFd>, u64)> {
         let failed = |errno| self.failed("mkdir", errno);
         let mut current: Option<OwnedFd> = None;
+        let mut created = 0;
         for name in names {
             let dir = current.as_ref().map_or(self.parent(), AsFd::as_fd);
             match syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE) {
-                Ok(()) if durability == Durability::Fsync => sync_dir(dir).map_err(failed)?,
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => {
+                    created += 1;
+                    if durability == Durability::Fsync {
+                        sync_dir(dir).map_err(failed)?;
+                    }
+                }
+                Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(errno)),
             }
             // Security: whatever took the name in between is entered only if it is a real directory.
             current = Some(syscall::look_dir_unchecked(dir, name).map_err(failed)?);
         }
-        Ok(current)
+        Ok((current, created))
     }
 
     /// The directory a new entry goes into and its name, with parents made where that is wanted.
@@ -94,10 +107,10 @@ impl Located<'_> {
         match self.tail() {
             Tail::Root => Err(Error::RootProtected),
             Tail::Existing { name, .. } => Ok((None, name)),
-            Tail::Missing { names } => match names.split_last() {
+            Tail::Missing { names, .. } => match names.split_last() {
                 Some((last, [])) => Ok((None, last)),
                 Some((last, before)) if parents == Parents::Create => {
-                    Ok((self.make_missing(before, durability)?, last))
+                    Ok((self.make_missing(before, durability)?.0, last))
                 }
                 _ => Err(self.not_found(names)),
             },
@@ -192,15 +205,20 @@ impl Located<'_> {
                 path: self.given().to_owned(),
             }),
             Tail::Missing { .. } => Ok(()),
-            Tail::Existing { .. } => match content::open(self, Purpose::Write) {
-                // A running program cannot be written in place, but it can be replaced.
-                Err(Error::Io { source, .. })
-                    if Errno::from_io_error(&source) == Some(Errno::TXTBSY) =>
-                {
-                    Ok(())
-                }
-                opened => opened.map(drop),
-            },
+            Tail::Existing { .. } => self.open_to_replace().map(drop),
+        }
+    }
+
+    /// Opens a file that will be replaced, which takes the right to write it.
+    pub(crate) fn open_to_replace(&self) -> Result<OpenFile> {
+        match content::open(self, Purpose::Write) {
+            // A running program cannot be written in place, but it can be replaced.
+            Err(Error::Io { source, .. })
+                if Errno::from_io_error(&source) == Some(Errno::TXTBSY) =>
+            {
+                content::open(self, Purpose::Read)
+            }
+            opened => opened,
         }
     }
 
@@ -227,19 +245,21 @@ impl Located<'_> {
 
     /// Renames this entry, a link as itself; missing directories on the way to `to` are made.
     pub fn rename_to(&self, to: &Located<'_>, on_existing: OnExisting) -> Result<()> {
-        let (name, ..) = self.entry()?;
+        let (name, _, metadata) = self.entry()?;
         if self.contains(to) {
             return Err(Error::IntoItself {
                 path: self.given().to_owned(),
             });
         }
+        if to.is_for_directory() && !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: to.given().to_owned(),
+            });
+        }
         let (parent, to_name) = to.ready_parent(Parents::Create, Durability::Fast)?;
         let to_dir = parent.as_ref().map_or(to.parent(), AsFd::as_fd);
-        let clobber = match on_existing {
-            OnExisting::Fail => Clobber::No,
-            OnExisting::Replace => Clobber::Yes,
-        };
-        syscall::rename_unchecked((self.parent(), name), (to_dir, to_name), clobber)
+        let (from, target) = ((self.parent(), name), (to_dir, to_name));
+        rename(from, target, on_existing, metadata.kind)
             .map_err(|errno| self.rename_failed(to, errno))
     }
 
@@ -267,6 +287,41 @@ impl Located<'_> {
     }
 }
 
+/// A directory and a name in it.
+type Entry<'a> = (BorrowedFd<'a>, &'a Name);
+
+/// Renames, replacing or not.
+pub(crate) fn rename(
+    from: Entry<'_>,
+    to: Entry<'_>,
+    on_existing: OnExisting,
+    kind: FileKind,
+) -> syscall::SysResult<()> {
+    if on_existing == OnExisting::Replace {
+        return syscall::rename_unchecked(from, to, Clobber::Yes);
+    }
+    match syscall::rename_unchecked(from, to, Clobber::No) {
+        // Network and user-space file systems often cannot refuse to replace.
+        Err(Errno::INVAL | Errno::NOSYS) => rename_in_steps(from, to, kind),
+        result => result,
+    }
+}
+
+/// Renames without replacing where the file system cannot do that in one call.
+fn rename_in_steps(from: Entry<'_>, to: Entry<'_>, kind: FileKind) -> syscall::SysResult<()> {
+    if kind == FileKind::Directory {
+        // An empty directory takes the name first: the rename replaces that one and nothing else.
+        syscall::make_dir_unchecked(to.0, to.1, PRIVATE_DIRECTORY_MODE)?;
+        return syscall::rename_unchecked(from, to, Clobber::Yes).inspect_err(|_| {
+            let _ = syscall::remove_dir_unchecked(to.0, to.1);
+        });
+    }
+    syscall::link_unchecked(from, to)?;
+    syscall::unlink_unchecked(from.0, from.1).inspect_err(|_| {
+        let _ = syscall::unlink_unchecked(to.0, to.1);
+    })
+}
+
 /// Writes a directory's entries to disk.
 pub(crate) fn sync_dir(dir: BorrowedFd<'_>) -> syscall::SysResult<()> {
     let readable = match syscall::reopen_dir_unchecked(dir) {
@@ -276,4 +331,38 @@ pub(crate) fn sync_dir(dir: BorrowedFd<'_>) -> syscall::SysResult<()> {
         Err(errno) => return Err(errno),
     };
     syscall::sync_unchecked(readable.as_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_rename_in_steps_moves_and_never_replaces() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::write(path("file"), "file").unwrap();
+        fs::create_dir_all(path("dir/sub")).unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        let dir = syscall::open_root_unchecked(temp.path()).unwrap();
+        let go = |from: &[u8], to: &[u8], kind| {
+            let (from, to) = (Name::new(from).unwrap(), Name::new(to).unwrap());
+            rename_in_steps((dir.as_fd(), &from), (dir.as_fd(), &to), kind)
+        };
+        assert_eq!(go(b"file", b"dir", FileKind::File), Err(Errno::EXIST));
+        assert_eq!(go(b"dir", b"file", FileKind::Directory), Err(Errno::EXIST));
+        go(b"file", b"moved", FileKind::File).unwrap();
+        go(b"dir", b"other", FileKind::Directory).unwrap();
+        go(b"link", b"renamed", FileKind::Symlink).unwrap();
+        assert!(path("other/sub").is_dir() && !path("dir").exists());
+        assert!(path("renamed").is_symlink() && !path("link").is_symlink());
+        assert_eq!(fs::read(path("moved")).unwrap(), b"file");
+        let into_itself = syscall::look_unchecked(dir.as_fd(), &Name::new(b"other").unwrap());
+        let (own, new) = (Name::new(b"other").unwrap(), Name::new(b"new").unwrap());
+        let inside = (into_itself.as_ref().unwrap().as_fd(), &new);
+        let refused = rename_in_steps((dir.as_fd(), &own), inside, FileKind::Directory);
+        assert_eq!(refused, Err(Errno::INVAL));
+        assert!(!path("other/new").exists());
+    }
 }

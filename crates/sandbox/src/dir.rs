@@ -9,7 +9,7 @@ use crate::content::{self, OpenFile};
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
-use crate::replace::{self, Durability, Staged};
+use crate::replace::{self, Beginning, Durability, Staged, UnnamedFiles};
 use crate::resolve::{Found, Tail, joined};
 use crate::root::{Located, Root};
 use crate::syscall::{self, Errno, Purpose};
@@ -22,6 +22,7 @@ pub struct Dir(Arc<Open>);
 struct Open {
     fd: OwnedFd,
     path: Vec<u8>,
+    unnamed: UnnamedFiles,
     /// The path as clients see it, made when it is first asked for.
     shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory anew.
@@ -38,13 +39,19 @@ pub struct DirEntry {
 }
 
 impl Dir {
-    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>) -> Dir {
+    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, unnamed: UnnamedFiles) -> Dir {
         Dir(Arc::new(Open {
             fd,
             path,
+            unnamed,
             shown: OnceLock::new(),
             listed: AtomicBool::new(false),
         }))
+    }
+
+    /// Another directory of the same root.
+    pub(crate) fn kin(&self, fd: OwnedFd, path: Vec<u8>) -> Dir {
+        Dir::new(fd, path, self.0.unnamed)
     }
 
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
@@ -119,14 +126,14 @@ impl Dir {
     pub fn open_file(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;
-        content::regular_only(fd, &self.join(name))
+        content::regular_only(fd, self.join(name))
     }
 
     /// Opens an entry for listing; links are refused.
     pub fn open_dir(&self, name: &Name) -> Result<Dir> {
         let fd = syscall::open_dir_unchecked(self.fd(), name)
             .map_err(|errno| self.failed("open", name, errno))?;
-        Ok(Dir::new(fd, joined(self.path_bytes(), name)))
+        Ok(self.kin(fd, joined(self.path_bytes(), name)))
     }
 
     /// Makes a directory and opens it.
@@ -162,6 +169,7 @@ impl Dir {
             }
             Err(Errno::NOENT) => Tail::Missing {
                 names: vec![name.clone()],
+                directory: false,
             },
             Err(errno) => return Err(failed(errno)),
         };
@@ -181,7 +189,12 @@ impl Dir {
         on_existing: OnExisting,
         durability: Durability,
     ) -> Result<Staged> {
-        replace::stage_in(self.fd(), name, &self.join(name), on_existing, durability)
+        let options = Beginning {
+            on_existing,
+            durability,
+            unnamed: self.0.unnamed,
+        };
+        replace::stage_in(self.fd(), name, &self.join(name), options)
     }
 
     /// Writes everything of this file system to disk.

@@ -8,13 +8,21 @@
 //! nothing outside the root is opened, listed, created, changed or removed, and nothing about what
 //! exists there is told.
 
-#![expect(clippy::disallowed_methods, reason = "the one crate that may touch the file system")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one crate that may touch the file system"
+)]
+
+// The helpers of the tests outside serve the tests inside as well.
+#[cfg(test)]
+extern crate self as sandbox;
 
 mod change;
 mod content;
 mod descent;
 mod dir;
 mod error;
+mod fault;
 mod landlock;
 mod leftovers;
 mod link;
@@ -27,6 +35,8 @@ mod resolve;
 mod root;
 mod roots;
 mod syscall;
+#[cfg(test)]
+mod tests;
 mod users;
 mod walk;
 

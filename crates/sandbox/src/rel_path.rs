@@ -19,6 +19,16 @@ pub(crate) enum Step {
     Up,
 }
 
+impl Step {
+    /// How many bytes it takes in a path.
+    fn length(&self) -> usize {
+        match self {
+            Step::Into(name) => name.as_bytes().len(),
+            Step::Up => 2,
+        }
+    }
+}
+
 /// A path inside a root, as a client gave it. A leading `/` means the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
@@ -53,7 +63,7 @@ impl RelPath {
         Ok(RelPath {
             text: text.to_owned(),
             steps,
-            directory: bytes.ends_with(b"/") || bytes.ends_with(b"/."),
+            directory: ends_as_directory(&bytes),
             absolute: bytes.starts_with(b"/"),
         })
     }
@@ -127,6 +137,25 @@ pub(crate) fn steps(bytes: &[u8]) -> Vec<Step> {
             piece => Name::new(piece).map(Step::Into),
         })
         .collect()
+}
+
+/// Joins steps that only go down; `None` where one goes up.
+pub(crate) fn downward(steps: &[Step]) -> Option<Vec<u8>> {
+    let length = steps.iter().map(|step| step.length() + 1).sum();
+    let mut path = Vec::with_capacity(length);
+    for step in steps {
+        let Step::Into(name) = step else { return None };
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+    }
+    Some(path)
+}
+
+/// Tells whether a slash at the end says that only a directory will do.
+pub(crate) fn ends_as_directory(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.")
 }
 
 fn shortened(text: &str) -> String {

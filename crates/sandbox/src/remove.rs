@@ -150,7 +150,10 @@ impl Remover<'_> {
         let Some((Emptying { name, tries, .. }, reopened)) = self.descent.leave() else {
             return Ok(());
         };
-        reopened?;
+        if let Err(error) = reopened {
+            // Moved away meanwhile: what is innermost now is not the directory this one was in.
+            return self.fault(error);
+        }
         // The top one is removed by the caller, from its own parent.
         let Some((dir, _)) = self.descent.innermost() else {
             return Ok(());

@@ -3,26 +3,28 @@
 //! Where the file system has no unnamed files, or the system no `/proc`, a named temporary file in the same
 //! directory takes their place; `leftovers.rs` says what happens to those a killed process leaves behind.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::change::{OnExisting, Parents, sync_dir};
-use crate::content;
+use crate::change::{OnExisting, Parents, rename, sync_dir};
 use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::resolve::Tail;
 use crate::root::Located;
-use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+use crate::syscall::{self, Errno, SysResult};
 
 /// New files before the umask.
 const NEW_MODE: u32 = 0o666;
 /// Files that will take over another's mode are private until then.
 const PRIVATE_MODE: u32 = 0o600;
-/// Attributes that a change of content takes away, as the kernel itself does.
-const NOT_CARRIED: [&std::ffi::CStr; 1] = [c"security.capability"];
+/// Attributes that belong to the old content: rights of a program, and signatures of what it was.
+const NOT_CARRIED: [&CStr; 3] = [c"security.capability", c"security.ima", c"security.evm"];
+/// The access control list: with one, the mode's group bits are an upper bound and not the group's rights.
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 /// Whether a write is on disk before it is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +45,23 @@ pub struct StageOptions {
     pub parents: Parents,
     /// Whether it is on disk before it is confirmed.
     pub durability: Durability,
+}
+
+/// Whether new content is kept in an unnamed file until it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnnamedFiles {
+    /// Where the file system has them.
+    Used,
+    /// Without `/proc` they could not be given a name.
+    Avoided,
+}
+
+/// How a file begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beginning {
+    pub(crate) on_existing: OnExisting,
+    pub(crate) durability: Durability,
+    pub(crate) unnamed: UnnamedFiles,
 }
 
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
@@ -69,23 +88,25 @@ impl Located<'_> {
                     path: self.given().to_owned(),
                 });
             }
+            Tail::Missing {
+                directory: true, ..
+            } => return Err(self.failed("create", Errno::ISDIR)),
             Tail::Missing { .. } => None,
             Tail::Existing { .. } if options.on_existing == OnExisting::Fail => {
                 return Err(self.failed("create", Errno::EXIST));
             }
             // Security: an existing file that may not be written must not be replaced instead.
-            Tail::Existing { .. } => Some(content::open(self, Purpose::Write)?),
+            Tail::Existing { .. } => Some(self.open_to_replace()?),
         };
         let (parent, name) = self.ready_parent(options.parents, options.durability)?;
         let dir = parent.as_ref().map_or(self.parent(), AsFd::as_fd);
-        let mut staged = begin(
-            dir,
-            name,
-            &self.path(),
-            options.on_existing,
-            options.durability,
-        )
-        .map_err(|errno| self.failed("create", errno))?;
+        let beginning = Beginning {
+            on_existing: options.on_existing,
+            durability: options.durability,
+            unnamed: self.root().unnamed_files(),
+        };
+        let mut staged = begin(dir, name, &self.path(), beginning)
+            .map_err(|errno| self.failed("create", errno))?;
         if let Some(opened) = existing {
             staged.take_after(&opened.file, opened.metadata);
         }
@@ -98,36 +119,31 @@ pub(crate) fn stage_in(
     dir: BorrowedFd<'_>,
     name: &Name,
     path: &str,
-    on_existing: OnExisting,
-    durability: Durability,
+    beginning: Beginning,
 ) -> Result<Staged> {
-    begin(dir, name, path, on_existing, durability)
-        .map_err(|errno| Error::from_errno("create", path, errno))
+    begin(dir, name, path, beginning).map_err(|errno| Error::from_errno("create", path, errno))
 }
 
-fn begin(
-    dir: BorrowedFd<'_>,
-    name: &Name,
-    path: &str,
-    on_existing: OnExisting,
-    durability: Durability,
-) -> SysResult<Staged> {
-    let (file, temporary) = temporary(dir)?;
-    Ok(Staged {
-        dir: dir.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
+fn begin(dir: BorrowedFd<'_>, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
+    let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+    let (file, temporary) = temporary(dir, beginning.unnamed)?;
+    let mut staged = Staged {
+        dir: own_dir,
         name: name.clone(),
         path: path.to_owned(),
         file: File::from(file),
         temporary,
         existing: None,
         mode: None,
-        on_existing,
-        durability,
-    })
+        on_existing: beginning.on_existing,
+        durability: beginning.durability,
+    };
+    staged.hide_content()?;
+    Ok(staged)
 }
 
-fn temporary(dir: BorrowedFd<'_>) -> SysResult<(OwnedFd, Option<Name>)> {
-    if syscall::proc_fds().is_some() {
+fn temporary(dir: BorrowedFd<'_>, unnamed: UnnamedFiles) -> SysResult<(OwnedFd, Option<Name>)> {
+    if unnamed == UnnamedFiles::Used {
         match syscall::open_unnamed_unchecked(dir, NEW_MODE) {
             Ok(file) => return Ok((file, None)),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
@@ -156,18 +172,24 @@ impl Staged {
         self.mode = Some(of.mode & 0o777);
     }
 
+    /// Security: a temporary file with a name is private until it is whole, whatever the umask allows: it
+    /// may become a copy of something private.
+    fn hide_content(&mut self) -> SysResult<()> {
+        if self.temporary.is_some() {
+            self.mode = Some(syscall::stat_unchecked(self.file.as_fd())?.mode & 0o777);
+            let _ = syscall::set_mode_unchecked(self.file.as_fd(), PRIVATE_MODE);
+        }
+        Ok(())
+    }
+
     /// Takes over owner, attributes and mode of the file that will be replaced, as far as the process may.
     fn take_after(&mut self, old: &File, metadata: Metadata) {
         let (from, to) = (old.as_fd(), self.file.as_fd());
         // Private while owner and mode are being changed.
         let _ = syscall::set_mode_unchecked(to, PRIVATE_MODE);
-        let _ = syscall::set_owner_unchecked(to, metadata.uid, metadata.gid);
-        for name in syscall::xattr_names_unchecked(from).unwrap_or_default() {
-            if !NOT_CARRIED.contains(&name.as_c_str()) {
-                let _ = syscall::copy_xattr_unchecked(from, to, &name);
-            }
-        }
-        self.mode = Some(metadata.mode & 0o777);
+        let group_kept = keep_owner(to, &metadata);
+        let list_kept = keep_attributes(from, to);
+        self.mode = Some(kept_mode(metadata.mode, group_kept, list_kept));
         self.existing = Some(metadata);
     }
 
@@ -202,13 +224,10 @@ impl Staged {
             syscall::link_unnamed_unchecked(self.file.as_fd(), self.dir.as_fd(), &name)?;
             self.temporary = Some(name);
         }
-        let clobber = match self.on_existing {
-            OnExisting::Fail => Clobber::No,
-            OnExisting::Replace => Clobber::Yes,
-        };
         if let Some(temporary) = &self.temporary {
             let dir = self.dir.as_fd();
-            syscall::rename_unchecked((dir, temporary), (dir, &self.name), clobber)?;
+            let (from, to) = ((dir, temporary), (dir, &self.name));
+            rename(from, to, self.on_existing, FileKind::File)?;
             self.temporary = None;
         }
         Ok(())
@@ -220,6 +239,37 @@ impl Staged {
             Ok(metadata) if metadata.kind == FileKind::Directory => Err(Errno::ISDIR),
             _ => Ok(()),
         }
+    }
+}
+
+/// Gives a file another's owner and group, or the group alone; tells whether the group is the same now.
+fn keep_owner(file: BorrowedFd<'_>, old: &Metadata) -> bool {
+    syscall::set_owner_unchecked(file, Some(old.uid), old.gid).is_ok()
+        || syscall::set_owner_unchecked(file, None, old.gid).is_ok()
+}
+
+/// Copies extended attributes; tells whether the access control list, where there is one, came along.
+fn keep_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
+    let names = match syscall::xattr_names_unchecked(from) {
+        Ok(names) => names,
+        Err(errno) => return matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS),
+    };
+    let carried = names
+        .iter()
+        .filter(|name| !NOT_CARRIED.contains(&name.as_c_str()));
+    carried.fold(true, |list_kept, name| {
+        let copied = syscall::copy_xattr_unchecked(from, to, name).is_ok();
+        list_kept && (copied || name.as_c_str() != ACCESS_LIST)
+    })
+}
+
+/// Security: the mode of a replaced file gives nobody more than they had. A group that could not be kept
+/// gets what others have; without the list that bounded it, the group gets nothing.
+fn kept_mode(mode: u32, group_kept: bool, list_kept: bool) -> u32 {
+    match (group_kept, list_kept) {
+        (true, true) => mode & 0o777,
+        (false, true) => mode & (0o707 | (mode & 0o007) << 3),
+        (_, false) => mode & 0o707,
     }
 }
 
@@ -238,5 +288,18 @@ impl Drop for Staged {
         if let Some(name) = &self.temporary {
             let _ = syscall::unlink_unchecked(self.dir.as_fd(), name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_narrowed_where_the_group_or_its_list_is_lost() {
+        assert_eq!(kept_mode(0o6664, true, true), 0o664);
+        assert_eq!(kept_mode(0o664, false, true), 0o644);
+        assert_eq!(kept_mode(0o660, false, true), 0o600);
+        assert_eq!(kept_mode(0o664, true, false), 0o604);
     }
 }

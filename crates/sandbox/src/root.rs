@@ -15,6 +15,7 @@ use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::rel_path::{self, RelPath, Step};
+use crate::replace::UnnamedFiles;
 use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
 use crate::syscall::{self, Errno};
 
@@ -81,16 +82,12 @@ impl Root {
     }
 
     fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
-        if !self.uses_openat2() {
+        if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
-        let mut names = path.steps().iter().map(|step| match step {
-            Step::Into(name) => Some(name),
-            Step::Up => None,
-        });
-        let bytes = names.try_fold(Vec::new(), |bytes, name| Some(joined(&bytes, name?)))?;
+        let bytes = rel_path::downward(path.steps())?;
         let fd = syscall::openat2_content_unchecked(self.fd(), &bytes).ok()?;
-        Some(content::regular_only(fd, &shown(&bytes)))
+        Some(content::regular_only(fd, shown(&bytes).into_owned()))
     }
 
     /// What is known of the root directory itself.
@@ -116,6 +113,14 @@ impl Root {
 
     pub(crate) fn uses_proc(&self) -> bool {
         self.proc
+    }
+
+    /// How files come into being: an unnamed file gets its name through `/proc`.
+    pub(crate) fn unnamed_files(&self) -> UnnamedFiles {
+        match self.proc {
+            true => UnnamedFiles::Used,
+            false => UnnamedFiles::Avoided,
+        }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -211,7 +216,7 @@ impl<'root> Located<'root> {
         match &self.found.tail {
             Tail::Root => None,
             Tail::Existing { name, .. } => Some(name),
-            Tail::Missing { names } => names.last(),
+            Tail::Missing { names, .. } => names.last(),
         }
     }
 
@@ -235,14 +240,25 @@ impl<'root> Located<'root> {
         match &self.found.tail {
             Tail::Root => self.root.metadata(),
             Tail::Existing { metadata, .. } => Ok(*metadata),
-            Tail::Missing { names } => Err(self.not_found(names)),
+            Tail::Missing { names, .. } => Err(self.not_found(names)),
         }
     }
 
     /// Tells whether directories before the last name are missing too.
     #[must_use]
     pub fn missing_parents(&self) -> bool {
-        matches!(&self.found.tail, Tail::Missing { names } if names.len() > 1)
+        matches!(&self.found.tail, Tail::Missing { names, .. } if names.len() > 1)
+    }
+
+    /// Tells whether nothing is there and a slash at the end says that only a directory may come.
+    pub(crate) fn is_for_directory(&self) -> bool {
+        matches!(
+            self.found.tail,
+            Tail::Missing {
+                directory: true,
+                ..
+            }
+        )
     }
 
     /// Opens its content for reading: regular files only, and never waits for anyone.
@@ -263,7 +279,7 @@ impl<'root> Located<'root> {
             Tail::Root | Tail::Missing { .. } => self.root.fd(),
         };
         let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
-        Ok(Dir::new(fd, self.path_bytes()))
+        Ok(Dir::new(fd, self.path_bytes(), self.root.unnamed_files()))
     }
 
     /// Tells where a link leads, without touching anything outside.
@@ -292,7 +308,9 @@ impl<'root> Located<'root> {
         match &self.found.tail {
             Tail::Root => parent,
             Tail::Existing { name, .. } => joined(&parent, name),
-            Tail::Missing { names } => names.iter().fold(parent, |path, name| joined(&path, name)),
+            Tail::Missing { names, .. } => {
+                names.iter().fold(parent, |path, name| joined(&path, name))
+            }
         }
     }
 
@@ -324,7 +342,7 @@ impl<'root> Located<'root> {
         match &self.found.tail {
             Tail::Root => Err(Error::RootProtected),
             Tail::Existing { name, fd, metadata } => Ok((name, fd, metadata)),
-            Tail::Missing { names } => Err(self.not_found(names)),
+            Tail::Missing { names, .. } => Err(self.not_found(names)),
         }
     }
 

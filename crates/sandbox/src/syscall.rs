@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 pub(crate) use rustix::io::Errno;
 
+use crate::fault::{self, Fault};
 use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 
@@ -72,6 +73,22 @@ pub(crate) mod hook {
     }
 }
 
+/// The flags with which an entry is opened; without `O_NOFOLLOW` where a test wants to see that it matters.
+fn unfollowed(flags: OFlags) -> OFlags {
+    match fault::planted(Fault::FollowLinks) {
+        true => flags.difference(OFlags::NOFOLLOW),
+        false => flags.union(OFlags::NOFOLLOW),
+    }
+}
+
+/// What every `openat2` asks for.
+fn beneath() -> ResolveFlags {
+    match fault::planted(Fault::NoResolveFlags) {
+        true => ResolveFlags::empty(),
+        false => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    }
+}
+
 fn retry<T>(mut call: impl FnMut() -> SysResult<T>) -> SysResult<T> {
     for _ in 1..TRIES {
         match call() {
@@ -90,39 +107,43 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
 
 /// Looks up a directory beneath `root` by a path without `..`, refusing every link.
 pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry(|| {
         before("openat2");
-        sys::openat2(root, path, flags, Mode::empty(), resolve)
+        sys::openat2(root, path, flags, Mode::empty(), beneath())
     })
 }
 
 /// Opens content beneath `root` in one call, refusing every link.
 pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     retry(|| {
         before("openat2");
-        sys::openat2(root, path, OFlags::RDONLY | CONTENT, Mode::empty(), resolve)
+        sys::openat2(
+            root,
+            path,
+            OFlags::RDONLY | CONTENT,
+            Mode::empty(),
+            beneath(),
+        )
     })
 }
 
 /// Looks at an entry without following it or opening its content.
 pub(crate) fn look_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), LOOK, Mode::empty()))
+    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK), Mode::empty()))
 }
 
 /// Looks at an entry that has to be a directory, without following it.
 pub(crate) fn look_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), LOOK_DIR, Mode::empty()))
+    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK_DIR), Mode::empty()))
 }
 
 /// Opens an entry that has to be a directory for listing, without following it.
 pub(crate) fn open_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), READ_DIR, Mode::empty()))
+    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(READ_DIR), Mode::empty()))
 }
 
 /// Opens for listing the very directory a descriptor stands for.
@@ -135,6 +156,24 @@ pub(crate) fn reopen_dir_unchecked(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
 pub(crate) fn open_parent_unchecked(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
     before("openat");
     retry(|| sys::openat(dir, c"..", READ_DIR, Mode::empty()))
+}
+
+/// Opens a directory by its host path: what a test plants for `..`, never what we do.
+#[cfg(test)]
+pub(crate) fn open_by_string_unchecked(path: &Path) -> SysResult<OwnedFd> {
+    before("openat");
+    open_root_unchecked(path)
+}
+
+/// Opens content by name and follows it: what a test plants for opening content, never what we do.
+#[cfg(test)]
+pub(crate) fn open_content_following_unchecked(
+    dir: BorrowedFd<'_>,
+    name: &Name,
+    purpose: Purpose,
+) -> SysResult<OwnedFd> {
+    before("openat");
+    sys::openat(dir, name.as_bytes(), purpose.flags(), Mode::empty())
 }
 
 /// What a content descriptor is for.
@@ -166,7 +205,7 @@ pub(crate) fn open_content_unchecked(
         sys::openat(
             dir,
             name.as_bytes(),
-            purpose.flags() | OFlags::NOFOLLOW,
+            unfollowed(purpose.flags()),
             Mode::empty(),
         )
     })
@@ -252,6 +291,21 @@ pub(crate) fn rename_unchecked(
         Clobber::No => RenameFlags::NOREPLACE,
     };
     sys::renameat_with(from.0, from.1.as_bytes(), to.0, to.1.as_bytes(), flags)
+}
+
+/// Gives a file a second name; fails where anything is there. A link gets the name itself.
+pub(crate) fn link_unchecked(
+    from: (BorrowedFd<'_>, &Name),
+    to: (BorrowedFd<'_>, &Name),
+) -> SysResult<()> {
+    before("linkat");
+    sys::linkat(
+        from.0,
+        from.1.as_bytes(),
+        to.0,
+        to.1.as_bytes(),
+        AtFlags::empty(),
+    )
 }
 
 pub(crate) fn unlink_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
@@ -369,6 +423,7 @@ pub(crate) fn may_unchecked(dir: BorrowedFd<'_>, name: &Name, access: sys::Acces
 
 /// What the process may do with the directory a descriptor stands for.
 pub(crate) fn may_dir_unchecked(dir: BorrowedFd<'_>, access: sys::Access) -> bool {
+    before("faccessat");
     sys::accessat(dir, c".", access, AtFlags::EACCESS).is_ok()
 }
 
@@ -387,26 +442,35 @@ pub(crate) fn sync_filesystem_unchecked(fd: BorrowedFd<'_>) -> SysResult<()> {
 }
 
 pub(crate) fn reserve_unchecked(file: BorrowedFd<'_>, offset: u64, length: u64) -> SysResult<()> {
-    match sys::fallocate(file, sys::FallocateFlags::KEEP_SIZE, offset, length) {
+    before("fallocate");
+    match retry(|| sys::fallocate(file, sys::FallocateFlags::KEEP_SIZE, offset, length)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
         result => result,
     }
 }
 
 pub(crate) fn set_mode_unchecked(file: BorrowedFd<'_>, mode: u32) -> SysResult<()> {
+    before("fchmod");
     sys::fchmod(file, Mode::from_raw_mode(mode))
 }
 
-pub(crate) fn set_owner_unchecked(file: BorrowedFd<'_>, uid: u32, gid: u32) -> SysResult<()> {
-    let (uid, gid) = (
-        rustix::fs::Uid::from_raw(uid),
-        rustix::fs::Gid::from_raw(gid),
-    );
-    sys::fchown(file, Some(uid), Some(gid))
+/// Sets a file's group, and its owner where one is given.
+pub(crate) fn set_owner_unchecked(
+    file: BorrowedFd<'_>,
+    uid: Option<u32>,
+    gid: u32,
+) -> SysResult<()> {
+    before("fchown");
+    sys::fchown(
+        file,
+        uid.map(sys::Uid::from_raw),
+        Some(sys::Gid::from_raw(gid)),
+    )
 }
 
 /// The names of a file's extended attributes.
 pub(crate) fn xattr_names_unchecked(file: BorrowedFd<'_>) -> SysResult<Vec<std::ffi::CString>> {
+    before("flistxattr");
     let mut list = vec![0; sys::flistxattr_query(file)?];
     let length = sys::flistxattr(file, list.as_mut_slice())?;
     list.truncate(length);
@@ -421,6 +485,7 @@ pub(crate) fn copy_xattr_unchecked(
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> SysResult<()> {
+    before("fgetxattr");
     let mut value = vec![0; sys::fgetxattr_query(from, name)?];
     let length = sys::fgetxattr(from, name, value.as_mut_slice())?;
     value.truncate(length);
@@ -438,11 +503,13 @@ pub(crate) fn copy_range_unchecked(
     to: BorrowedFd<'_>,
     length: usize,
 ) -> SysResult<usize> {
+    before("copy_file_range");
     sys::copy_file_range(from, None, to, None, length)
 }
 
 /// Free bytes and free inodes of the file system a descriptor is on.
 pub(crate) fn free_space_unchecked(fd: BorrowedFd<'_>) -> SysResult<(u64, u64)> {
+    before("fstatvfs");
     let stat = sys::fstatvfs(fd)?;
     Ok((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_favail))
 }

@@ -14,7 +14,10 @@ const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// Calls a tool and prints its answer: text for people, JSON for pipes. A failed call fails the command.
 pub(crate) async fn run(service: &Service, tool: &str, arguments: &Arguments) -> Result<()> {
-    let caller = Caller { client: "shell".to_owned(), ..Caller::default() };
+    let caller = Caller {
+        client: "shell".to_owned(),
+        ..Caller::default()
+    };
     let Some(result) = service.call(tool, parse(arguments)?, &caller).await else {
         let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
@@ -37,7 +40,10 @@ fn parse(arguments: &Arguments) -> Result<JsonObject> {
 
 fn read_standard_input() -> Result<String> {
     let mut text = String::new();
-    std::io::stdin().lock().take(MAX_ARGUMENTS).read_to_string(&mut text)?;
+    std::io::stdin()
+        .lock()
+        .take(MAX_ARGUMENTS)
+        .read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -91,7 +91,7 @@ impl Door {
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         for value in headers.get_all(ORIGIN) {
             let origin = value.to_str().map(normal_origin).unwrap_or_default();
-            if !self.origins.contains(&origin) {
+            if !self.origins.contains(&origin) && !is_own(&origin, headers) {
                 return Err(forbidden(format!(
                     "the origin {origin} is not allowed; add it to server.allowed_origins in the configuration"
                 )));
@@ -99,6 +99,15 @@ impl Door {
         }
         Ok(())
     }
+}
+
+/// Tells whether a page came from this very server: scheme apart, its origin is the Host that was just judged.
+fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+    let authority = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    authority.is_some() && authority == host.map(str::to_ascii_lowercase).as_deref()
 }
 
 /// Two lengths for one body let a proxy and this server see different requests.

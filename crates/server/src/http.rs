@@ -24,11 +24,10 @@ use tokio_util::sync::CancellationToken;
 use toolset::{Client, Service};
 
 use crate::door::{Door, Refusal};
+use crate::shutdown::FINISHING;
 
-/// How long running calls may go on after the process is asked to stop.
-const FINISHING: Duration = Duration::from_secs(3);
 /// How long connections may take to notice that they were cut.
-const CUTTING: Duration = Duration::from_secs(1);
+const CUTTING: Duration = Duration::from_millis(500);
 /// How long a client may take to send a request's headers, and a connection may be idle between requests.
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long to wait before accepting again when the system has no descriptor left.
@@ -67,6 +66,7 @@ pub(crate) async fn serve(
     let slots = Arc::new(Semaphore::new(
         options.max_connections.clamp(1, Semaphore::MAX_PERMITS),
     ));
+    let services: Vec<Service> = endpoints.iter().map(|e| e.service.clone()).collect();
     let site = Arc::new(Site::new(options, endpoints, &cut));
     let mut connections = JoinSet::new();
     while let Some((stream, address, slot)) = accept(&listener, &slots, &shutdown).await {
@@ -80,14 +80,22 @@ pub(crate) async fn serve(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    if tokio::time::timeout(FINISHING, all(&mut connections))
-        .await
-        .is_err()
-    {
-        cut.cancel();
-        // Whoever is left after that is dropped with the set.
-        let _ = tokio::time::timeout(CUTTING, all(&mut connections)).await;
+    // First their calls are cut, which answers them; then whatever still holds a connection, such as a stream.
+    let cuts: [(Duration, &dyn Fn()); 2] = [
+        (FINISHING, &|| services.iter().for_each(Service::cut_calls)),
+        (CUTTING, &|| cut.cancel()),
+    ];
+    for (patience, cut) in cuts {
+        if tokio::time::timeout(patience, all(&mut connections))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        cut();
     }
+    // Whoever is left after that is dropped with the set.
+    let _ = tokio::time::timeout(CUTTING, all(&mut connections)).await;
 }
 
 async fn all(connections: &mut JoinSet<()>) {
@@ -185,7 +193,11 @@ impl Site {
             return health(request.method());
         }
         if let Err(Refusal { status, message }) = self.door.check(request.headers()) {
-            tracing::warn!(status = status.as_u16(), reason = message, "request refused");
+            tracing::warn!(
+                status = status.as_u16(),
+                reason = message,
+                "request refused"
+            );
             return text(status, message);
         }
         match self.endpoint(request.uri().path()) {

@@ -51,7 +51,9 @@ pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) 
     sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
     let gate = Gate::new(deployment(settings, &roots, users));
     let service = every_set(settings, gate)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(call::run(&service, tool, arguments))
 }
 

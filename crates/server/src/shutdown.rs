@@ -1,7 +1,12 @@
 //! How the process ends: the first SIGINT or SIGTERM asks, the second insists.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// How long running calls may go on after the process is asked to stop; then they are cut.
+pub(crate) const FINISHING: Duration = Duration::from_secs(3);
 
 /// A token that the first signal cancels. Must be called inside the runtime.
 pub(crate) fn on_signals() -> std::io::Result<CancellationToken> {

@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolset::Service;
 
+use crate::shutdown::FINISHING;
+
 /// Serves the client on standard input and output until it hangs up or the process is asked to stop. Running
 /// calls then finish, or are cut a few seconds later.
 pub(crate) async fn serve(
@@ -17,6 +19,7 @@ pub(crate) async fn serve(
     max_message_size: usize,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    tokio::spawn(cut_late_calls(service.clone(), shutdown.clone()));
     let (read, write) = stdio_pipes();
     let read = UntilShutdown {
         read,
@@ -33,6 +36,12 @@ pub(crate) async fn serve(
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+async fn cut_late_calls(service: Service, shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(FINISHING).await;
+    service.cut_calls();
 }
 
 /// Standard input that ends when the process is asked to stop, so that stopping is the same as hanging up.

@@ -30,5 +30,8 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
 
 /// A service that nobody calls: it only describes its tools.
 fn every_tool(set: Toolset) -> Result<Service> {
-    Ok(Service::new(vec![tools_of(set)?], Gate::new(Deployment::default()))?)
+    Ok(Service::new(
+        vec![tools_of(set)?],
+        Gate::new(Deployment::default()),
+    )?)
 }

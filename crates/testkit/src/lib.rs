@@ -18,7 +18,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "tests prepare and inspect host directories from outside the sandbox"
 )]
 

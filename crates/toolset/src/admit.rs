@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
@@ -19,6 +20,7 @@ pub struct Gate {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
     running: Arc<Semaphore>,
+    closing: CancellationToken,
 }
 
 impl Gate {
@@ -36,6 +38,7 @@ impl Gate {
             deployment,
             by_name,
             running: Arc::new(Semaphore::new(most)),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -68,6 +71,16 @@ impl Gate {
         turn.map_err(|closed| Failure::Internal {
             reason: closed.to_string(),
         })
+    }
+
+    /// Cancels every running call, because the process ends.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Waits until running calls are to be cancelled.
+    pub(crate) async fn cut(&self) {
+        self.closing.cancelled().await;
     }
 
     /// Tells whether some root lets a set's tool do each of the things it does.

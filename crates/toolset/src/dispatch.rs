@@ -108,7 +108,7 @@ impl Entry {
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
         };
-        let mut patience = Patience::new(cancel, prepared.timeout, caller);
+        let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         let permit = patience.wait(gate.enter()).await??;
         let work = prepared.work;
         let task = tokio::task::spawn_blocking(move || {
@@ -145,13 +145,19 @@ fn crash(error: JoinError) -> String {
 struct Patience<'caller> {
     cancel: Cancel,
     caller: &'caller Caller,
+    gate: &'caller Gate,
     deadline: std::pin::Pin<Box<Sleep>>,
     ticks: Option<Interval>,
     told: u64,
 }
 
 impl<'caller> Patience<'caller> {
-    fn new(cancel: Cancel, timeout: Duration, caller: &'caller Caller) -> Patience<'caller> {
+    fn new(
+        cancel: Cancel,
+        timeout: Duration,
+        caller: &'caller Caller,
+        gate: &'caller Gate,
+    ) -> Patience<'caller> {
         let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE)));
         let ticks = caller.progress.is_some().then(|| {
             let first = tokio::time::Instant::now() + PROGRESS_EVERY;
@@ -162,6 +168,7 @@ impl<'caller> Patience<'caller> {
         Patience {
             cancel,
             caller,
+            gate,
             deadline,
             ticks,
             told: 0,
@@ -174,17 +181,17 @@ impl<'caller> Patience<'caller> {
             tokio::select! {
                 biased;
                 output = &mut work => return Ok(output),
-                () = self.caller.cancelled.cancelled(), if !self.cancel.is_cancelled() => {
+                () = given_up(self.caller, self.gate), if !self.cancel.is_cancelled() => {
                     self.cancel.cancel();
                     self.deadline.as_mut().reset(tokio::time::Instant::now() + STOPPING);
                 }
-                () = &mut self.deadline => return Err(self.given_up()),
+                () = &mut self.deadline => return Err(self.exhausted()),
                 () = tick(self.ticks.as_mut()) => self.tell().await,
             }
         }
     }
 
-    fn given_up(&self) -> Failure {
+    fn exhausted(&self) -> Failure {
         let cancelled = self.cancel.is_cancelled();
         Failure::Operation(if cancelled {
             ops::Error::Cancelled
@@ -196,14 +203,29 @@ impl<'caller> Patience<'caller> {
     /// Tells the caller how far the work is, if it got further.
     async fn tell(&mut self) {
         let done = self.cancel.done();
-        let Some(progress) = self.caller.progress.as_ref().filter(|_| done > self.told) else {
+        let listens = done > self.told && !self.cancel.is_cancelled();
+        let Some(progress) = self.caller.progress.as_ref().filter(|_| listens) else {
             return;
         };
         self.told = done;
         let param = ProgressNotificationParam::new(progress.token.clone(), done as f64);
-        if let Err(error) = progress.peer.notify_progress(param).await {
-            tracing::debug!(%error, "progress was not delivered");
+        tokio::select! {
+            sent = progress.peer.notify_progress(param) => {
+                if let Err(error) = sent {
+                    tracing::debug!(%error, "progress was not delivered");
+                }
+            }
+            // A connection that is going away does not take notifications any more.
+            () = given_up(self.caller, self.gate) => {}
         }
+    }
+}
+
+/// Waits until the caller gives up or the process has to end.
+async fn given_up(caller: &Caller, gate: &Gate) {
+    tokio::select! {
+        () = caller.cancelled.cancelled() => {}
+        () = gate.cut() => {}
     }
 }
 
@@ -535,6 +557,19 @@ mod tests {
         let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
         assert!(cut.is_err());
         assert!(ended("dropped").await);
+    }
+
+    #[tokio::test]
+    async fn running_calls_can_be_cut() {
+        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+        let caller = Caller::default();
+        let work = call(&service, arguments("work", "cut"), &caller);
+        let cut = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            service.cut_calls();
+        };
+        assert_eq!(code(&tokio::join!(work, cut).0), "cancelled");
+        assert!(ended("cut").await);
     }
 
     /// Looks for the end of some work, for at most ten seconds.

@@ -25,5 +25,5 @@ pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use service::{Client, Service, SetupError};
 pub use tool::{
     Access, AnyTool, Call, Definition, Effect, Prepared, Reply, RootCard, RootSource, RootUse,
-    Tool, ToolSet, tool,
+    Tool, ToolSet, Work, tool,
 };

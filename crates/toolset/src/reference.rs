@@ -22,7 +22,12 @@ pub fn table(tools: &[McpTool]) -> String {
     let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
     for tool in tools {
         let description = tool.description.as_deref().unwrap_or_default();
-        let _ = writeln!(table, "| `{}` | {} |", tool.name, cell(first_sentence(description)));
+        let _ = writeln!(
+            table,
+            "| `{}` | {} |",
+            tool.name,
+            cell(first_sentence(description))
+        );
     }
     table
 }
@@ -30,7 +35,11 @@ pub fn table(tools: &[McpTool]) -> String {
 fn tool_section(page: &mut String, tool: &McpTool) {
     // Writing to a String cannot fail.
     let _ = writeln!(page, "\n## `{}`\n", tool.name);
-    let _ = writeln!(page, "{}\n", tool.description.as_deref().unwrap_or_default());
+    let _ = writeln!(
+        page,
+        "{}\n",
+        tool.description.as_deref().unwrap_or_default()
+    );
     let _ = writeln!(page, "{}\n", hints(tool));
     let properties = properties(&tool.input_schema);
     if properties.is_empty() {
@@ -50,26 +59,45 @@ fn hints(tool: &McpTool) -> String {
         (annotations.destructive_hint, "destructive"),
         (annotations.idempotent_hint, "idempotent"),
     ];
-    let words: Vec<&str> =
-        said.iter().filter(|(hint, _)| *hint == Some(true)).map(|(_, word)| *word).collect();
+    let words: Vec<&str> = said
+        .iter()
+        .filter(|(hint, _)| *hint == Some(true))
+        .map(|(_, word)| *word)
+        .collect();
     match words.as_slice() {
         [] => "Changes files.".to_owned(),
-        words if annotations.read_only_hint == Some(true) => format!("Hints: {}.", words.join(", ")),
+        words if annotations.read_only_hint == Some(true) => {
+            format!("Hints: {}.", words.join(", "))
+        }
         words => format!("Changes files. Hints: {}.", words.join(", ")),
     }
 }
 
-fn arguments_table(page: &mut String, schema: &Map<String, Value>, properties: &Map<String, Value>) {
+fn arguments_table(
+    page: &mut String,
+    schema: &Map<String, Value>,
+    properties: &Map<String, Value>,
+) {
     let required = required(schema);
-    let _ = writeln!(page, "| argument | type | required | default | constraints | meaning |");
+    let _ = writeln!(
+        page,
+        "| argument | type | required | default | constraints | meaning |"
+    );
     let _ = writeln!(page, "|---|---|---|---|---|---|");
     for (name, property) in properties {
-        let needed = if required.contains(&name.as_str()) { "yes" } else { "no" };
+        let needed = if required.contains(&name.as_str()) {
+            "yes"
+        } else {
+            "no"
+        };
         let _ = writeln!(
             page,
             "| `{name}` | {} | {needed} | {} | {} | {} |",
             type_of(property),
-            property.get("default").map(|value| format!("`{value}`")).unwrap_or_default(),
+            property
+                .get("default")
+                .map(|value| format!("`{value}`"))
+                .unwrap_or_default(),
             constraints(property),
             cell(text(property, "description")),
         );
@@ -78,7 +106,10 @@ fn arguments_table(page: &mut String, schema: &Map<String, Value>, properties: &
 
 fn reply_table(page: &mut String, schema: &Map<String, Value>) {
     let _ = writeln!(page, "\n| reply field | type | meaning |\n|---|---|---|");
-    for (name, property) in properties(schema).iter().filter(|(name, _)| *name != "error") {
+    for (name, property) in properties(schema)
+        .iter()
+        .filter(|(name, _)| *name != "error")
+    {
         let meaning = cell(text(property, "description"));
         let _ = writeln!(page, "| `{name}` | {} | {meaning} |", type_of(property));
     }
@@ -86,23 +117,35 @@ fn reply_table(page: &mut String, schema: &Map<String, Value>) {
 
 fn properties(schema: &Map<String, Value>) -> &Map<String, Value> {
     static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
-    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&NONE)
 }
 
 fn required(schema: &Map<String, Value>) -> Vec<&str> {
     let names = schema.get("required").and_then(Value::as_array);
-    names.into_iter().flatten().filter_map(Value::as_str).collect()
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 fn type_of(property: &Value) -> String {
     match property.get("type") {
         Some(Value::String(kind)) if kind == "array" => {
-            format!("array of {}", property.get("items").map_or("any".to_owned(), type_of))
+            format!(
+                "array of {}",
+                property.get("items").map_or("any".to_owned(), type_of)
+            )
         }
         Some(Value::String(kind)) => kind.clone(),
-        Some(Value::Array(kinds)) => {
-            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
-        }
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ if !choices(property).is_empty() => "string".to_owned(),
         _ => "any".to_owned(),
     }
@@ -119,14 +162,27 @@ fn constraints(property: &Value) -> String {
 }
 
 fn choices(property: &Value) -> Vec<String> {
-    let plain = property.get("enum").and_then(Value::as_array).into_iter().flatten();
-    let described = property.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let plain = property
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let described = property
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let all = plain.chain(described.filter_map(|choice| choice.get("const")));
-    all.filter_map(Value::as_str).map(|choice| format!("`{choice}`")).collect()
+    all.filter_map(Value::as_str)
+        .map(|choice| format!("`{choice}`"))
+        .collect()
 }
 
 fn text<'a>(property: &'a Value, key: &str) -> &'a str {
-    property.get(key).and_then(Value::as_str).unwrap_or_default()
+    property
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Text that does not break a table.
@@ -135,5 +191,6 @@ fn cell(text: &str) -> String {
 }
 
 fn first_sentence(text: &str) -> &str {
-    text.find(". ").map_or(text, |end| text.get(..=end).unwrap_or(text))
+    text.find(". ")
+        .map_or(text, |end| text.get(..=end).unwrap_or(text))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, Implementation, JsonObject, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
     ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -18,6 +18,9 @@ use crate::arguments::nearest;
 use crate::dispatch::{Caller, Entry, Progress};
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
+
+/// How long clients may keep the tool list: an operator's change comes with a restart.
+const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// Who a request came from, as the HTTP transport knows it. Put into the request's extensions.
 #[derive(Debug, Clone)]
@@ -114,6 +117,11 @@ impl Service {
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
         &self.inner.tools
+    }
+
+    /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
+    pub fn cut_calls(&self) {
+        self.inner.gate.close();
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
@@ -253,7 +261,11 @@ impl ServerHandler for Service {
                 None,
             ));
         }
-        Ok(ListToolsResult::with_all_items(self.inner.listed.clone()))
+        let listed = ListToolsResult::with_all_items(self.inner.listed.clone());
+        // The list is the same for everyone and for as long as the process lives.
+        Ok(listed
+            .with_ttl_ms(LIST_LIFETIME_MS)
+            .with_cache_scope(CacheScope::Public))
     }
 
     fn get_tool(&self, name: &str) -> Option<McpTool> {

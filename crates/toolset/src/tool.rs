@@ -226,12 +226,15 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
+/// The work of one call.
+pub type Work = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
+
 /// A decoded call, ready to run on the blocking pool.
 pub struct Prepared {
     /// How long it may take.
     pub timeout: Duration,
     /// The work itself.
-    pub work: Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>,
+    pub work: Work,
 }
 
 /// A success in the halves that the operator wants sent.

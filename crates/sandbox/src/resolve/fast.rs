@@ -2,19 +2,18 @@
 
 use crate::error::{Error, Result};
 use crate::metadata::FileKind;
-use crate::name::Name;
-use crate::rel_path::{RelPath, Step};
+use crate::rel_path::{self, RelPath, Step};
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
-use super::{Follow, Found, Tail, joined};
+use super::{Follow, Found, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
-    let (last, before) = names(path)?;
-    let parent_path = before
-        .iter()
-        .fold(Vec::new(), |path, name| joined(&path, name));
+    let (Step::Into(last), before) = path.steps().split_last()? else {
+        return None;
+    };
+    let parent_path = rel_path::downward(before)?;
     let parent = match parent_path.is_empty() {
         true => None,
         false => Some(open_parent(root, &parent_path)?),
@@ -24,6 +23,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         Err(Errno::NOENT) => {
             let tail = Tail::Missing {
                 names: vec![last.clone()],
+                directory: false,
             };
             return Some(Ok(Found {
                 parent,
@@ -50,19 +50,6 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         parent_path,
         tail,
     }))
-}
-
-/// The last name and those before it, where the path has names only and `openat2` is to be had.
-fn names(path: &RelPath) -> Option<(&Name, Vec<&Name>)> {
-    let mut names = Vec::with_capacity(path.steps().len());
-    for step in path.steps() {
-        match step {
-            Step::Into(name) => names.push(name),
-            Step::Up => return None,
-        }
-    }
-    let last = names.pop()?;
-    Some((last, names))
 }
 
 fn open_parent(root: &Root, path: &[u8]) -> Option<std::os::fd::OwnedFd> {

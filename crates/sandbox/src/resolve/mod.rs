@@ -58,23 +58,31 @@ pub(crate) enum Tail {
         metadata: Metadata,
     },
     /// The names that do not exist, in order; never empty.
-    Missing { names: Vec<Name> },
+    Missing {
+        names: Vec<Name>,
+        /// A slash at the end says that only a directory will do.
+        directory: bool,
+    },
 }
 
 /// Looks a path up beneath a root.
 pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
-    let found = match fast::resolve(root, path, follow) {
+    let mut found = match fast::resolve(root, path, follow) {
         Some(result) => result?,
         None => walk::resolve(root, path, follow)?,
     };
-    match &found.tail {
-        Tail::Existing { metadata, .. } if path.must_be_directory() && !metadata.is_directory() => {
-            Err(Error::NotADirectory {
-                path: path.as_given().to_owned(),
-            })
+    if path.must_be_directory() {
+        match &mut found.tail {
+            Tail::Existing { metadata, .. } if !metadata.is_directory() => {
+                return Err(Error::NotADirectory {
+                    path: path.as_given().to_owned(),
+                });
+            }
+            Tail::Missing { directory, .. } => *directory = true,
+            Tail::Existing { .. } | Tail::Root => {}
         }
-        _ => Ok(found),
     }
+    Ok(found)
 }
 
 /// Joins an entry's name to its directory's path.
@@ -99,6 +107,12 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
 
 /// Opens a directory by its resolved path, refusing every link on the way.
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
+    if root.uses_openat2()
+        && !path.is_empty()
+        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), path)
+    {
+        return Ok(Some(dir));
+    }
     let mut current: Option<OwnedFd> = None;
     for piece in path.split(|&b| b == b'/').filter(|p| !p.is_empty()) {
         let name = Name::new(piece).ok_or(Errno::INVAL)?;

@@ -20,6 +20,9 @@ use super::{Follow, Found, Tail, joined, not_found, reopen_resolved};
 const MAX_LINKS: usize = 40;
 /// The most steps taken for one path, links' texts included.
 const MAX_STEPS: usize = 4096;
+/// The most directories opened again for all the `..` of one path: a path that goes down and up a deep
+/// tree would cost the square of its length otherwise.
+const MAX_REOPENED: usize = 65_536;
 
 /// Where a walk begins.
 #[derive(Debug, Default)]
@@ -58,6 +61,8 @@ pub(crate) fn walk_from(
         path: start.path,
         outside: None,
         links: 0,
+        reopened: 0,
+        directory_wanted: false,
     }
     .run()
 }
@@ -74,6 +79,9 @@ struct Walk<'a> {
     /// The absolute position while the walk is not inside the root.
     outside: Option<Vec<Name>>,
     links: usize,
+    reopened: usize,
+    /// A link's text ended in a slash, so that only a directory will do.
+    directory_wanted: bool,
 }
 
 impl Walk<'_> {
@@ -137,7 +145,8 @@ impl Walk<'_> {
                 self.follow_link(&fd)?;
                 Ok(None)
             }
-            _ if last => Ok(Some(Tail::Existing { name, fd, metadata })),
+            FileKind::Directory if last => Ok(Some(Tail::Existing { name, fd, metadata })),
+            _ if last && !self.directory_wanted => Ok(Some(Tail::Existing { name, fd, metadata })),
             FileKind::Directory => {
                 self.path = joined(&self.path, &name);
                 self.current = Some(fd);
@@ -159,7 +168,10 @@ impl Walk<'_> {
                 Step::Up => return Err(error),
             }
         }
-        Ok(Tail::Missing { names })
+        Ok(Tail::Missing {
+            names,
+            directory: self.directory_wanted,
+        })
     }
 
     fn follow_link(&mut self, link: &OwnedFd) -> Result<()> {
@@ -173,6 +185,9 @@ impl Walk<'_> {
             .map_err(|errno| Error::from_errno("readlink", self.given, errno))?;
         if text.starts_with(b"/") {
             self.move_to(Vec::new());
+        }
+        if self.pending.is_empty() && rel_path::ends_as_directory(&text) {
+            self.directory_wanted = true;
         }
         for step in rel_path::steps(&text).into_iter().rev() {
             self.pending.push_front(step);
@@ -198,11 +213,39 @@ impl Walk<'_> {
         if cut.is_some() {
             self.path.pop();
         }
-        self.current = reopen_resolved(self.root, &self.path)
-            .map_err(|errno| Error::from_errno("open", self.given, errno))?;
+        self.current = self.reopen()?;
         Name::new(&bytes).ok_or(Error::Loop {
             path: self.given.to_owned(),
         })
+    }
+
+    fn reopen(&mut self) -> Result<Option<OwnedFd>> {
+        let failed = |errno| Error::from_errno("open", self.given, errno);
+        #[cfg(test)]
+        if let Some(planted) = self.planted_reopen() {
+            return planted.map_err(failed);
+        }
+        self.reopened += self.path.split(|&b| b == b'/').count();
+        if self.reopened > MAX_REOPENED {
+            return Err(Error::Loop {
+                path: self.given.to_owned(),
+            });
+        }
+        reopen_resolved(self.root, &self.path).map_err(failed)
+    }
+
+    /// The two wrong ways to go up, for the tests that show that they would be found.
+    #[cfg(test)]
+    fn planted_reopen(&self) -> Option<syscall::SysResult<Option<OwnedFd>>> {
+        use crate::fault::{Fault, planted};
+        use std::os::unix::ffi::OsStrExt;
+        if planted(Fault::KernelParent) {
+            let current = self.root.fd_or(self.current.as_ref());
+            return Some(syscall::open_parent_unchecked(current).map(Some));
+        }
+        let path = std::ffi::OsStr::from_bytes(&self.path);
+        planted(Fault::RewalkByString)
+            .then(|| syscall::open_by_string_unchecked(&self.root.real_path().join(path)).map(Some))
     }
 
     fn step_outside(&mut self, mut position: Vec<Name>, step: Step) -> Result<()> {

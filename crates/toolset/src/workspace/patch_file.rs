@@ -71,7 +71,7 @@ impl Tool for PatchFile {
         let hunks = patched.hunks.iter();
         let hunks = hunks.map(|hunk| Hunk {
             line: hunk.line as u64,
-            offset: hunk.offset as i64,
+            offset: hunk.offset,
         });
         Ok(Reply {
             root: arguments.root,

@@ -1,61 +1,16 @@
 //! The everyday behaviour of a root, the same with every means of look-up.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "tests look at the file system from outside")]
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 
 use sandbox::{
-    Durability, Error, FileKind, Follow, LinkTarget, Located, OnExisting, OnFault, Parents,
-    RelPath, Resolver, Root, StageOptions, WalkOptions, Walker,
+    Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, Root, StageOptions,
+    WalkOptions, Walker,
 };
 
-const REPLACE: StageOptions = StageOptions {
-    on_existing: OnExisting::Replace,
-    parents: Parents::Create,
-    durability: Durability::Fast,
-};
-
-/// Runs a test body with each means of look-up on a fresh tree with an outside beside it.
-fn everywhere(body: impl Fn(&Root, &Path, &Path)) {
-    for resolver in [
-        Resolver::Auto,
-        Resolver::WalkOnly,
-        Resolver::WalkWithoutProc,
-    ] {
-        let temp = tempfile::tempdir().unwrap();
-        let (inside, outside) = (temp.path().join("inside"), temp.path().join("outside"));
-        fs::create_dir(&inside).unwrap();
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join("secret"), "secret").unwrap();
-        let root = Root::open_with(&inside, resolver).unwrap();
-        body(&root, &inside, &outside);
-        assert_eq!(fs::read(outside.join("secret")).unwrap(), b"secret");
-        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
-    }
-}
-
-fn locate<'a>(root: &'a Root, path: &str) -> Result<Located<'a>, Error> {
-    root.locate(&RelPath::parse(path)?, Follow::Last)
-}
-
-fn read(root: &Root, path: &str) -> Result<String, Error> {
-    let mut text = String::new();
-    locate(root, path)?
-        .open_file()?
-        .file
-        .read_to_string(&mut text)
-        .unwrap();
-    Ok(text)
-}
-
-fn write(root: &Root, path: &str, text: &str) -> Result<(), Error> {
-    let mut staged = locate(root, path)?.stage(REPLACE)?;
-    staged.write_all(text.as_bytes()).unwrap();
-    staged.commit().map(drop)
-}
+use crate::support::{REPLACE, fresh_dir, locate, locate_itself, write};
+use crate::{everywhere, read};
 
 #[test]
 fn what_lies_inside_is_reached_by_every_spelling() {
@@ -76,7 +31,7 @@ fn what_lies_inside_is_reached_by_every_spelling() {
             "absolute/../relative",
             "../inside/a/b/c",
         ] {
-            assert_eq!(read(root, path).unwrap(), "text", "{path}");
+            assert_eq!(read(root, path).unwrap(), b"text", "{path}");
             assert_eq!(locate(root, path).unwrap().path(), "a/b/c", "{path}");
         }
     });
@@ -112,7 +67,7 @@ fn what_lies_outside_is_refused_before_it_is_touched() {
                 "{path}"
             );
             assert!(
-                matches!(write(root, path, "x"), Err(Error::Outside { .. })),
+                matches!(write(root, path, b"x"), Err(Error::Outside { .. })),
                 "{path}"
             );
         }
@@ -122,14 +77,14 @@ fn what_lies_outside_is_refused_before_it_is_touched() {
 #[test]
 fn a_file_is_created_replaced_and_kept() {
     everywhere(|root, inside, _| {
-        write(root, "new/deep/file", "one").unwrap();
+        write(root, "new/deep/file", b"one").unwrap();
         fs::set_permissions(
             inside.join("new/deep/file"),
             fs::Permissions::from_mode(0o640),
         )
         .unwrap();
-        write(root, "new/deep/file", "two").unwrap();
-        assert_eq!(read(root, "new/deep/file").unwrap(), "two");
+        write(root, "new/deep/file", b"two").unwrap();
+        assert_eq!(read(root, "new/deep/file").unwrap(), b"two");
         let mode = fs::metadata(inside.join("new/deep/file"))
             .unwrap()
             .permissions()
@@ -168,7 +123,7 @@ fn create_only_does_not_replace_what_came_meanwhile() {
 fn writing_through_a_dangling_link_creates_its_target() {
     everywhere(|root, inside, _| {
         symlink("real", inside.join("link")).unwrap();
-        write(root, "link", "text").unwrap();
+        write(root, "link", b"text").unwrap();
         assert_eq!(fs::read(inside.join("real")).unwrap(), b"text");
         assert!(inside.join("link").is_symlink());
     });
@@ -192,10 +147,7 @@ fn a_link_is_removed_and_renamed_itself() {
     everywhere(|root, inside, _| {
         fs::write(inside.join("real"), "text").unwrap();
         symlink("real", inside.join("link")).unwrap();
-        let link = |path: &str| {
-            root.locate(&RelPath::parse(path).unwrap(), Follow::Never)
-                .unwrap()
-        };
+        let link = |path: &str| locate_itself(root, path).unwrap();
         link("link")
             .rename_to(&link("renamed"), OnExisting::Fail)
             .unwrap();
@@ -240,13 +192,7 @@ fn links_tell_where_they_lead() {
         symlink(outside, inside.join("out")).unwrap();
         symlink("nowhere", inside.join("dangling")).unwrap();
         symlink("loop", inside.join("loop")).unwrap();
-        let target = |path: &str| {
-            let path = RelPath::parse(path).unwrap();
-            root.locate(&path, Follow::Never)
-                .unwrap()
-                .link_target()
-                .unwrap()
-        };
+        let target = |path: &str| locate_itself(root, path).unwrap().link_target().unwrap();
         assert!(matches!(target("in"), LinkTarget::Inside { path, .. } if path == "dir"));
         assert_eq!(target("out"), LinkTarget::Outside);
         assert_eq!(target("dangling"), LinkTarget::Dangling);
@@ -277,14 +223,7 @@ fn a_walk_goes_in_the_order_of_full_paths() {
 
 #[test]
 fn deep_trees_are_walked_and_removed_with_few_descriptors() {
-    // In memory where there is such a place: making so many directories is slow on a disk.
-    let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    let temp = tempfile::tempdir_in(parent).unwrap();
+    let temp = fresh_dir();
     let root = Root::open(temp.path()).unwrap();
     let levels = 10_000;
     let mut dir = locate(&root, "").unwrap().open_dir().unwrap();
@@ -319,6 +258,6 @@ fn names_that_are_not_utf8_open_by_the_form_they_are_shown_in() {
             .entries()
             .unwrap();
         assert!(entries[0].name.is_invalid_utf8());
-        assert_eq!(read(root, &entries[0].name.shown()).unwrap(), "text");
+        assert_eq!(read(root, &entries[0].name.shown()).unwrap(), b"text");
     });
 }

@@ -1,0 +1,55 @@
+//! Faults that a test plants to show that it would find them. Outside tests none can be planted.
+
+/// One way in which confinement could be broken.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "only tests plant and read the names")
+)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Entries are looked at and opened without `O_NOFOLLOW`.
+    FollowLinks,
+    /// Content is opened by the name that was looked at, not by the inode.
+    ReopenByName,
+    /// `openat2` gets no RESOLVE flags.
+    NoResolveFlags,
+    /// `..` opens the directory above again by its host path.
+    RewalkByString,
+    /// `..` opens the directory above the descriptor, wherever that lies by now.
+    KernelParent,
+    /// A tree's directories are taken on the way up without a look at their identity.
+    UncheckedAbove,
+}
+
+/// Tells whether a test planted the fault in this thread.
+#[cfg(not(test))]
+pub(crate) const fn planted(_fault: Fault) -> bool {
+    false
+}
+
+#[cfg(test)]
+pub(crate) use planting::{planted, with};
+
+#[cfg(test)]
+mod planting {
+    use std::cell::Cell;
+
+    use super::Fault;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// Tells whether a test planted the fault in this thread.
+    pub(crate) fn planted(fault: Fault) -> bool {
+        PLANTED.get() == Some(fault)
+    }
+
+    /// Runs `body` with a fault planted.
+    pub(crate) fn with<T>(fault: Option<Fault>, body: impl FnOnce() -> T) -> T {
+        PLANTED.set(fault);
+        let result = body();
+        PLANTED.set(None);
+        result
+    }
+}

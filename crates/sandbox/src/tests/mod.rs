@@ -1,0 +1,8 @@
+//! Tests that need to see inside: descriptors, and a hook before every system call.
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+mod agreement;
+mod interleaving;
+mod scenes;

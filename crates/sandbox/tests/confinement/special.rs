@@ -1,0 +1,119 @@
+//! Special files never block and are refused at once.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use sandbox::{
+    Durability, Error, FileKind, Name, OnExisting, Parents, RelPath, Root, WalkOptions, Walker,
+};
+
+use crate::everywhere;
+use crate::support::{REPLACE, locate, locate_itself};
+
+/// Long enough for a slow machine, and still the end of a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Fails instead of hanging where a call waits for somebody who never comes.
+fn without_waiting(body: impl FnOnce() + Send + 'static) {
+    let (done, finished) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        body();
+        let _ = done.send(());
+    });
+    if finished.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+        panic!("a call waits for a special file");
+    }
+    worker.join().unwrap();
+}
+
+/// Makes one of each kind that this process may make.
+fn make_special_files(dir: &Path) -> Vec<(&'static str, FileKind)> {
+    let mode = Mode::from_raw_mode(0o666);
+    mknodat(CWD, dir.join("fifo"), FileType::Fifo, mode, 0).unwrap();
+    drop(UnixListener::bind(dir.join("socket")).unwrap());
+    let mut made = vec![("fifo", FileKind::Fifo), ("socket", FileKind::Socket)];
+    let null = makedev(1, 3);
+    if mknodat(
+        CWD,
+        dir.join("device"),
+        FileType::CharacterDevice,
+        mode,
+        null,
+    )
+    .is_ok()
+    {
+        made.push(("device", FileKind::CharDevice));
+    }
+    made
+}
+
+fn refuses(root: &Root, name: &str, kind: FileKind) {
+    let refused = |result: Result<(), Error>| {
+        let right = matches!(&result, Err(Error::NotAFile { kind: found, .. }) if *found == kind);
+        assert!(right, "{name}: {result:?}");
+    };
+    let place = locate(root, name).unwrap();
+    refused(place.open_file().map(drop));
+    refused(place.stage(REPLACE).map(drop));
+    refused(
+        place
+            .append(b"x", Parents::Require, Durability::Fast)
+            .map(drop),
+    );
+    refused(place.check_writable());
+    refused(root.open_bulk(&RelPath::parse(name).unwrap()).map(drop));
+    let top = locate(root, "").unwrap().open_dir().unwrap();
+    refused(
+        top.open_file(&Name::new(name.as_bytes()).unwrap())
+            .map(drop),
+    );
+    assert!(matches!(place.open_dir(), Err(Error::NotADirectory { .. })));
+    assert!(matches!(
+        locate(root, &format!("{name}/x")),
+        Err(Error::NotADirectory { .. })
+    ));
+}
+
+#[test]
+fn special_files_are_refused_at_once() {
+    without_waiting(|| {
+        everywhere(|root, inside, _| {
+            for (name, kind) in make_special_files(inside) {
+                refuses(root, name, kind);
+            }
+        });
+    });
+}
+
+#[test]
+fn special_files_are_walked_renamed_and_removed_unopened() {
+    without_waiting(|| {
+        everywhere(|root, inside, _| {
+            fs::create_dir(inside.join("tree")).unwrap();
+            let made = make_special_files(&inside.join("tree"));
+            let top = locate(root, "tree").unwrap().open_dir().unwrap();
+            let mut walker = Walker::new(top, WalkOptions::default());
+            let mut kinds = Vec::new();
+            while let Some(item) = walker.next(&mut |_| true) {
+                let item = item.unwrap();
+                kinds.push((item.name.shown().into_owned(), item.kind));
+            }
+            assert_eq!(kinds.len(), made.len());
+            for (name, kind) in &made {
+                assert!(kinds.contains(&((*name).to_owned(), *kind)), "{name}");
+            }
+            let fifo = locate_itself(root, "tree/fifo").unwrap();
+            fifo.rename_to(&locate_itself(root, "moved").unwrap(), OnExisting::Fail)
+                .unwrap();
+            locate_itself(root, "moved").unwrap().unlink().unwrap();
+            let tree = locate_itself(root, "tree").unwrap();
+            tree.remove_tree(&|| false, sandbox::OnFault::Stop, &|_| {})
+                .unwrap();
+            assert_eq!(fs::read_dir(inside).unwrap().count(), 0);
+        });
+    });
+}
