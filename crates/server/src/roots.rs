@@ -46,7 +46,9 @@ fn open_directory(root: &RootSettings) -> io::Result<Root> {
     // What we would create is there to be filled.
     let is_storage = root.on_missing == OnMissing::Create;
     match access(&opened) {
-        Some(access) if access.readable && access.executable && (access.writable || !is_storage) => {
+        Some(access)
+            if access.readable && access.executable && (access.writable || !is_storage) =>
+        {
             Ok(opened)
         }
         _ => Err(io::ErrorKind::PermissionDenied.into()),

@@ -102,9 +102,15 @@ fn path(failure: &Failure, about: &About) -> String {
 /// Tells whether an error of a tool with two places is about the second.
 fn is_about_last(error: &Error, about: &About) -> bool {
     let is = |number: usize| {
-        let given = about.places.get(number).and_then(|place| place.path.as_deref());
-        let same = |given: &str, told: &str| given.trim_end_matches('/') == told.trim_end_matches('/');
-        given.zip(error.path()).is_some_and(|(given, told)| same(given, told))
+        let given = about
+            .places
+            .get(number)
+            .and_then(|place| place.path.as_deref());
+        let same =
+            |given: &str, told: &str| given.trim_end_matches('/') == told.trim_end_matches('/');
+        given
+            .zip(error.path())
+            .is_some_and(|(given, told)| same(given, told))
     };
     // Only what is renamed can be missing, and only where it is to go can something be in the way.
     match error.kind() {
@@ -233,7 +239,9 @@ fn operation_message(error: &Error, path: &str) -> String {
 fn help(failure: &Failure, path: &str) -> Value {
     match failure {
         Failure::Operation(error) => operation_help(error, path),
-        Failure::ToolNotAllowed { .. } => json!({ "reason": "the operator does not allow this tool" }),
+        Failure::ToolNotAllowed { .. } => {
+            json!({ "reason": "the operator does not allow this tool" })
+        }
         Failure::ReadOnly { .. } => json!({ "reason": "the storage is read-only" }),
         _ => Value::Null,
     }
