@@ -31,6 +31,18 @@ impl Place {
         })
     }
 
+    /// This place, unless its path begins with `/` and so would mean the host's root to those who speak of one storage.
+    pub fn relative(self) -> Result<Place> {
+        if self.path.is_absolute() {
+            let path = self.path.as_given().to_owned();
+            return Err(Error::Outside {
+                leads_to: path.clone(),
+                path,
+            });
+        }
+        Ok(self)
+    }
+
     /// Looks it up; a missing last part is no error yet.
     pub(crate) fn locate(&self, follow: Follow) -> Result<Located<'_>> {
         Ok(self.root.locate(&self.path, follow)?)

@@ -27,9 +27,9 @@ pub(crate) fn access(root: &Root) -> Option<Access> {
 }
 
 fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault> {
-    let opened = match open_directory(&root.path) {
+    let opened = match open_directory(root) {
         Err(error) if is_to_be_created(root, &error) => {
-            create(&root.path).and_then(|()| open_directory(&root.path))
+            create(&root.path).and_then(|()| open_directory(root))
         }
         opened => opened,
     };
@@ -41,10 +41,16 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault
     })
 }
 
-fn open_directory(path: &Path) -> io::Result<Root> {
-    let root = Root::open(path)?;
-    match access(&root) {
-        Some(access) if access.readable && access.executable => Ok(root),
+fn open_directory(root: &RootSettings) -> io::Result<Root> {
+    let opened = Root::open(&root.path)?;
+    // What we would create is there to be filled.
+    let is_storage = root.on_missing == OnMissing::Create;
+    match access(&opened) {
+        Some(access)
+            if access.readable && access.executable && (access.writable || !is_storage) =>
+        {
+            Ok(opened)
+        }
         _ => Err(io::ErrorKind::PermissionDenied.into()),
     }
 }

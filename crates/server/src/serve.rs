@@ -162,10 +162,12 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        let set = toolset::workspace::toolset();
-        let names = set.tools.iter().map(|tool| tool.definition().name);
-        let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
-        let known = crate::settings::tools_of(Toolset::Workspace.name(), KNOWN_TOOLS);
-        assert_eq!(restricted, known.iter().copied().collect());
+        for set in [Toolset::Workspace, Toolset::Memory] {
+            let tools = tools_of(set).unwrap().tools;
+            let names = tools.iter().map(|tool| tool.definition().name);
+            let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
+            let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);
+            assert_eq!(restricted, known.iter().copied().collect());
+        }
     }
 }

@@ -10,6 +10,7 @@ mod audit;
 mod deployment;
 mod dispatch;
 mod face;
+pub mod memory;
 mod moment;
 pub mod reference;
 mod schema;

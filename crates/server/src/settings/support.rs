@@ -11,9 +11,6 @@ const GAPS: &[Gap] = &[
     ("toolset files", |settings| {
         settings.toolsets.contains(&Toolset::Files)
     }),
-    ("toolset memory", |settings| {
-        settings.toolsets.contains(&Toolset::Memory)
-    }),
     ("toolset guide", |settings| {
         settings.toolsets.contains(&Toolset::Guide)
     }),

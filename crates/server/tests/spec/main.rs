@@ -4,5 +4,6 @@
 
 mod coverage;
 mod desk;
+mod memory;
 mod project;
 mod workspace;
