@@ -1,6 +1,6 @@
 //! What this version cannot do although it understands the words: said at start-up, never ignored.
 
-use super::{KnownTools, Settings, Toolset, tools_of};
+use super::{KnownTools, Partial, Settings, Toolset, tools_of};
 use crate::config::Fault;
 
 /// One thing that is not built: its key, and whether it was asked for.
@@ -17,6 +17,9 @@ const GAPS: &[Gap] = &[
     ("server.tls", |settings| settings.tls.is_some()),
     ("server.bearer_tokens_file", |settings| {
         settings.bearer_tokens_file.is_some()
+    }),
+    ("server.max_sessions", |settings| {
+        settings.max_sessions != Partial::default().complete().max_sessions
     }),
     ("roots[].quota", |settings| {
         settings.roots.iter().any(|root| root.quota.is_some())
@@ -61,7 +64,7 @@ fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Partial, Rate};
+    use super::super::Rate;
     use super::*;
 
     const KNOWN: KnownTools<'static> = &[
