@@ -65,7 +65,7 @@ async fn memory_no_replacement_is_lost() {
     let tree = || Tree::new().file("f", &content).link("link", "f");
     both(tree, async |store| {
         let replace = |n: usize| {
-            let path = if n % 2 == 0 { "f" } else { "link" };
+            let path = if n.is_multiple_of(2) { "f" } else { "link" };
             json!({"path": path, "old_str": format!("<{n}>"), "new_str": "done"})
         };
         let calls = (0..48).map(|n| ("str_replace", replace(n))).collect();
