@@ -85,6 +85,20 @@ fn held() -> MutexGuard<'static, HashSet<String>> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::testing::Tree;
+
+    #[test]
+    fn what_is_removed_or_moved_waits_for_its_edit() {
+        let tree = Tree::new();
+        tree.file("file", "");
+        let place = tree.place("file");
+        let held = EditLock::take(&place, &Cancel::never()).unwrap();
+        let hasty = Cancel::after(Duration::from_millis(1));
+        let failure = EditLock::take_named(&place, &hasty).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Timeout);
+        drop(held);
+        EditLock::take_named(&place, &Cancel::never()).unwrap();
+    }
 
     #[test]
     fn a_second_taker_waits_until_its_caller_gives_up() {

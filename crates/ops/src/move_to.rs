@@ -295,6 +295,18 @@ mod tests {
     }
 
     #[test]
+    fn onto_itself_is_nothing_to_do_or_a_refusal() {
+        let tree = Tree::new();
+        tree.file("a", "a");
+        rename(&tree, "a", "./a").unwrap();
+        let mut strict = request(&tree, "a", &tree, "./a");
+        strict.on_existing = OnExisting::Fail;
+        let failure = strict.run(&context()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(tree.read("a"), "a");
+    }
+
+    #[test]
     fn existing_destinations_follow_the_knobs() {
         let tree = Tree::new();
         tree.file("a", "a")

@@ -157,3 +157,19 @@ pub(crate) fn host_path(root: &Root, inside: &str) -> String {
         _ => format!("{}/{inside}", real.trim_end_matches('/')),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::error::ErrorKind;
+    use crate::testing::Tree;
+
+    #[test]
+    fn an_absolute_path_is_outside_where_only_relative_ones_count() {
+        let tree = Tree::new();
+        let failure = tree.place("/file").relative().unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Outside);
+        for path in ["file", "", ".", "a/b/"] {
+            assert!(tree.place(path).relative().is_ok());
+        }
+    }
+}

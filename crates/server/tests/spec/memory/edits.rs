@@ -68,7 +68,9 @@ async fn memory_a_file_larger_than_other_replies_is_viewed_whole() {
     // Over the limit on replies of 10 MiB, which holds where a part can be asked for.
     let content = "0123456789abcde\n".repeat(700_000);
     let tree = Tree::new().file("large", &content);
-    let server = setup(&tree).start(Transport::Stdio).await;
+    // In one half, because clients have limits too: the SDK's takes messages of 16 MiB.
+    let setup = setup(&tree).set("server.replies", "structured");
+    let server = setup.start(Transport::Stdio).await;
     let viewed = server.call("view", json!({"path": "large"})).await;
     assert!(viewed.ok()["content"] == content.as_str());
     assert_eq!(viewed.ok()["size"], content.len());

@@ -22,7 +22,7 @@ fn succeeded(outcomes: &[Outcome]) -> usize {
 }
 
 #[tokio::test]
-async fn memory_of_64_creates_one_succeeds() {
+async fn memory_one_of_64_creates_succeeds() {
     both(Tree::new, async |store| {
         let create = |number: usize| {
             json!({"path": "deep/f", "content": number.to_string(), "encoding": "utf-8"})
@@ -42,7 +42,7 @@ async fn memory_of_64_creates_one_succeeds() {
 }
 
 #[tokio::test]
-async fn memory_of_32_renames_to_one_path_one_succeeds() {
+async fn memory_one_of_32_renames_to_one_path_succeeds() {
     let tree = || {
         (0..32).fold(Tree::new(), |tree, n| {
             tree.file(format!("f{n}"), n.to_string())
@@ -65,7 +65,7 @@ async fn memory_no_replacement_is_lost() {
     let tree = || Tree::new().file("f", &content).link("link", "f");
     both(tree, async |store| {
         let replace = |n: usize| {
-            let path = if n % 2 == 0 { "f" } else { "link" };
+            let path = if n.is_multiple_of(2) { "f" } else { "link" };
             json!({"path": path, "old_str": format!("<{n}>"), "new_str": "done"})
         };
         let calls = (0..48).map(|n| ("str_replace", replace(n))).collect();
