@@ -4,7 +4,7 @@
 //! leftover is removed when its process is certainly gone; one from another machine, container or boot,
 //! whose process cannot be asked, when it is a day old.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, getpid, test_kill_process};
@@ -12,10 +12,13 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::root::Root;
+use crate::roots::Roots;
 use crate::syscall::{self, Errno, SysResult};
 use crate::walk::{WalkOptions, Walker};
 use crate::{Follow, RelPath};
 
+/// The sweeper's priority: it gives way to everything.
+const NICENESS: i32 = 19;
 const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
@@ -131,5 +134,24 @@ impl Root {
             }
         }
         removed
+    }
+}
+
+impl Roots {
+    /// Sweeps every root that may be written, on a thread of its own that ends when it is done.
+    pub fn sweep_leftovers_in_background(&self) {
+        let writable = self.iter().filter(|root| !root.read_only);
+        let roots: Vec<_> = writable.map(|root| Arc::clone(&root.root)).collect();
+        let sweep = move || {
+            // Per thread on Linux. Where it is refused the sweep runs as quickly as the rest.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            for root in roots {
+                root.sweep_leftovers(&|| false);
+            }
+        };
+        // Without a thread to spare the leftovers wait for the next start.
+        let _ = std::thread::Builder::new()
+            .name("sweeper".to_owned())
+            .spawn(sweep);
     }
 }

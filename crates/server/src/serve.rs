@@ -34,6 +34,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
 
     let _flush = log::start(settings)?;
+    roots.sweep_leftovers_in_background();
     let gate = Gate::new(deployment(settings, &roots, users));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

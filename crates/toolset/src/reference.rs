@@ -16,22 +16,6 @@ pub fn markdown(title: &str, tools: &[McpTool]) -> String {
     page
 }
 
-/// One table row a tool: name and the first sentence of what it does.
-#[must_use]
-pub fn table(tools: &[McpTool]) -> String {
-    let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
-    for tool in tools {
-        let description = tool.description.as_deref().unwrap_or_default();
-        let _ = writeln!(
-            table,
-            "| `{}` | {} |",
-            tool.name,
-            cell(first_sentence(description))
-        );
-    }
-    table
-}
-
 fn tool_section(page: &mut String, tool: &McpTool) {
     // Writing to a String cannot fail.
     let _ = writeln!(page, "\n## `{}`\n", tool.name);
@@ -188,9 +172,4 @@ fn text<'a>(property: &'a Value, key: &str) -> &'a str {
 /// Text that does not break a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
-}
-
-fn first_sentence(text: &str) -> &str {
-    text.find(". ")
-        .map_or(text, |end| text.get(..=end).unwrap_or(text))
 }

@@ -160,6 +160,9 @@ impl Walk<'_> {
 
     /// Nothing is there. What is left may be made, unless it goes up from what does not exist.
     fn missing(&mut self, name: Name) -> Result<Tail> {
+        if self.would_leave() {
+            return Err(self.left(self.root.real_names()));
+        }
         let error = not_found(self.given, &self.path, &name);
         let mut names = vec![name];
         for step in self.pending.drain(..) {
@@ -172,6 +175,25 @@ impl Walk<'_> {
             names,
             directory: self.directory_wanted,
         })
+    }
+
+    /// Tells whether what is left would climb out of the root if the missing name were a directory: then that is what
+    /// the client hears, as for names that exist.
+    fn would_leave(&self) -> bool {
+        let above = self
+            .path
+            .split(|&b| b == b'/')
+            .filter(|piece| !piece.is_empty())
+            .count();
+        let mut depth = above + 1;
+        for step in &self.pending {
+            depth = match step {
+                Step::Into(_) => depth + 1,
+                Step::Up if depth == 0 => return true,
+                Step::Up => depth - 1,
+            };
+        }
+        false
     }
 
     fn follow_link(&mut self, link: &OwnedFd) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use testkit::{Transport, Tree, json};
+
 use crate::desk::program;
 
 fn repository() -> PathBuf {
@@ -46,20 +48,28 @@ fn workspace_nfr_022_make_docker_build() {
 
 #[tokio::test]
 async fn workspace_nfr_023_the_example_config_is_valid() {
-    let check = ["check", "--config", "config/mcp-filesystem.yaml"];
-    let ended = program()
-        .directory(repository())
-        .arguments(check)
-        .run()
-        .await;
+    // `make run` makes the directory that the config serves.
+    let file = "config/mcp-filesystem.yaml";
+    let checkout = Tree::new().file(file, text(file)).dir("workspace");
+    let setup = program()
+        .directory(checkout.path())
+        .arguments(["--config", file]);
+    let ended = setup.clone().arguments(["check"]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("127.0.0.1:8091"), "{ended:?}");
+    let server = setup.start(Transport::Http).await;
+    let listed = server
+        .call("list_folder", json!({"root": "workspace", "path": ""}))
+        .await;
+    assert_eq!(listed.ok()["count"], 0);
 }
 
 #[test]
 fn workspace_nfr_025_a_tool_is_a_file() {
     let names = testkit::names_in(&repository().join("crates/toolset/src/workspace"));
-    let listed =
-        text("crates/server/tests/spec/snapshots/spec__workspace__snapshots__workspace_tools.snap");
+    let listed = text(
+        "crates/server/tests/spec/workspace/snapshots/spec__workspace__snapshots__workspace_tools.snap",
+    );
     for tool in listed
         .lines()
         .filter_map(|line| line.strip_prefix("      \"name\": \""))

@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     respect_gitignore: bool,
 }
 
-#[derive(Deserialize, JsonSchema, Default, Clone, Copy)]
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum TypeFilter {
     /// All of them.

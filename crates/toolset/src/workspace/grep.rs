@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-#[derive(Deserialize, JsonSchema, Default, Clone, Copy)]
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Output {
     /// Every matching line with its context.

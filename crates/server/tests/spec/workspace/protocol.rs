@@ -102,6 +102,7 @@ async fn workspace_nfr_012_defaults_are_in_the_schema() {
             ("grep", "context_lines", json!(0)),
             ("grep", "max_results", json!(100)),
             ("glob", "max_results", json!(100)),
+            ("grep", "output", json!("matches")),
             ("glob", "type_filter", json!("all")),
         ] {
             assert_eq!(

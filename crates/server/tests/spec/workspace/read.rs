@@ -324,7 +324,10 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
                 message.starts_with("file not found: src/min.go"),
                 "{message}"
             );
-            assert!(message.contains("src/main.go"), "no near match: {message}");
+            assert!(
+                message.contains("did you mean main.go?"),
+                "no near match: {message}"
+            );
         },
     )
     .await;

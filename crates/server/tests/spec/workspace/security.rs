@@ -39,23 +39,36 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn workspace_e2e_063_dots_do_not_lead_out() {
-    both(Tree::new, async |desk| {
-        for path in [
-            "../../etc/passwd",
-            "..",
-            "a/../../x",
-            "/../etc/passwd",
-            "./.././x",
-        ] {
-            let message = desk
-                .fails("path_outside_root", "read_file", json!({"path": path}))
+    both(
+        || Tree::new().dir("a"),
+        async |desk| {
+            for path in [
+                "../../etc/passwd",
+                "..",
+                "a/../../x",
+                "/../etc/passwd",
+                "./.././x",
+            ] {
+                let message = desk
+                    .fails("path_outside_root", "read_file", json!({"path": path}))
+                    .await;
+                assert!(
+                    message.starts_with("path resolves outside root boundary"),
+                    "{message}"
+                );
+            }
+            // Where a directory on the way is missing the path leads nowhere, which is as good.
+            let refused = desk
+                .call("read_file", json!({"path": "nope/../../x"}))
                 .await;
+            let code = refused.error()["error"]["code"].as_str().unwrap();
             assert!(
-                message.starts_with("path resolves outside root boundary"),
-                "{message}"
+                matches!(code, "not_found" | "path_outside_root"),
+                "{}",
+                refused.story()
             );
-        }
-    })
+        },
+    )
     .await;
 }
 
