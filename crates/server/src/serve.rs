@@ -121,6 +121,10 @@ fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
         users: Arc::new(users),
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
+        rate: settings.rate.map(|rate| toolset::Rate {
+            per_second: rate.per_second,
+            burst: rate.burst,
+        }),
         replies: match settings.replies {
             Replies::Both => toolset::Replies::Both,
             Replies::Text => toolset::Replies::Text,
@@ -162,10 +166,12 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        let set = toolset::workspace::toolset();
-        let names = set.tools.iter().map(|tool| tool.definition().name);
-        let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
-        let known = crate::settings::tools_of(Toolset::Workspace.name(), KNOWN_TOOLS);
-        assert_eq!(restricted, known.iter().copied().collect());
+        for (name, set) in [Toolset::Workspace, Toolset::Files].map(|set| (set.name(), tools_of(set))) {
+            let set = set.unwrap();
+            let names = set.tools.iter().map(|tool| tool.definition().name);
+            let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
+            let known = crate::settings::tools_of(name, KNOWN_TOOLS);
+            assert_eq!(restricted, known.iter().copied().collect());
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The tool sets by name.
 
 use anyhow::{Result, bail};
-use toolset::{ToolSet, workspace};
+use toolset::{ToolSet, files, workspace};
 
 use crate::settings::Toolset;
 
@@ -9,7 +9,8 @@ use crate::settings::Toolset;
 pub(crate) fn tools_of(set: Toolset) -> Result<ToolSet> {
     match set {
         Toolset::Workspace => Ok(workspace::toolset()),
+        Toolset::Files => Ok(files::toolset()),
         // Settings refuse them before we come here.
-        Toolset::Files | Toolset::Memory | Toolset::Guide => bail!("no tool set {}", set.name()),
+        Toolset::Memory | Toolset::Guide => bail!("no tool set {}", set.name()),
     }
 }
