@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        for (name, set) in [Toolset::Workspace, Toolset::Files].map(|set| (set.name(), tools_of(set))) {
+        for (name, set) in
+            [Toolset::Workspace, Toolset::Files].map(|set| (set.name(), tools_of(set)))
+        {
             let set = set.unwrap();
             let names = set.tools.iter().map(|tool| tool.definition().name);
             let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();

@@ -4,5 +4,6 @@
 
 mod coverage;
 mod desk;
+mod files;
 mod project;
 mod workspace;
