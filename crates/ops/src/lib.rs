@@ -5,6 +5,7 @@
 //! tool sets are knobs of a request; words are not chosen here.
 
 mod content;
+mod content_type;
 mod context;
 mod copy;
 mod copy_tree;
@@ -60,7 +61,7 @@ pub use place::Place;
 pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
 pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
-pub use stat::{LinkStatus, Stat, Status};
+pub use stat::{ContentType, LinkStatus, Stat, Status};
 pub use write::{Effect, Write, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.

@@ -51,7 +51,7 @@ pub struct Remove {
     pub recurse: Recurse,
     /// What to say when nothing is there.
     pub on_missing: OnMissing,
-    /// Whether a tree's removal ends at the first thing that cannot go.
+    /// Whether the removal fails at the first thing that cannot go, be it the named one.
     pub on_fault: OnFault,
 }
 
@@ -83,18 +83,37 @@ impl Operation for Remove {
             return self.missing(&located);
         };
         self.check_target(&located, &metadata)?;
-        let removal = self.remove(&located, metadata.kind, context)?;
-        Ok(Removed {
+        let mut removed = Removed {
             path: located.path(),
             kind: Some(metadata.kind),
-            files: removal.files,
-            directories: removal.directories,
-            faults: removal.faults.into_iter().map(Error::from).collect(),
-        })
+            files: 0,
+            directories: 0,
+            faults: Vec::new(),
+        };
+        match self.remove(&located, metadata.kind, context) {
+            Ok(removal) => removed.add(removal),
+            Err(fault) if self.collects(&fault) => removed.faults.push(fault),
+            Err(fault) => return Err(fault),
+        }
+        Ok(removed)
+    }
+}
+
+impl Removed {
+    fn add(&mut self, removal: Removal) {
+        self.files += removal.files;
+        self.directories += removal.directories;
+        self.faults
+            .extend(removal.faults.into_iter().map(Error::from));
     }
 }
 
 impl Remove {
+    /// Tells whether a fault is one to go on after; a caller who gave up wants no reply.
+    fn collects(&self, fault: &Error) -> bool {
+        self.on_fault == OnFault::Collect && !matches!(fault, Error::Timeout | Error::Cancelled)
+    }
+
     fn missing(&self, located: &Located<'_>) -> Result<Removed> {
         let (path, faults) = (located.path(), Vec::new());
         match (self.on_missing, located.require()) {
@@ -284,6 +303,19 @@ mod tests {
         );
         assert_eq!(remove("empty").unwrap().directories, 1);
         assert_eq!(tree.names(""), ["full"]);
+    }
+
+    #[test]
+    fn what_cannot_go_may_be_told_instead_of_failing() {
+        let tree = Tree::new();
+        tree.file("full/file", "");
+        let mut remove = request(&tree, "full", RemoveTarget::Any, Recurse::No);
+        remove.on_fault = OnFault::Collect;
+        let removed = remove.run(&context()).unwrap();
+        assert_eq!((removed.files, removed.directories), (0, 0));
+        let kinds: Vec<ErrorKind> = removed.faults.iter().map(Error::kind).collect();
+        assert_eq!(kinds, [ErrorKind::DirectoryNotEmpty]);
+        assert!(tree.has("full/file"));
     }
 
     #[test]

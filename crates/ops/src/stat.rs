@@ -2,17 +2,31 @@
 
 use sandbox::{Access, FileKind, Follow, LinkTarget, Located, Metadata};
 
+use crate::content::read_up_to;
+use crate::content_type::{by_name, content_type};
 use crate::context::Context;
 use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::remove::leads_outside;
+use crate::text::encoding::HEAD;
+
+/// Whether a file is opened to find out what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    /// Yes: its MIME type is told.
+    Detect,
+    /// No.
+    Skip,
+}
 
 /// Asks what is known of a path.
 #[derive(Debug)]
 pub struct Stat {
     /// What to look at.
     pub place: Place,
+    /// Whether the MIME type is told.
+    pub content_type: ContentType,
 }
 
 /// What a link itself is, beside what it leads to.
@@ -41,6 +55,8 @@ pub struct Status {
     pub access: Access,
     /// The link's own side, where it is one.
     pub link: Option<LinkStatus>,
+    /// What a regular file holds, where that was asked for and could be told.
+    pub mime_type: Option<&'static str>,
 }
 
 impl Operation for Stat {
@@ -49,14 +65,27 @@ impl Operation for Stat {
     fn run(self, context: &Context) -> Result<Status> {
         context.cancel.check()?;
         let (located, metadata) = self.place.existing(Follow::Never, Wanted::Anything)?;
-        match metadata.kind {
-            FileKind::Symlink => self.link(&located, metadata),
-            _ => Ok(status(&located, metadata, located.access(), None)),
+        let mut status = match metadata.kind {
+            FileKind::Symlink => self.link(&located, metadata)?,
+            _ => status(&located, metadata, located.access(), None),
+        };
+        if self.content_type == ContentType::Detect && status.metadata.kind == FileKind::File {
+            status.mime_type = self.mime_type(&status.name, context)?;
         }
+        Ok(status)
     }
 }
 
 impl Stat {
+    /// Looks into the file; one that may not be opened goes by its name.
+    fn mime_type(&self, name: &str, context: &Context) -> Result<Option<&'static str>> {
+        let Ok(open) = self.place.locate(Follow::Last)?.open_file() else {
+            return Ok(by_name(name));
+        };
+        let head = read_up_to(&open, 0, HEAD as u64, &context.cancel)?;
+        Ok(Some(content_type(&head, name)))
+    }
+
     fn link(&self, located: &Located<'_>, own: Metadata) -> Result<Status> {
         let target = located.link_target()?;
         let (metadata, access) = match &target {
@@ -91,6 +120,7 @@ fn status(
         metadata,
         access,
         link,
+        mime_type: None,
     }
 }
 
@@ -103,6 +133,7 @@ mod tests {
     fn stat(tree: &Tree, path: &str) -> Result<Status> {
         Stat {
             place: tree.place(path),
+            content_type: ContentType::Detect,
         }
         .run(&context())
     }
@@ -126,6 +157,27 @@ mod tests {
         let root = stat(&tree, "").unwrap();
         assert_eq!((root.path.as_str(), root.name.as_str()), (".", ""));
         assert_eq!(root.metadata.kind, FileKind::Directory);
+    }
+
+    #[test]
+    fn files_tell_what_they_hold_where_that_is_asked() {
+        let tree = Tree::new();
+        tree.file("a.json", "{}")
+            .link("link", "a.json")
+            .fifo("pipe");
+        let mime = |path| stat(&tree, path).unwrap().mime_type;
+        assert_eq!(mime("a.json"), Some("application/json"));
+        assert_eq!(mime("link"), Some("text/plain"), "the name is the link's");
+        assert_eq!((mime(""), mime("pipe")), (None, None));
+        let place = tree.place("a.json");
+        let content_type = ContentType::Skip;
+        let skipped = Stat {
+            place,
+            content_type,
+        }
+        .run(&context())
+        .unwrap();
+        assert_eq!(skipped.mime_type, None);
     }
 
     #[test]

@@ -121,6 +121,10 @@ fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
         users: Arc::new(users),
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
+        rate: settings.rate.map(|rate| toolset::Rate {
+            per_second: rate.per_second,
+            burst: rate.burst,
+        }),
         replies: match settings.replies {
             Replies::Both => toolset::Replies::Both,
             Replies::Text => toolset::Replies::Text,
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        for set in [Toolset::Workspace, Toolset::Memory] {
+        for set in [Toolset::Workspace, Toolset::Files, Toolset::Memory] {
             let tools = tools_of(set).unwrap().tools;
             let names = tools.iter().map(|tool| tool.definition().name);
             let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();

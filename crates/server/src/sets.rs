@@ -1,7 +1,7 @@
 //! The tool sets by name.
 
 use anyhow::{Result, bail};
-use toolset::{ToolSet, memory, workspace};
+use toolset::{ToolSet, files, memory, workspace};
 
 use crate::settings::Toolset;
 
@@ -9,8 +9,9 @@ use crate::settings::Toolset;
 pub(crate) fn tools_of(set: Toolset) -> Result<ToolSet> {
     match set {
         Toolset::Workspace => Ok(workspace::toolset()),
+        Toolset::Files => Ok(files::toolset()),
         Toolset::Memory => Ok(memory::toolset()),
-        // Settings refuse them before we come here.
-        Toolset::Files | Toolset::Guide => bail!("no tool set {}", set.name()),
+        // Settings refuse it before we come here.
+        Toolset::Guide => bail!("no tool set {}", set.name()),
     }
 }

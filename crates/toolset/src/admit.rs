@@ -1,8 +1,9 @@
 //! Who may do what: unknown root → allowlist → read-only, on every root of a call, before any path is parsed;
-//! then how much at once. Rate limits and fair shares between clients belong here too, in [`Gate::enter`].
+//! then how much at once. How often a client may call at all comes before everything else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
+use crate::rate::RateLimit;
 use crate::tool::{Access, Definition, RootSource, RootUse};
 
 /// Stands before every call of every tool set of the process.
@@ -19,6 +21,7 @@ use crate::tool::{Access, Definition, RootSource, RootUse};
 pub struct Gate {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
+    rate: Option<RateLimit>,
     running: Arc<Semaphore>,
     closing: CancellationToken,
 }
@@ -35,6 +38,7 @@ impl Gate {
             .max_concurrent_calls
             .clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Gate {
+            rate: deployment.rate.map(RateLimit::new),
             deployment,
             by_name,
             running: Arc::new(Semaphore::new(most)),
@@ -46,6 +50,20 @@ impl Gate {
     #[must_use]
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
+    }
+
+    /// Takes a call from its client's allowance.
+    pub(crate) fn check_rate(&self, client: &str) -> Result<(), Failure> {
+        let Some(rate) = &self.rate else {
+            return Ok(());
+        };
+        rate.take(client, Instant::now()).map_err(|wait| {
+            // Rounded up, so that a client that waits as long as it is told is let in.
+            let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            Failure::RateLimited {
+                retry_after_ms: retry_after_ms.saturating_add(1),
+            }
+        })
     }
 
     /// Admits a call to its roots, in the order of [`Definition::roots`].

@@ -64,7 +64,7 @@ impl BadArgument {
     }
 }
 
-fn advice(nearest: Option<&str>, valid: &[String]) -> String {
+pub(crate) fn advice(nearest: Option<&str>, valid: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("did you mean {nearest}?"),
         None if valid.is_empty() => "this tool takes no arguments".to_owned(),

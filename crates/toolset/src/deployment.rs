@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ops::{Limits, Root, Users};
 
+use crate::rate::Rate;
+
 /// Everything the tool sets need to know of this deployment.
 #[derive(Debug)]
 pub struct Deployment {
@@ -19,6 +21,8 @@ pub struct Deployment {
     pub request_timeout: Duration,
     /// How many calls run at once; further ones wait.
     pub max_concurrent_calls: usize,
+    /// How often a client may call; none is as often as it likes.
+    pub rate: Option<Rate>,
     /// Which halves of a reply are sent.
     pub replies: Replies,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
@@ -33,6 +37,7 @@ impl Default for Deployment {
             users: Arc::default(),
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,
+            rate: None,
             replies: Replies::Both,
             root_header: true,
         }

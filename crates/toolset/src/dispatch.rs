@@ -30,6 +30,8 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 pub struct Caller {
     /// Who it is, for the log.
     pub client: String,
+    /// Whose allowance of calls this one is taken from: nothing that a client can choose.
+    pub account: String,
     /// Cancelled when he does not want the reply any more.
     pub cancelled: CancellationToken,
     /// Where progress goes, if he wants it.
@@ -94,6 +96,7 @@ impl Entry {
         arguments: JsonObject,
         caller: &Caller,
     ) -> Result<Reply, Failure> {
+        gate.check_rate(&caller.account)?;
         let deployment = gate.deployment();
         let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
         let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;

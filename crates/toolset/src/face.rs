@@ -1,7 +1,8 @@
 //! How a tool set speaks of failures. Each set has one [`Face`]; no code and no message is chosen anywhere else.
 
+use ops::PathFault;
 use rmcp::model::JsonObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::arguments::BadArgument;
 use crate::tool::{Definition, RootSource};
@@ -22,7 +23,7 @@ pub enum Failure {
     /// The root refuses every change.
     ReadOnly { root: String },
     /// The client calls too often.
-    RateLimited { retry_after_seconds: u64 },
+    RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
     /// A bug of ours; `reason` is for the log only.
@@ -160,4 +161,32 @@ pub trait Face: Send + Sync + 'static {
     /// The schema of the error object, an object schema with `properties` and `required`. It becomes the other
     /// alternative of every output schema, because some clients check failures against it too.
     fn error_schema(&self) -> Value;
+}
+
+/// The schema of the error object that most sets have: code, message and details under `error`.
+pub(crate) fn error_object_schema() -> Value {
+    json!({
+        "properties": {
+            "error": {
+                "type": "object",
+                "description": "Only when the call failed.",
+                "properties": {
+                    "code": { "type": "string" },
+                    "message": { "type": "string" },
+                    "details": { "type": "object" }
+                },
+                "required": ["code", "message", "details"]
+            }
+        },
+        "required": ["error"]
+    })
+}
+
+/// What is wrong with a path.
+pub(crate) fn path_fault(fault: PathFault) -> &'static str {
+    match fault {
+        PathFault::Nul => "it contains a NUL byte",
+        PathFault::TooLong => "it is longer than 4095 bytes",
+        PathFault::NameTooLong => "a name in it is longer than 255 bytes",
+    }
 }

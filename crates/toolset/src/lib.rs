@@ -7,13 +7,18 @@
 mod admit;
 mod arguments;
 mod audit;
+mod defaults;
 mod deployment;
 mod dispatch;
 mod face;
+pub mod files;
+mod left_out;
 pub mod memory;
 mod moment;
+mod rate;
 pub mod reference;
 mod schema;
+mod search;
 mod service;
 mod tool;
 pub mod workspace;
@@ -23,6 +28,7 @@ pub use arguments::BadArgument;
 pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
 pub use dispatch::{Caller, Progress};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+pub use rate::Rate;
 pub use service::{Client, Service, SetupError};
 pub use tool::{
     Access, AnyTool, Call, Definition, Effect, Prepared, Reply, RootCard, RootSource, RootUse,

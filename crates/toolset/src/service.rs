@@ -1,6 +1,7 @@
 //! The MCP server of one endpoint, on rmcp, without its macros: everything it answers is prepared once.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -273,6 +274,28 @@ impl ServerHandler for Service {
         self.inner.tools.get(*index).cloned()
     }
 
+    /// What rmcp could not read as one of its own requests: a method nobody knows, or one whose params are wrong.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(match request.method.as_str() {
+            "tools/call" => ErrorData::invalid_params(
+                "tools/call takes params with name (string) and arguments (object)",
+                None,
+            ),
+            "tools/list" | "initialize" | "ping" => {
+                ErrorData::invalid_params(format!("invalid params of {}", request.method), None)
+            }
+            method => ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("unknown method: {method}"),
+                None,
+            ),
+        })
+    }
+
     async fn complete(
         &self,
         _request: CompleteRequestParams,
@@ -311,7 +334,7 @@ impl ServerHandler for Service {
 }
 
 fn caller(context: RequestContext<RoleServer>) -> Caller {
-    let client = client(&context);
+    let (client, account) = (client(&context), account(&context));
     let token = context.meta.get_progress_token();
     let progress = token.map(|token| Progress {
         peer: context.peer,
@@ -319,8 +342,28 @@ fn caller(context: RequestContext<RoleServer>) -> Caller {
     });
     Caller {
         client,
+        account,
         cancelled: context.ct,
         progress,
+    }
+}
+
+/// Where a client calls from on HTTP, whatever its connection; on stdio there is only one.
+fn account(context: &RequestContext<RoleServer>) -> String {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let address = parts.and_then(|parts| parts.extensions.get::<Client>());
+    address.map_or_else(String::new, |address| host_of(&address.0))
+}
+
+/// The host of an address. A host on IPv6 has a whole network of addresses to call from.
+fn host_of(address: &str) -> String {
+    match address.parse::<SocketAddr>().map(|address| address.ip()) {
+        Ok(IpAddr::V4(host)) => host.to_string(),
+        Ok(IpAddr::V6(host)) => match (host.to_ipv4_mapped(), host.segments()) {
+            (Some(host), _) => host.to_string(),
+            (None, [a, b, c, d, ..]) => format!("{a:x}:{b:x}:{c:x}:{d:x}::/64"),
+        },
+        Err(_) => address.to_owned(),
     }
 }
 
@@ -339,5 +382,19 @@ fn client(context: &RequestContext<RoleServer>) -> String {
         (Some(named), None) => named,
         (None, Some(address)) => address.0.to_string(),
         (None, None) => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn a_client_is_a_host_not_a_connection() {
+        assert_eq!(host_of("127.0.0.1:4000"), host_of("127.0.0.1:4001"));
+        assert_ne!(host_of("127.0.0.1:4000"), host_of("127.0.0.2:4000"));
+        assert_eq!(host_of("[2001:db8::1]:1"), host_of("[2001:db8::2]:1"));
+        assert_ne!(host_of("[2001:db8::1]:1"), host_of("[2001:db8:0:1::1]:1"));
+        assert_eq!(host_of("[::ffff:10.0.0.1]:1"), host_of("10.0.0.1:1"));
     }
 }

@@ -4,6 +4,7 @@
 
 mod coverage;
 mod desk;
+mod files;
 mod memory;
 mod project;
 mod workspace;

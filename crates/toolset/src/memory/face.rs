@@ -180,9 +180,9 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
     }
     match failure {
         Failure::Operation(error) => operation_message(error, path),
-        Failure::RateLimited {
-            retry_after_seconds,
-        } => format!("Too many calls; try again in {retry_after_seconds} s"),
+        Failure::RateLimited { retry_after_ms } => {
+            format!("Too many calls; try again in {retry_after_ms} ms")
+        }
         Failure::BadArguments(bad) => bad.to_string(),
         _ => format!("Internal error in {tool}; it was logged"),
     }
@@ -309,12 +309,10 @@ mod tests {
             let object = worded("view", &["a.md"], Failure::Operation(error));
             assert_eq!(object["code"], code);
         }
-        let often = Failure::RateLimited {
-            retry_after_seconds: 2,
-        };
+        let often = Failure::RateLimited { retry_after_ms: 2 };
         assert_eq!(
             worded("view", &["a.md"], often),
-            json!({ "code": "rate_limited", "message": "Too many calls; try again in 2 s" })
+            json!({ "code": "rate_limited", "message": "Too many calls; try again in 2 ms" })
         );
     }
 

@@ -1,11 +1,13 @@
 //! Every code and every message of the `workspace` set. The specification's own words come first in a message;
 //! root and path follow where it leaves them out.
 
-use ops::{Error, ErrorKind, FileKind, PathFault, Wanted};
+use ops::{Error, ErrorKind, FileKind, Wanted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, shortened};
-use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+use crate::face::{
+    About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+};
 
 pub(super) struct Workspace;
 
@@ -47,21 +49,7 @@ impl Face for Workspace {
     }
 
     fn error_schema(&self) -> Value {
-        json!({
-            "properties": {
-                "error": {
-                    "type": "object",
-                    "description": "Only when the call failed.",
-                    "properties": {
-                        "code": { "type": "string" },
-                        "message": { "type": "string" },
-                        "details": { "type": "object" }
-                    },
-                    "required": ["code", "message", "details"]
-                }
-            },
-            "required": ["error"]
-        })
+        error_object_schema()
     }
 }
 
@@ -113,10 +101,8 @@ fn message(failure: &Failure, about: &About) -> String {
         Failure::ReadOnly { root } => {
             format!("tool {tool} not allowed on root {root}: the root is read-only")
         }
-        Failure::RateLimited {
-            retry_after_seconds,
-        } => {
-            format!("too many calls; try again in {retry_after_seconds} s")
+        Failure::RateLimited { retry_after_ms } => {
+            format!("too many calls; try again in {retry_after_ms} ms")
         }
         Failure::BadArguments(bad) => argument_message(bad),
         Failure::Internal { .. } => format!("internal error in {tool}; it was logged"),
@@ -152,7 +138,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
             format!(
                 "invalid path: \"{}\": {}",
                 shortened(path),
-                fault_message(*fault)
+                path_fault(*fault)
             )
         }
         Error::Outside { .. } => "path resolves outside root boundary".to_owned(),
@@ -199,7 +185,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
         Error::RootProtected => root_protected(tool),
-        Error::IntoItself { path } => format!("cannot {tool} a directory into itself: {path}"),
+        Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
         Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
         Error::Cancelled => "the call was cancelled".to_owned(),
         Error::Io {
@@ -207,14 +193,6 @@ fn operation_message(error: &Error, tool: &str) -> String {
             path,
             reason,
         } => format!("{operation} failed on {path}: {reason}"),
-    }
-}
-
-fn fault_message(fault: PathFault) -> &'static str {
-    match fault {
-        PathFault::Nul => "it contains a NUL byte",
-        PathFault::TooLong => "it is longer than 4095 bytes",
-        PathFault::NameTooLong => "a name in it is longer than 255 bytes",
     }
 }
 
@@ -331,11 +309,7 @@ fn facts(failure: &Failure) -> Value {
             Error::InvalidPattern { argument, .. } | Error::InvalidArgument { argument, .. },
         ) => json!({ "argument": argument }),
         Failure::BadArguments(bad) => bad_facts(bad),
-        Failure::RateLimited {
-            retry_after_seconds,
-        } => {
-            json!({ "retry_after_seconds": retry_after_seconds })
-        }
+        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
         _ => Value::Null,
     }
 }

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
-use super::search::{
+use crate::moment::iso;
+use crate::search::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, timeout_seconds,
 };
-use crate::moment::iso;
 use crate::tool::{Call, Effect, RootUse, Tool};
 
 pub(super) struct GlobTool;

@@ -6,7 +6,7 @@ use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Output as Wanted, Pattern
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::search::{MAX_RESULTS, TIMEOUT_SECONDS, here, max_results, timeout_seconds};
+use crate::search::{MAX_RESULTS, TIMEOUT_SECONDS, here, max_results, timeout_seconds};
 use crate::tool::{Call, Effect, RootUse, Tool};
 
 pub(super) struct GrepTool;
@@ -129,7 +129,7 @@ impl Tool for GrepTool {
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn timeout(arguments: &Arguments, _request_timeout: Duration) -> Duration {
-        super::search::call_timeout(arguments.timeout_seconds)
+        crate::search::call_timeout(arguments.timeout_seconds)
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

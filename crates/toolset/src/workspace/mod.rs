@@ -16,7 +16,6 @@ mod permissions_file;
 mod read_file;
 mod remove_file;
 mod remove_folder;
-mod search;
 mod stat_file;
 mod transfer;
 mod write_file;

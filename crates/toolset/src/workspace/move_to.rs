@@ -4,7 +4,8 @@ use ops::{FileKind, Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::transfer::{Arguments, End, LeftOut};
+use super::transfer::{Arguments, End};
+use crate::left_out::LeftOut;
 use crate::tool::{Access, Call, Effect, RootUse, Tool};
 
 pub(super) struct MoveTool;

@@ -6,6 +6,7 @@ use ops::{Body, Contents, Error, Operation, Oversize, Read, ReadRange, TextPolic
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::yes;
 use crate::tool::{Call, Effect, RootUse, Tool};
 
 pub(super) struct ReadFile;
@@ -29,10 +30,6 @@ pub(super) struct Arguments {
     /// Whether the text block shows line numbers. The content field never has them.
     #[serde(default = "yes")]
     line_numbers: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A file's content, or the part of it that was asked for.

@@ -1,6 +1,6 @@
 //! `stat_file`: what is known of a file, directory or link.
 
-use ops::{FileKind, LinkStatus, LinkTarget, Metadata, Operation, Stat};
+use ops::{ContentType, FileKind, LinkStatus, LinkTarget, Metadata, Operation, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,7 @@ impl Tool for StatFile {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let status = Stat {
             place: call.place(&arguments.path)?,
+            content_type: ContentType::Skip,
         }
         .run(&call.context)?;
         Ok(Reply {

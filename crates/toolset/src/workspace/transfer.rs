@@ -1,6 +1,5 @@
 //! What `copy` and `move` have in common: two places in, two places out.
 
-use ops::{SkipReason, Skipped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,29 +23,4 @@ pub(super) struct End {
     pub(super) root: String,
     /// The path, relative to the root.
     pub(super) path: String,
-}
-
-/// Something that was left out.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct LeftOut {
-    /// Its path, relative to the source root.
-    path: String,
-    /// Why.
-    reason: String,
-}
-
-impl From<&Skipped> for LeftOut {
-    fn from(skipped: &Skipped) -> LeftOut {
-        let reason = match skipped.reason {
-            SkipReason::LeadsOutside => "symlink leads outside the root".to_owned(),
-            SkipReason::Dangling => "symlink leads to nothing".to_owned(),
-            SkipReason::Loop => "symlink leads in a circle".to_owned(),
-            SkipReason::Untranslatable => "symlink cannot be written at the destination".to_owned(),
-            SkipReason::Special(kind) => format!("{kind}: not a regular file"),
-        };
-        LeftOut {
-            path: skipped.path.clone(),
-            reason,
-        }
-    }
 }

@@ -1,0 +1,321 @@
+//! Every code and every message of the `files` set. Where the specification has a message, it is that one; what more
+//! there is to say stands in the details.
+
+use ops::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{BadArgument, advice, shortened};
+use crate::face::{
+    About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+};
+
+pub(super) struct Files;
+
+impl Face for Files {
+    fn name(&self) -> &'static str {
+        "files"
+    }
+
+    fn server_name(&self) -> &'static str {
+        "filesystem-server"
+    }
+
+    fn server_title(&self) -> &'static str {
+        "Filesystem server"
+    }
+
+    fn instructions(&self) -> &'static str {
+        "Tools to work on the files of one directory, the root. Every path is relative to it, and nothing outside it can \
+         be reached. To look around use list, to find text use search, to see what a path is use info. read returns at most \
+         max_size bytes: read long files in pieces with start_line and end_line, which count from 0. write replaces a whole \
+         file unless its mode says otherwise."
+    }
+
+    fn word(&self, failure: &Failure, about: &About) -> Worded {
+        let place = about.place_of(failure);
+        let code = code(failure);
+        let message = message(failure, about);
+        let details = details(failure, about, &place);
+        let object = json!({ "error": { "code": code, "message": message, "details": details } });
+        Worded {
+            code,
+            message,
+            object,
+        }
+    }
+
+    fn failure_text(&self) -> FailureText {
+        FailureText::Object
+    }
+
+    fn error_schema(&self) -> Value {
+        error_object_schema()
+    }
+}
+
+fn code(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Operation(error) => operation_code(error.kind()),
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
+        Failure::RateLimited { .. } => "rate_limited",
+        Failure::BadArguments(_) => "invalid_parameters",
+        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+    }
+}
+
+/// The code of a failed operation, also for faults inside a reply.
+pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidPath | ErrorKind::Outside | ErrorKind::Loop => "path_validation_error",
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::AlreadyExists => "already_exists",
+        ErrorKind::NotADirectory => "not_a_directory",
+        ErrorKind::IsADirectory => "is_a_directory",
+        ErrorKind::DirectoryNotEmpty => "directory_not_empty",
+        ErrorKind::InvalidPattern
+        | ErrorKind::InvalidArgument
+        | ErrorKind::InvalidEncoding
+        | ErrorKind::IntoItself
+        | ErrorKind::RootProtected
+        // Only tools of other sets fail so.
+        | ErrorKind::TooLarge
+        | ErrorKind::PatchFailed
+        | ErrorKind::NotText
+        | ErrorKind::StringNotFound
+        | ErrorKind::StringNotUnique
+        | ErrorKind::LineOutOfRange => "invalid_parameters",
+        ErrorKind::PermissionDenied => "permission_denied",
+        ErrorKind::DiskFull => "disk_full",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::NotAFile | ErrorKind::Cancelled | ErrorKind::Io => "io_error",
+    }
+}
+
+fn message(failure: &Failure, about: &About) -> String {
+    let tool = about.tool;
+    match failure {
+        Failure::Operation(error) => operation_message(error, tool),
+        Failure::ToolNotAllowed { .. } => {
+            format!("{DENIED}: the server does not allow {tool}")
+        }
+        Failure::ReadOnly { .. } => format!("{DENIED}: the server's root is read-only"),
+        Failure::RateLimited { retry_after_ms } => {
+            format!("Too many calls; try again in {retry_after_ms} ms")
+        }
+        Failure::BadArguments(bad) => argument_message(bad),
+        Failure::UnknownRoot { .. } => "The server has no root directory".to_owned(),
+        Failure::Internal { .. } => format!("Internal error in {tool}; it was logged"),
+    }
+}
+
+const DENIED: &str = "Permission denied to access the specified path";
+
+fn argument_message(bad: &BadArgument) -> String {
+    match bad {
+        BadArgument::Missing { argument, expected } => {
+            format!("Missing required parameter {argument} ({expected})")
+        }
+        BadArgument::Mistyped {
+            argument,
+            expected: wanted,
+            got,
+        }
+        | BadArgument::OutOfBounds {
+            argument,
+            bound: wanted,
+            got,
+        } => invalid(argument, &format!("it must be {wanted}, got {got}")),
+        BadArgument::NotOneOf {
+            argument,
+            got,
+            valid,
+        } => {
+            let valid = valid.join(", ");
+            invalid(argument, &format!("it must be one of {valid}, got {got}"))
+        }
+        BadArgument::Unknown {
+            argument,
+            nearest,
+            valid,
+        } => {
+            let advice = advice(nearest.as_deref(), valid);
+            format!("Unknown parameter {argument}; {advice}")
+        }
+        BadArgument::Undecodable { reason } => format!("Invalid parameters: {reason}"),
+    }
+}
+
+fn invalid(parameter: &str, reason: &str) -> String {
+    format!("Invalid parameter {parameter}: {reason}")
+}
+
+/// The message of a failed operation, also for faults inside a reply.
+pub(super) fn operation_message(error: &Error, tool: &str) -> String {
+    match error {
+        Error::Outside { .. } => "Path is outside of the allowed root directory".to_owned(),
+        Error::InvalidPath { path, fault } => {
+            let fault = path_fault(*fault);
+            format!("Path is invalid: {:?}: {fault}", shortened(path))
+        }
+        Error::Loop { .. } => "Path is invalid: too many symbolic links on the way".to_owned(),
+        Error::PermissionDenied { .. } => DENIED.to_owned(),
+        Error::NotFound { .. } => "The specified path does not exist".to_owned(),
+        Error::AlreadyExists { .. } => {
+            "The file already exists and overwrite is not enabled".to_owned()
+        }
+        Error::NotADirectory { .. } => "The specified path is not a directory".to_owned(),
+        Error::IsADirectory { .. } => is_a_directory(tool).to_owned(),
+        Error::NotAFile { kind, .. } => {
+            format!("The specified path is a {kind}, not a regular file")
+        }
+        Error::DirectoryNotEmpty { .. } => match tool {
+            "delete" => "The directory is not empty; set recursive to delete it with all it holds",
+            _ => "The directory is not empty",
+        }
+        .to_owned(),
+        Error::DiskFull { .. } => "No space left on the device".to_owned(),
+        Error::Timeout => "The operation took longer than the request timeout".to_owned(),
+        Error::Cancelled => "The operation was cancelled".to_owned(),
+        Error::Io {
+            operation, reason, ..
+        } => format!("{operation} failed: {reason}"),
+        other => match parameter(other, tool) {
+            Some(parameter) => invalid(parameter, &fault(other)),
+            None => format!("Invalid parameters: {other}"),
+        },
+    }
+}
+
+fn is_a_directory(tool: &str) -> &'static str {
+    match tool {
+        "read" => "The specified path is a directory; use list to see what is in it",
+        "copy" => "The specified path is a directory; set recursive to copy it",
+        _ => "The specified path is a directory",
+    }
+}
+
+/// What is wrong with a parameter's value.
+fn fault(error: &Error) -> String {
+    match error {
+        Error::InvalidPattern { reason, .. }
+        | Error::InvalidArgument { reason, .. }
+        | Error::InvalidEncoding { reason } => reason.clone(),
+        Error::RootProtected => {
+            "the root directory itself cannot be removed or replaced".to_owned()
+        }
+        Error::IntoItself { .. } => "it is the source or lies inside it".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The parameter that an operation refused, as clients know it.
+fn parameter(error: &Error, tool: &str) -> Option<&'static str> {
+    match error {
+        // What the operation calls its filter.
+        Error::InvalidPattern {
+            argument: "glob_filter",
+            ..
+        } => Some("file_pattern"),
+        Error::InvalidPattern { argument, .. } | Error::InvalidArgument { argument, .. } => {
+            Some(argument)
+        }
+        Error::InvalidEncoding { .. } => Some("content"),
+        Error::IntoItself { .. } => Some("destination"),
+        Error::RootProtected => Some(match tool {
+            "move" => "source",
+            "copy" => "destination",
+            _ => "path",
+        }),
+        _ => None,
+    }
+}
+
+fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {
+    let mut details = Map::new();
+    let path = place.path.as_deref().unwrap_or_default();
+    details.insert("path".to_owned(), path.into());
+    details.insert("operation".to_owned(), about.tool.into());
+    if let Value::Object(facts) = facts(failure, about.tool) {
+        details.extend(facts);
+    }
+    Value::Object(details)
+}
+
+/// What an agent may compute with.
+fn facts(failure: &Failure, tool: &str) -> Value {
+    match failure {
+        Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
+            json!({ "near": near })
+        }
+        Failure::Operation(error) => named(parameter(error, tool)),
+        Failure::BadArguments(BadArgument::NotOneOf {
+            argument, valid, ..
+        }) => json!({ "parameter": argument, "valid": valid }),
+        Failure::BadArguments(bad) => named(bad.argument()),
+        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
+        _ => Value::Null,
+    }
+}
+
+fn named(parameter: Option<&str>) -> Value {
+    parameter.map_or(Value::Null, |parameter| json!({ "parameter": parameter }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ops::Wanted;
+
+    fn worded(failure: Failure, tool: &'static str, path: &str) -> Worded {
+        let place = PlaceNamed {
+            root: Some("home".to_owned()),
+            path: Some(path.to_owned()),
+        };
+        let about = About {
+            tool,
+            places: vec![place],
+        };
+        Files.word(&failure, &about)
+    }
+
+    #[test]
+    fn an_error_object_has_the_shape_of_the_specification() {
+        let error = Error::NotFound {
+            path: "a/b.txt".into(),
+            wanted: Wanted::File,
+            near: vec!["c.txt".into()],
+        };
+        assert_eq!(
+            worded(error.into(), "read", "a/b.txt").object,
+            json!({ "error": {
+                "code": "not_found",
+                "message": "The specified path does not exist",
+                "details": { "path": "a/b.txt", "operation": "read", "near": ["c.txt"] }
+            } })
+        );
+    }
+
+    #[test]
+    fn the_filter_goes_by_the_name_clients_know() {
+        let error = Error::InvalidPattern {
+            argument: "glob_filter",
+            reason: "unclosed".into(),
+        };
+        let worded = worded(error.into(), "search", ".");
+        assert_eq!(worded.message, "Invalid parameter file_pattern: unclosed");
+        assert_eq!(
+            worded.object["error"]["details"]["parameter"],
+            "file_pattern"
+        );
+    }
+
+    #[test]
+    fn outside_never_tells_where_it_leads() {
+        let error = Error::Outside {
+            path: "escape".into(),
+            leads_to: "/etc/passwd".into(),
+        };
+        let worded = worded(error.into(), "read", "escape");
+        assert!(!worded.object.to_string().contains("/etc"));
+    }
+}

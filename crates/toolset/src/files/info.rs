@@ -1,0 +1,127 @@
+//! `info`: what is known of a path, also that nothing is there.
+
+use ops::{ContentType, Error, Operation, Stat, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::moment::iso;
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct Info;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Path to get information for (relative to server root).
+    path: String,
+}
+
+/// What is known of it. For a symlink the facts are its target's.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Whether anything is there; where nothing is, only name and path follow.
+    exists: bool,
+    /// Its name; empty for the root.
+    name: String,
+    /// Its path, relative to the root.
+    path: String,
+    /// Everything else.
+    #[serde(flatten)]
+    facts: Option<Facts>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Facts {
+    /// file, directory, symlink (one that leads to nothing), or the kind of special file.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Size in bytes; for a directory what the system says of the entry, not the total of its content.
+    size: u64,
+    /// When it was made, ISO 8601, where the file system remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<String>,
+    /// When the content last changed, ISO 8601.
+    modified: String,
+    /// When it was last read, ISO 8601.
+    accessed: String,
+    /// What the server may do with it.
+    permissions: Permissions,
+    /// Whether its name begins with a dot.
+    is_hidden: bool,
+    /// What a file holds, e.g. text/plain or image/png.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'static str>,
+    /// True where the name's bytes are not UTF-8; the path shown here still opens it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    invalid_utf8: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Permissions {
+    /// May be read.
+    readable: bool,
+    /// May be written.
+    writable: bool,
+    /// May be run, or entered.
+    executable: bool,
+}
+
+impl Tool for Info {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "info";
+    const TITLE: &'static str = "File information";
+    const DESCRIPTION: &'static str = "Tells what a file or directory is: exists, type, name, path, size in bytes, created, modified \
+        and accessed (ISO 8601), permissions (readable, writable, executable by the server), is_hidden, and for files mime_type. \
+        A path where nothing is gives exists: false and is no error, so use it to look before you write. \
+        Example: {\"path\":\"data/input.json\"}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let stat = Stat {
+            place: call.place(&arguments.path)?,
+            content_type: ContentType::Detect,
+        };
+        match stat.run(&call.context) {
+            Ok(status) => Ok(there(status)),
+            Err(Error::NotFound { path, .. }) => Ok(missing(path)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn missing(path: String) -> Reply {
+    let whole = path.trim_end_matches('/');
+    let name = whole.rsplit('/').next().unwrap_or(whole).to_owned();
+    Reply {
+        exists: false,
+        name,
+        path,
+        facts: None,
+    }
+}
+
+fn there(status: Status) -> Reply {
+    let metadata = status.metadata;
+    Reply {
+        exists: true,
+        name: status.name,
+        path: status.path,
+        facts: Some(Facts {
+            kind: metadata.kind.to_string(),
+            size: metadata.size,
+            created: metadata.created.map(iso),
+            modified: iso(metadata.modified),
+            accessed: iso(metadata.accessed),
+            permissions: Permissions {
+                readable: status.access.readable,
+                writable: status.access.writable,
+                executable: status.access.executable,
+            },
+            is_hidden: status.hidden,
+            mime_type: status.mime_type,
+            invalid_utf8: status.invalid_utf8,
+        }),
+    }
+}

@@ -1,0 +1,36 @@
+//! The `files` tool set: one root, paths relative to it, for clients that want a plain file system.
+//!
+//! Adding a tool: one file here, and its two lines below.
+
+mod copy;
+mod delete;
+mod face;
+mod facts;
+mod info;
+mod list;
+mod mkdir;
+mod move_to;
+mod read;
+mod search;
+mod write;
+
+use crate::tool::{ToolSet, tool};
+
+/// The set, its tools in the specification's order.
+#[must_use]
+pub fn toolset() -> ToolSet {
+    ToolSet {
+        face: &face::Files,
+        tools: vec![
+            tool::<list::ListTool>(),
+            tool::<read::ReadTool>(),
+            tool::<write::WriteTool>(),
+            tool::<mkdir::Mkdir>(),
+            tool::<delete::Delete>(),
+            tool::<copy::CopyTool>(),
+            tool::<move_to::MoveTool>(),
+            tool::<info::Info>(),
+            tool::<search::Search>(),
+        ],
+    }
+}

@@ -1,0 +1,175 @@
+//! `read`: a file's content, whole or some of its lines.
+
+use ops::text::encoding::to_base64;
+use ops::{Body, Contents, Error, Operation, Oversize, Read, ReadRange, TextPolicy, Totals};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::facts::FileFacts;
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct ReadTool;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Path to the file to read (relative to server root).
+    path: String,
+    /// How to return the content.
+    #[serde(default)]
+    encoding: Encoding,
+    /// Start line for partial read (0-indexed).
+    start_line: Option<u64>,
+    /// End line for partial read (inclusive, 0-indexed).
+    end_line: Option<u64>,
+    /// Maximum number of bytes to read; the server has a maximum of its own beside it.
+    #[serde(default = "max_size")]
+    #[schemars(range(min = 1))]
+    max_size: u64,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Encoding {
+    /// As text; a file that is not text comes as base64 all the same.
+    #[default]
+    Utf8,
+    /// As base64.
+    Base64,
+    /// The same as base64: JSON holds no raw bytes.
+    Binary,
+}
+
+fn max_size() -> u64 {
+    1_048_576
+}
+
+/// A file's content, or the part of it that was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The content: text, or base64-encoded data.
+    content: String,
+    /// utf8 or base64: how content is written.
+    encoding: &'static str,
+    /// How many bytes of the file are returned.
+    size: u64,
+    /// True where a limit cut off what was asked for.
+    truncated: bool,
+    /// How many lines are returned.
+    line_count: u64,
+    /// The whole file.
+    metadata: FileFacts,
+    /// Said where the content was cut: by what, and how to read on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+impl Tool for ReadTool {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "read";
+    const TITLE: &'static str = "Read a file";
+    const DESCRIPTION: &'static str = "Reads a file, or with start_line and end_line (counted from 0, both included) some of its \
+        lines. At most max_size bytes are returned: beyond that truncated is true and warning says how to read on. Files \
+        that are not UTF-8 text come as base64. Line numbers of search count from 1, so line n of search is start_line n-1. \
+        Returns content, encoding (utf8 or base64), size and line_count of what is returned, truncated, and metadata (path, \
+        modified and size of the whole file). Example: {\"path\":\"logs/app.log\",\"start_line\":100,\"end_line\":149}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let read = Read {
+            place: call.place(&arguments.path)?,
+            range: range(arguments.start_line, arguments.end_line)?,
+            max_bytes: Some(arguments.max_size),
+            oversize: Oversize::Cut,
+            text: match arguments.encoding {
+                Encoding::Utf8 => TextPolicy::Detect,
+                Encoding::Base64 | Encoding::Binary => TextPolicy::Never,
+            },
+            totals: Totals::Skip,
+        };
+        let contents = read.run(&call.context)?;
+        let server_limit = call.context.limits.max_file_size;
+        Ok(reply(contents, arguments.max_size, server_limit))
+    }
+}
+
+fn range(start: Option<u64>, end: Option<u64>) -> ops::Result<ReadRange> {
+    if (start, end) == (None, None) {
+        return Ok(ReadRange::Whole);
+    }
+    let first = start.unwrap_or(0);
+    let limit = match end {
+        Some(end) if end < first => {
+            return Err(Error::InvalidArgument {
+                argument: "end_line",
+                reason: format!("it is {end}, before start_line {first}"),
+            });
+        }
+        Some(end) => Some((end - first).saturating_add(1)),
+        None => None,
+    };
+    Ok(ReadRange::Lines {
+        offset: i64::try_from(first.saturating_add(1)).unwrap_or(i64::MAX),
+        limit,
+    })
+}
+
+fn reply(contents: Contents, max_size: u64, server_limit: u64) -> Reply {
+    let size = contents.body.as_bytes().len() as u64;
+    let warning = contents
+        .cut
+        .then(|| warning(&contents, size, max_size, server_limit));
+    let line_count = contents.body.line_count();
+    let metadata = FileFacts::new(&contents.path, &contents.metadata);
+    let (content, encoding) = match contents.body {
+        Body::Text(text) => (text, "utf8"),
+        Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
+    };
+    Reply {
+        content,
+        encoding,
+        size,
+        truncated: contents.cut,
+        line_count,
+        metadata,
+        warning,
+    }
+}
+
+fn warning(contents: &Contents, size: u64, max_size: u64, server_limit: u64) -> String {
+    let limit = match max_size <= server_limit {
+        true => format!("max_size is {max_size}"),
+        false => format!("the server's maximum is {server_limit}"),
+    };
+    format!(
+        "Truncated: only {size} bytes are returned of a file of {} bytes, because {limit}; \
+         use start_line and end_line to read other parts",
+        contents.metadata.size
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(start: Option<u64>, end: Option<u64>) -> Option<(i64, Option<u64>)> {
+        match range(start, end) {
+            Ok(ReadRange::Lines { offset, limit }) => Some((offset, limit)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn lines_count_from_zero_and_include_the_last() {
+        assert_eq!(range(None, None).unwrap(), ReadRange::Whole);
+        assert_eq!(lines(Some(0), Some(0)), Some((1, Some(1))));
+        assert_eq!(lines(Some(2), Some(4)), Some((3, Some(3))));
+        assert_eq!(lines(Some(2), None), Some((3, None)));
+        assert_eq!(lines(None, Some(4)), Some((1, Some(5))));
+        assert_eq!(lines(Some(u64::MAX), None), Some((i64::MAX, None)));
+        assert_eq!(lines(None, Some(u64::MAX)), Some((1, Some(u64::MAX))));
+        assert!(range(Some(3), Some(2)).is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! What a copy left out, in words that every set uses.
+
+use ops::{SkipReason, Skipped};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Something that was left out.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LeftOut {
+    /// Its path, relative to the source root.
+    path: String,
+    /// Why.
+    reason: String,
+}
+
+impl From<&Skipped> for LeftOut {
+    fn from(skipped: &Skipped) -> LeftOut {
+        let reason = match skipped.reason {
+            SkipReason::LeadsOutside => "symlink leads outside the root".to_owned(),
+            SkipReason::Dangling => "symlink leads to nothing".to_owned(),
+            SkipReason::Loop => "symlink leads in a circle".to_owned(),
+            SkipReason::Untranslatable => "symlink cannot be written at the destination".to_owned(),
+            SkipReason::Special(kind) => format!("{kind}: not a regular file"),
+        };
+        LeftOut {
+            path: skipped.path.clone(),
+            reason,
+        }
+    }
+}
