@@ -104,7 +104,8 @@ fn verdict(base: &Path, path: &str) -> Verdict {
     let mut links = 0;
     while let Some(piece) = pending.pop_front() {
         if !position.is_dir() {
-            return Verdict::Stays;
+            pending.push_front(piece);
+            return beyond(&inside, &position, &pending);
         }
         let next = match piece.to_str() {
             Some("..") => position.parent().unwrap_or(Path::new("/")).to_owned(),
@@ -133,6 +134,23 @@ fn verdict(base: &Path, path: &str) -> Verdict {
         true => Verdict::Stays,
         false => Verdict::Leaves,
     }
+}
+
+/// A path goes on after what is not a directory: where nothing is, it counts as leaving if it would climb out
+/// of the root from there, as it would if the directory existed.
+fn beyond(inside: &Path, position: &Path, pending: &VecDeque<PathBuf>) -> Verdict {
+    if position.symlink_metadata().is_ok() {
+        return Verdict::Stays;
+    }
+    let mut depth = position.strip_prefix(inside).unwrap().components().count();
+    for piece in pending {
+        depth = match (piece.to_str(), depth) {
+            (Some(".."), 0) => return Verdict::Leaves,
+            (Some(".."), depth) => depth - 1,
+            _ => depth + 1,
+        };
+    }
+    Verdict::Stays
 }
 
 fn pieces(path: &Path) -> VecDeque<PathBuf> {
