@@ -17,8 +17,8 @@ use crate::text::encoding::Utf8Check;
 use crate::text::lines::Blocks;
 use crate::write::write_failed;
 
-/// The largest file that is edited.
-pub(crate) const MAX_EDITED: u64 = 100 * 1024 * 1024;
+/// The largest file that is edited, or given whole where a part cannot be asked for.
+pub const WHOLE_FILE_MAX: u64 = 100 * 1024 * 1024;
 /// How much is copied at a time.
 const BLOCK: usize = 1024 * 1024;
 
@@ -64,11 +64,11 @@ impl<'a> Edited<'a> {
     }
 
     fn check_size(&self, size: u64) -> Result<()> {
-        match size > MAX_EDITED {
+        match size > WHOLE_FILE_MAX {
             true => Err(Error::TooLarge {
                 path: self.path(),
                 size,
-                limit: MAX_EDITED,
+                limit: WHOLE_FILE_MAX,
             }),
             false => Ok(()),
         }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sandbox::Located;
+use sandbox::{Follow, Located};
 
 use crate::context::Cancel;
 use crate::error::Result;
@@ -25,16 +25,32 @@ pub(crate) struct EditLock {
 }
 
 impl EditLock {
-    /// Looks up the file to write and waits for its turn. The look-up is repeated once it has the turn, because what
-    /// it waited for may have changed what is there.
+    /// Looks up the file to write and waits for its turn.
     pub(crate) fn take<'place>(
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
+        EditLock::take_found(&|| place.file_to_write(), cancel)
+    }
+
+    /// Looks up what is named, a link itself and not what it leads to, and waits for its turn: what goes away must not
+    /// come back by an edit that began before.
+    pub(crate) fn take_named<'place>(
+        place: &'place Place,
+        cancel: &Cancel,
+    ) -> Result<(EditLock, Located<'place>)> {
+        EditLock::take_found(&|| place.locate(Follow::Never), cancel)
+    }
+
+    /// The look-up is repeated once it has the turn, because what it waited for may have changed what is there.
+    fn take_found<'place>(
+        look_up: &dyn Fn() -> Result<Located<'place>>,
+        cancel: &Cancel,
+    ) -> Result<(EditLock, Located<'place>)> {
         loop {
-            let before = place.file_to_write()?;
+            let before = look_up()?;
             let lock = EditLock::wait(host_path(before.root(), &before.path()), cancel)?;
-            let located = place.file_to_write()?;
+            let located = look_up()?;
             if host_path(located.root(), &located.path()) == lock.key {
                 return Ok((lock, located));
             }
@@ -69,6 +85,20 @@ fn held() -> MutexGuard<'static, HashSet<String>> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::testing::Tree;
+
+    #[test]
+    fn what_is_removed_or_moved_waits_for_its_edit() {
+        let tree = Tree::new();
+        tree.file("file", "");
+        let place = tree.place("file");
+        let held = EditLock::take(&place, &Cancel::never()).unwrap();
+        let hasty = Cancel::after(Duration::from_millis(1));
+        let failure = EditLock::take_named(&place, &hasty).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Timeout);
+        drop(held);
+        EditLock::take_named(&place, &Cancel::never()).unwrap();
+    }
 
     #[test]
     fn a_second_taker_waits_until_its_caller_gives_up() {

@@ -43,6 +43,7 @@ pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};
 pub use destination::OnDirectory;
+pub use edit::WHOLE_FILE_MAX;
 pub use error::{Error, ErrorKind, Result, Wanted};
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
 pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::copy::Transfer;
 use crate::copy_tree::{OnSkip, Tally};
 use crate::destination::{OnDirectory, Source, check, parent_dir, target};
+use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
 use crate::place::{Place, host_path};
@@ -61,7 +62,11 @@ impl Operation for Move {
 
     fn run(self, context: &Context) -> Result<Moved> {
         context.cancel.check()?;
-        let (located, metadata) = self.source.existing(Follow::Never, Wanted::Source)?;
+        // Only the source waits its turn: a call that held two could wait for one that waits for it.
+        let (_lock, located) = EditLock::take_named(&self.source, &context.cancel)?;
+        let metadata = located
+            .require()
+            .map_err(|error| self.source.explain(error, Wanted::Source))?;
         if located.is_root() {
             return Err(Error::RootProtected);
         }
@@ -73,8 +78,10 @@ impl Operation for Move {
         let target = self.locate_target(&place)?;
         let same =
             host_path(located.root(), &located.path()) == host_path(target.root(), &target.path());
-        if !same {
-            check(&source, &target, self.on_existing)?;
+        match (same, self.on_existing) {
+            (true, OnExisting::Fail) => return Err(occupied(&target)),
+            (true, OnExisting::Replace) => {}
+            (false, on_existing) => check(&source, &target, on_existing)?,
         }
         let moving = Moving {
             source,
@@ -150,16 +157,7 @@ impl Moving<'_, '_> {
 
     fn occupied(&self, error: sandbox::Error) -> Error {
         match error {
-            sandbox::Error::AlreadyExists { .. } => {
-                let kind = self
-                    .target
-                    .require()
-                    .map_or(FileKind::Unknown, |there| there.kind);
-                Error::AlreadyExists {
-                    path: self.target.path(),
-                    kind,
-                }
-            }
+            sandbox::Error::AlreadyExists { .. } => occupied(self.target),
             other => other.into(),
         }
     }
@@ -243,6 +241,17 @@ impl Moving<'_, '_> {
     }
 }
 
+/// The refusal to replace what is there.
+fn occupied(target: &Located<'_>) -> Error {
+    let kind = target
+        .require()
+        .map_or(FileKind::Unknown, |there| there.kind);
+    Error::AlreadyExists {
+        path: target.path(),
+        kind,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -283,6 +292,18 @@ mod tests {
             (tree.names(""), tree.has("other/x")),
             (vec!["new".into(), "other".into()], true)
         );
+    }
+
+    #[test]
+    fn onto_itself_is_nothing_to_do_or_a_refusal() {
+        let tree = Tree::new();
+        tree.file("a", "a");
+        rename(&tree, "a", "./a").unwrap();
+        let mut strict = request(&tree, "a", &tree, "./a");
+        strict.on_existing = OnExisting::Fail;
+        let failure = strict.run(&context()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(tree.read("a"), "a");
     }
 
     #[test]

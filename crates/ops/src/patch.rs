@@ -4,7 +4,7 @@ use sandbox::Metadata;
 
 use crate::content::read_up_to;
 use crate::context::Context;
-use crate::edit::{Edited, MAX_EDITED};
+use crate::edit::{Edited, WHOLE_FILE_MAX};
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::place::Place;
@@ -42,7 +42,7 @@ impl Operation for Patch {
             true => {
                 let open = edited.open_text()?;
                 (
-                    read_up_to(&open, 0, MAX_EDITED, &context.cancel)?,
+                    read_up_to(&open, 0, WHOLE_FILE_MAX, &context.cancel)?,
                     Effect::Replaced,
                 )
             }
@@ -147,7 +147,7 @@ mod tests {
             matches!(
                 failure,
                 Error::TooLarge {
-                    limit: MAX_EDITED,
+                    limit: WHOLE_FILE_MAX,
                     ..
                 }
             ),

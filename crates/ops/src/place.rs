@@ -31,6 +31,18 @@ impl Place {
         })
     }
 
+    /// This place, unless its path begins with `/` and so would mean the host's root to those who speak of one storage.
+    pub fn relative(self) -> Result<Place> {
+        if self.path.is_absolute() {
+            let path = self.path.as_given().to_owned();
+            return Err(Error::Outside {
+                leads_to: path.clone(),
+                path,
+            });
+        }
+        Ok(self)
+    }
+
     /// Looks it up; a missing last part is no error yet.
     pub(crate) fn locate(&self, follow: Follow) -> Result<Located<'_>> {
         Ok(self.root.locate(&self.path, follow)?)
@@ -143,5 +155,21 @@ pub(crate) fn host_path(root: &Root, inside: &str) -> String {
     match inside {
         "." | "" => real.into_owned(),
         _ => format!("{}/{inside}", real.trim_end_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::ErrorKind;
+    use crate::testing::Tree;
+
+    #[test]
+    fn an_absolute_path_is_outside_where_only_relative_ones_count() {
+        let tree = Tree::new();
+        let failure = tree.place("/file").relative().unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Outside);
+        for path in ["file", "", ".", "a/b/"] {
+            assert!(tree.place(path).relative().is_ok());
+        }
     }
 }

@@ -3,9 +3,10 @@
 //! A link is removed itself, never what it points to, and one that leads outside is refused when it is named;
 //! inside a tree that goes, links just go with it.
 
-use sandbox::{FileKind, Follow, LinkTarget, Located, Metadata, OnFault, Removal};
+use sandbox::{FileKind, LinkTarget, Located, Metadata, OnFault, Removal};
 
 use crate::context::Context;
+use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
@@ -74,7 +75,7 @@ impl Operation for Remove {
 
     fn run(self, context: &Context) -> Result<Removed> {
         context.cancel.check()?;
-        let located = self.place.locate(Follow::Never)?;
+        let (_lock, located) = EditLock::take_named(&self.place, &context.cancel)?;
         if located.is_root() {
             return Err(Error::RootProtected);
         }

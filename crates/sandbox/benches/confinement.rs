@@ -77,6 +77,14 @@ fn open(criterion: &mut Criterion) {
         });
     });
     group.bench_function("strict", |b| {
+        b.iter(|| {
+            ground
+                .root
+                .open_file(&RelPath::parse(black_box(FILE)).unwrap())
+                .unwrap()
+        });
+    });
+    group.bench_function("located", |b| {
         b.iter(|| ground.confined(FILE).open_file().unwrap())
     });
     group.bench_function("naive", |b| {

@@ -128,6 +128,14 @@ pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> Sy
     })
 }
 
+/// Looks at what is beneath `root` in one call, refusing every link on the way.
+pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+    retry(|| {
+        before("openat2");
+        sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), beneath())
+    })
+}
+
 /// Looks at an entry without following it or opening its content.
 pub(crate) fn look_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");

@@ -187,13 +187,13 @@ impl Source {
 /// A path that was given, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// The path, absolute.
+    /// The path.
     pub(crate) path: PathBuf,
     /// How it was given.
     pub(crate) source: Source,
 }
 
-/// The directories that were given, absolute; `settings` turns them into roots.
+/// The directories that were given; `settings` turns them into roots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Directories {
     /// `[DIR]...`
@@ -239,22 +239,23 @@ impl Cli {
         self.options.config.as_deref()
     }
 
-    /// The directories that were given, relative ones taken from `current`.
+    /// The directories that were given, relative ones taken from `current`; the base path stays as it is.
     pub(crate) fn directories(&self, current: &Path) -> Directories {
-        let given = |path: &Option<PathBuf>, source| {
-            path.as_ref().map(|path| Given {
-                path: current.join(path),
-                source,
-            })
-        };
+        let given = |path: PathBuf, source| Given { path, source };
+        let (root, base) = (&self.options.root_dir, &self.options.base_path);
         Directories {
             served: self
                 .directories
                 .iter()
                 .map(|path| current.join(path))
                 .collect(),
-            root: given(&self.options.root_dir, self.root_dir_source),
-            base: given(&self.options.base_path, self.base_path_source),
+            root: root
+                .as_ref()
+                .map(|path| given(current.join(path), self.root_dir_source)),
+            // Its specification wants it absolute: a storage that moves with the current directory is a lost storage.
+            base: base
+                .as_ref()
+                .map(|path| given(path.clone(), self.base_path_source)),
         }
     }
 

@@ -93,14 +93,15 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // What libraries tell at INFO is theirs to word: it may name host paths or flood the log.
-    let others = if level == LevelFilter::INFO {
-        LevelFilter::WARN
-    } else {
-        level
+    // What libraries tell at INFO is theirs to word: it may name host paths or flood the log. rmcp warns of
+    // every mistake a client makes and of every client that hangs up, which is no trouble of the operator's.
+    let (others, protocol) = match level {
+        LevelFilter::DEBUG | LevelFilter::TRACE => (level, level),
+        _ => (level.min(LevelFilter::WARN), LevelFilter::OFF),
     };
     Targets::new()
         .with_default(others)
+        .with_target("rmcp", protocol)
         .with_targets(OURS.iter().map(|target| (*target, level)))
 }
 
@@ -379,7 +380,8 @@ mod tests {
     #[test]
     fn libraries_are_quiet_at_info() {
         let log = logged(LogFormat::Text, LogLevel::Info, || {
-            tracing::info!(target: "rmcp::service", "theirs");
+            tracing::info!(target: "hyper::proto", "theirs");
+            tracing::error!(target: "rmcp::service", "theirs");
             tracing::info!(target: "toolset::dispatch", "ours");
             tracing::debug!(target: "toolset::dispatch", "too much");
         });

@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbox::{Access, Durability, Follow, NamedRoot, RelPath, Root, Roots};
+use sandbox::{
+    Access, Durability, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots, StageOptions,
+};
 
 use crate::config::{Fault, reason};
 use crate::settings::{OnMissing, RootAccess, RootSettings, Settings};
@@ -27,9 +29,9 @@ pub(crate) fn access(root: &Root) -> Option<Access> {
 }
 
 fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault> {
-    let opened = match open_directory(&root.path) {
+    let opened = match open_directory(root) {
         Err(error) if is_to_be_created(root, &error) => {
-            create(&root.path).and_then(|()| open_directory(&root.path))
+            create(&root.path).and_then(|()| open_directory(root))
         }
         opened => opened,
     };
@@ -41,12 +43,31 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault
     })
 }
 
-fn open_directory(path: &Path) -> io::Result<Root> {
-    let root = Root::open(path)?;
-    match access(&root) {
-        Some(access) if access.readable && access.executable => Ok(root),
-        _ => Err(io::ErrorKind::PermissionDenied.into()),
+fn open_directory(root: &RootSettings) -> io::Result<Root> {
+    let opened = Root::open(&root.path)?;
+    // What we would create is there to be filled.
+    let is_storage = root.on_missing == OnMissing::Create;
+    match access(&opened) {
+        Some(access) if access.readable && access.executable => {}
+        _ => return Err(io::ErrorKind::PermissionDenied.into()),
     }
+    match !is_storage || takes_files(&opened) {
+        true => Ok(opened),
+        false => Err(io::Error::other("no file can be made in it")),
+    }
+}
+
+/// Tells whether files can be made in a directory, by beginning one that is never finished: permission bits say nothing to an
+/// administrator, or about a file system that takes none.
+fn takes_files(root: &Root) -> bool {
+    let begun = RelPath::parse(".probe").and_then(|name| {
+        root.locate(&name, Follow::Never)?.stage(StageOptions {
+            on_existing: OnExisting::Replace,
+            parents: Parents::Require,
+            durability: Durability::Fast,
+        })
+    });
+    begun.is_ok()
 }
 
 fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {

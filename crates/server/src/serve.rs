@@ -166,13 +166,11 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        for (name, set) in
-            [Toolset::Workspace, Toolset::Files].map(|set| (set.name(), tools_of(set)))
-        {
-            let set = set.unwrap();
-            let names = set.tools.iter().map(|tool| tool.definition().name);
+        for set in [Toolset::Workspace, Toolset::Files, Toolset::Memory] {
+            let tools = tools_of(set).unwrap().tools;
+            let names = tools.iter().map(|tool| tool.definition().name);
             let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
-            let known = crate::settings::tools_of(name, KNOWN_TOOLS);
+            let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);
             assert_eq!(restricted, known.iter().copied().collect());
         }
     }

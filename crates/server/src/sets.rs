@@ -1,7 +1,7 @@
 //! The tool sets by name.
 
 use anyhow::{Result, bail};
-use toolset::{ToolSet, files, workspace};
+use toolset::{ToolSet, files, memory, workspace};
 
 use crate::settings::Toolset;
 
@@ -10,7 +10,8 @@ pub(crate) fn tools_of(set: Toolset) -> Result<ToolSet> {
     match set {
         Toolset::Workspace => Ok(workspace::toolset()),
         Toolset::Files => Ok(files::toolset()),
-        // Settings refuse them before we come here.
-        Toolset::Memory | Toolset::Guide => bail!("no tool set {}", set.name()),
+        Toolset::Memory => Ok(memory::toolset()),
+        // Settings refuse it before we come here.
+        Toolset::Guide => bail!("no tool set {}", set.name()),
     }
 }

@@ -366,12 +366,19 @@ fn described(value: &Value) -> String {
     }
 }
 
-/// A client's text cut to what a message or a log line can hold.
+/// A client's text as a message or a log line can hold it: cut, and control characters escaped.
 pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let mut shown = String::with_capacity(text.len().min(SHOWN_MAX));
+    for c in text.chars().take(SHOWN_MAX) {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
     }
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -467,7 +474,7 @@ mod tests {
         );
         assert_eq!(
             refusal(json!({ "path": "a", "xyz": 3 })),
-            "unknown argument: xyz; valid arguments: children, deep, files, limit_lines, mode, path"
+            "unknown argument: xyz; valid arguments: path, mode, limit_lines, deep, files, children"
         );
     }
 

@@ -13,6 +13,7 @@ mod dispatch;
 mod face;
 pub mod files;
 mod left_out;
+pub mod memory;
 mod moment;
 mod rate;
 pub mod reference;

@@ -158,6 +158,7 @@ pub(super) const SHALLOW: Scene = Scene {
     ],
     operations: &[
         ("read", read),
+        ("open", open),
         ("bulk", bulk),
         ("entry", entry),
         ("list", list),
@@ -323,6 +324,12 @@ fn in_dir(shape: &Shape, name: &str) -> String {
 
 fn read(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
     let opened = locate(root, shape.file)?.open_file()?;
+    seen.content(&opened.file);
+    Ok(())
+}
+
+fn open(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
+    let opened = root.open_file(&RelPath::parse(shape.file)?)?;
     seen.content(&opened.file);
     Ok(())
 }

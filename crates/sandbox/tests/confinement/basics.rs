@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use sandbox::{
-    Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, Root, StageOptions,
-    WalkOptions, Walker,
+    Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root,
+    StageOptions, WalkOptions, Walker,
 };
 
 use crate::support::{REPLACE, fresh_dir, locate, locate_itself, write};
@@ -33,6 +33,16 @@ fn what_lies_inside_is_reached_by_every_spelling() {
         ] {
             assert_eq!(read(root, path).unwrap(), b"text", "{path}");
             assert_eq!(locate(root, path).unwrap().path(), "a/b/c", "{path}");
+            let parsed = RelPath::parse(path).unwrap();
+            for opened in [root.open_file(&parsed), root.open_bulk(&parsed)] {
+                let opened = opened.unwrap();
+                assert_eq!(opened.path, "a/b/c", "{path}");
+                assert_eq!(
+                    std::io::read_to_string(opened.file).unwrap(),
+                    "text",
+                    "{path}"
+                );
+            }
         }
     });
 }
@@ -66,6 +76,8 @@ fn what_lies_outside_is_refused_before_it_is_touched() {
                 matches!(locate(root, path), Err(Error::Outside { .. })),
                 "{path}"
             );
+            let opened = root.open_file(&RelPath::parse(path).unwrap());
+            assert!(matches!(opened, Err(Error::Outside { .. })), "{path}");
             assert!(
                 matches!(write(root, path, b"x"), Err(Error::Outside { .. })),
                 "{path}"

@@ -113,11 +113,13 @@ fn a_slash_at_the_end_wants_a_directory() {
                 matches!(result, Err(Error::NotADirectory { .. })),
                 "{path}: {result:?}"
             );
-            let bulk = root.open_bulk(&RelPath::parse(path).unwrap());
-            assert!(
-                matches!(bulk, Err(Error::NotADirectory { .. })),
-                "{path}: {bulk:?}"
-            );
+            let parsed = RelPath::parse(path).unwrap();
+            for opened in [root.open_bulk(&parsed), root.open_file(&parsed)] {
+                assert!(
+                    matches!(opened, Err(Error::NotADirectory { .. })),
+                    "{path}: {opened:?}"
+                );
+            }
         }
         for path in ["dir", "dir/", "dir/.", "to-dir", "to-dir/"] {
             assert_eq!(locate(root, path).unwrap().path(), "dir", "{path}");

@@ -65,7 +65,9 @@ fn refuses(root: &Root, name: &str, kind: FileKind) {
             .map(drop),
     );
     refused(place.check_writable());
-    refused(root.open_bulk(&RelPath::parse(name).unwrap()).map(drop));
+    let path = RelPath::parse(name).unwrap();
+    refused(root.open_bulk(&path).map(drop));
+    refused(root.open_file(&path).map(drop));
     let top = locate(root, "").unwrap().open_dir().unwrap();
     refused(
         top.open_file(&Name::new(name.as_bytes()).unwrap())

@@ -110,12 +110,23 @@ fn check(cli: &Cli, settings: &Settings, known: KnownTools<'_>, need: Roots) -> 
     let faults = [
         idle_flag(cli, settings),
         first_unsupported(settings),
+        relative_root(settings),
         (need == Roots::Needed && settings.transport == Transport::Stdio)
             .then(|| first_collision(&settings.toolsets, known))
             .flatten(),
         (need == Roots::Needed && lacks_roots(settings)).then_some(Fault::NoRoots),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+/// A root that depends on where the server was started: only the base path comes here as it was given.
+fn relative_root(settings: &Settings) -> Option<Fault> {
+    let root = settings.roots.iter().find(|root| root.path.is_relative())?;
+    Some(Fault::BadDirectory {
+        origin: root.origin.clone(),
+        path: root.path.clone(),
+        reason: "the path must be absolute".to_owned(),
+    })
 }
 
 fn lacks_roots(settings: &Settings) -> bool {

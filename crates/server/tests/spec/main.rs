@@ -5,5 +5,6 @@
 mod coverage;
 mod desk;
 mod files;
+mod memory;
 mod project;
 mod workspace;

@@ -136,7 +136,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
     match error {
         Error::InvalidPath { path, fault } => {
             format!(
-                "invalid path: {:?}: {}",
+                "invalid path: \"{}\": {}",
                 shortened(path),
                 path_fault(*fault)
             )
@@ -260,13 +260,14 @@ fn located(message: String, failure: &Failure, place: &PlaceNamed) -> String {
     }
 }
 
-/// Tells whether a message has this path in it as a word of its own.
+/// Tells whether a message names this path where messages name paths: behind a colon, as a word of its own.
 fn names(message: &str, path: &str) -> bool {
-    let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    message.match_indices(path).any(|(start, found)| {
-        let (before, after) = (message.get(..start), message.get(start + found.len()..));
-        apart(before.and_then(|text| text.chars().next_back()))
-            && apart(after.and_then(|text| text.chars().next()))
+    let named = format!(": {path}");
+    message.match_indices(&named).any(|(start, found)| {
+        let after = message
+            .get(start + found.len()..)
+            .and_then(|text| text.chars().next());
+        after.is_none_or(|c| !c.is_alphanumeric())
     })
 }
 

@@ -141,7 +141,7 @@ fn pattern(glob: Option<String>, regex: Option<String>) -> ops::Result<PathPatte
         (Some(glob), None) => Ok(PathPattern::Glob(glob)),
         (None, Some(regex)) => Ok(PathPattern::Regex(regex)),
         (given, _) => Err(Error::InvalidArgument {
-            argument: "pattern",
+            argument: "arguments",
             reason: format!(
                 "exactly one of pattern or regex must be provided, got {}",
                 if given.is_some() { "both" } else { "neither" }

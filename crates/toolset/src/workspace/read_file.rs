@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     path: String,
     /// Read by bytes: the first byte, from 0. Not together with offset_lines or limit_lines.
     offset_bytes: Option<u64>,
-    /// Read by bytes: how many at most.
+    /// Read by bytes: how many at most. In text up to 3 more come so that the last character is whole.
     #[schemars(range(min = 1))]
     limit_bytes: Option<u64>,
     /// Read by lines: the first line, from 1. Negative counts from the end: -20 begins at the last 20 lines.
@@ -176,6 +176,11 @@ fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
             _ if size == 0 => "The file is empty.".to_owned(),
             (Some(line), Some(total), _) => {
                 format!("Nothing at line {line}: the file has {total} lines.")
+            }
+            (.., Some(offset)) if offset < size => {
+                format!(
+                    "No character begins at byte {offset} or right after it; raise limit_bytes."
+                )
             }
             (.., Some(offset)) => format!("Nothing at byte {offset}: the file has {size} bytes."),
             _ => "Nothing was read.".to_owned(),

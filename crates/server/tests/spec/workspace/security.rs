@@ -46,6 +46,7 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
                 "../../etc/passwd",
                 "..",
                 "a/../../x",
+                "missing/../../x",
                 "/../etc/passwd",
                 "./.././x",
             ] {
@@ -57,16 +58,6 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
                     "{message}"
                 );
             }
-            // Where a directory on the way is missing the path leads nowhere, which is as good.
-            let refused = desk
-                .call("read_file", json!({"path": "nope/../../x"}))
-                .await;
-            let code = refused.error()["error"]["code"].as_str().unwrap();
-            assert!(
-                matches!(code, "not_found" | "path_outside_root"),
-                "{}",
-                refused.story()
-            );
         },
     )
     .await;

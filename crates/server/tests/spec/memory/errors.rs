@@ -1,0 +1,195 @@
+//! Every code that a healthy host can bring about, with its message. Disk full and other faults of the host are worded in
+//! the set's own tests.
+
+use testkit::{Transport, Tree, json};
+
+use super::store::{both, error};
+use crate::desk::program;
+
+#[tokio::test]
+async fn memory_content_has_to_match_its_encoding() {
+    both(Tree::new, async |store| {
+        for content in ["!", "aGVsbG8", "aGVs\nbG8=", "-_-_"] {
+            let create = json!({"path": "f", "content": content, "encoding": "base64"});
+            let failure = store.fails("create", create).await;
+            assert_eq!(failure["code"], "invalid_encoding");
+            let message = "Content does not match specified encoding";
+            assert_eq!(failure["message"], message);
+            assert!(failure["reason"].is_string(), "{failure}");
+        }
+        assert!(store.tree.listing().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn memory_arguments_are_named() {
+    both(
+        || Tree::new().file("f", "a"),
+        async |store| {
+            let cases = [
+                (
+                    "create",
+                    json!({"path": "g", "content": ""}),
+                    "missing required argument: encoding (one of utf-8, base64)",
+                ),
+                (
+                    "create",
+                    json!({"path": "g", "content": "", "encoding": "latin1"}),
+                    "invalid encoding: latin1; valid values: utf-8, base64",
+                ),
+                (
+                    "insert",
+                    json!({"path": "f", "insert_line": "1", "new_str": ""}),
+                    "argument insert_line must be an integer, got string \"1\"",
+                ),
+                (
+                    "str_replace",
+                    json!({"path": "f", "old_str": "", "new_str": "x"}),
+                    "invalid old_str: must not be empty",
+                ),
+            ];
+            for (tool, arguments, message) in cases {
+                let failure = store.fails(tool, arguments).await;
+                assert_eq!(failure["code"], "invalid_arguments");
+                assert_eq!(failure["message"], message);
+            }
+            assert_eq!(store.tree.listing().len(), 1);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_what_the_specification_does_not_name() {
+    let tree = || {
+        Tree::new()
+            .file("f", "a")
+            .dir("d")
+            .pipe("pipe")
+            .link("loop", "loop")
+            .sparse("huge", (100 << 20) + 1)
+    };
+    both(tree, async |store| {
+        let view = |path: &str| json!({"path": path});
+        let edit = |path: &str| json!({"path": path, "old_str": "a", "new_str": "b"});
+        let create = |path: &str| json!({"path": path, "content": "", "encoding": "utf-8"});
+        let rename = json!({"old_path": "d", "new_path": "d/e"});
+        let long = "n".repeat(300);
+        let too_long = format!("Invalid path: {long}: a path has at most 4095 bytes, a name 255");
+        let too_large = "File too large: huge has 104857601 bytes, the limit is 104857600";
+        let cases = [
+            (
+                "str_replace",
+                edit("d"),
+                "is_a_directory",
+                "Is a directory: d",
+                "d",
+            ),
+            (
+                "create",
+                create("new/"),
+                "is_a_directory",
+                "Is a directory: new/",
+                "new/",
+            ),
+            (
+                "create",
+                create("f/g"),
+                "not_a_directory",
+                "Not a directory: f/g",
+                "f/g",
+            ),
+            (
+                "view",
+                view("pipe"),
+                "not_a_file",
+                "Not a regular file: pipe is a fifo",
+                "pipe",
+            ),
+            (
+                "view",
+                view("loop"),
+                "invalid_path",
+                "Too many symbolic links: loop",
+                "loop",
+            ),
+            ("view", view(&long), "invalid_path", &too_long, &long),
+            ("view", view("huge"), "too_large", too_large, "huge"),
+            ("str_replace", edit("huge"), "too_large", too_large, "huge"),
+            (
+                "rename",
+                rename,
+                "invalid_arguments",
+                "Cannot move a directory into itself: d",
+                "d",
+            ),
+        ];
+        for (tool, arguments, code, message, path) in cases {
+            assert_eq!(
+                store.fails(tool, arguments).await,
+                error(code, message, path)
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn memory_the_storage_itself_stays() {
+    both(
+        || Tree::new().dir("d"),
+        async |store| {
+            for path in [".", "", "d/.."] {
+                let failure = store.fails("delete", json!({"path": path})).await;
+                assert_eq!(failure["code"], "permission_denied");
+                assert_eq!(failure["message"], format!("Permission denied: {path}"));
+                let rename = json!({"old_path": path, "new_path": "e"});
+                let failure = store.fails("rename", rename).await;
+                assert_eq!(failure["message"], "Permission denied");
+            }
+            assert!(store.tree.has("d"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_a_read_only_storage_is_only_viewed() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("f", "a");
+        let keys = json!({"allowed_tools": ["*"], "read_only": true});
+        let setup = program()
+            .root_with("notes", tree.path(), keys)
+            .set("toolsets", json!(["memory"]))
+            .endpoint("/mcp/memory");
+        let server = setup.start(transport).await;
+        let viewed = server.call("view", json!({"path": "f"})).await;
+        assert_eq!(viewed.ok()["content"], "a");
+        let deleted = server.call("delete", json!({"path": "f"})).await;
+        assert_eq!(
+            *deleted.error(),
+            json!({
+                "code": "permission_denied", "message": "Permission denied: f",
+                "reason": "the storage is read-only",
+            })
+        );
+        assert!(tree.has("f"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn memory_an_escape_is_logged_as_one() {
+    let tree = Tree::new();
+    let server = super::store::setup(&tree).start(Transport::Stdio).await;
+    server
+        .call("view", json!({"path": "/etc/passwd"}))
+        .await
+        .error();
+    let line = server
+        .logged(|line| line["error_code"] == "path_security")
+        .await;
+    assert_eq!(line["level"], "WARN", "{line}");
+    assert_eq!(line["toolset"], "memory", "{line}");
+}

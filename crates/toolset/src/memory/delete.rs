@@ -1,0 +1,44 @@
+//! `delete`: a file or an empty directory.
+
+use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::done::Done;
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct Delete;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The file or empty directory, relative to the base directory. A symlink is deleted itself, not what it leads to.
+    path: String,
+}
+
+impl Tool for Delete {
+    type Arguments = Arguments;
+    type Reply = Done;
+
+    const NAME: &'static str = "delete";
+    const TITLE: &'static str = "Delete a file or empty directory";
+    const DESCRIPTION: &'static str = "Deletes a file, or a directory with nothing in it, for good; there is no undo. A directory \
+        that holds anything, hidden files too, fails with directory_not_empty: delete what is in it first. The directory above \
+        stays. Returns success and path. Example: {\"path\":\"archive/old.md\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: true,
+        idempotent: false,
+    };
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
+        let remove = Remove {
+            place: call.place(&arguments.path)?.relative()?,
+            target: RemoveTarget::Any,
+            recurse: Recurse::No,
+            on_missing: OnMissing::Fail,
+            on_fault: OnFault::Stop,
+        };
+        remove.run(&call.context)?;
+        Ok(Done::to(arguments.path))
+    }
+}

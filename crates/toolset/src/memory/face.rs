@@ -1,0 +1,360 @@
+//! Every code and every message of the `memory` set. Where the specification has a code, its message is the specification's
+//! to the letter; what else would help stands in further fields of the error object.
+
+use ops::{Error, ErrorKind, PathFault};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::shortened;
+use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+
+/// The longest path the system takes; a longer one is only repeated in part.
+const PATH_MAX: usize = 4096;
+
+pub(super) struct Memory;
+
+impl Face for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn server_name(&self) -> &'static str {
+        "file-storage-backend"
+    }
+
+    fn server_title(&self) -> &'static str {
+        "File storage"
+    }
+
+    fn instructions(&self) -> &'static str {
+        "A storage of files that lasts between sessions. Every path is relative to the base directory, and nothing outside it \
+         can be reached. View \".\" to see what is stored. Make files with create; it never overwrites. Change a file with \
+         str_replace (the old text must occur exactly once) or insert. rename never overwrites either; delete takes files and \
+         empty directories."
+    }
+
+    fn word(&self, failure: &Failure, about: &About) -> Worded {
+        let path = path(failure, about);
+        let code = code(failure, about.tool, &path);
+        let message = message(failure, about.tool, code, &path);
+        let mut object = Map::new();
+        object.insert("code".to_owned(), code.into());
+        object.insert("message".to_owned(), message.as_str().into());
+        if matches!(failure, Failure::Operation(_)) && !path.is_empty() {
+            object.insert("path".to_owned(), path.as_str().into());
+        }
+        if let Value::Object(help) = help(failure, &path) {
+            object.extend(help);
+        }
+        Worded {
+            code,
+            message,
+            object: Value::Object(object),
+        }
+    }
+
+    fn failure_text(&self) -> FailureText {
+        FailureText::Object
+    }
+
+    fn error_schema(&self) -> Value {
+        json!({
+            "properties": {
+                "code": { "type": "string", "description": "Only when the call failed: what went wrong, for programs." },
+                "message": { "type": "string", "description": "Only when the call failed: what went wrong." },
+                "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
+                "hint": {
+                    "type": "object",
+                    "description": "With string_not_found: the line of the file most like old_str, where one is close.",
+                    "properties": { "line": { "type": "integer" }, "text": { "type": "string" } },
+                    "required": ["line", "text"]
+                },
+                "lines": {
+                    "type": "array",
+                    "description": "With string_not_unique: the lines where old_str begins, the first 20 of them.",
+                    "items": { "type": "integer" }
+                },
+                "near": {
+                    "type": "array",
+                    "description": "With file_not_found: names in the same directory that look like the missing one.",
+                    "items": { "type": "string" }
+                },
+                "reason": { "type": "string", "description": "Only when the call failed: more about why." }
+            },
+            "required": ["code", "message"]
+        })
+    }
+}
+
+/// The path a failure is about, as the client gave it; empty where it gave none.
+fn path(failure: &Failure, about: &About) -> String {
+    let given = |named: Option<&PlaceNamed>| named.and_then(|place| place.path.clone());
+    let place = match failure {
+        Failure::Operation(error) if is_about_last(error, about) => about.places.last(),
+        _ => about.places.first(),
+    };
+    let path = given(place).unwrap_or_default();
+    match path.len() < PATH_MAX {
+        true => path,
+        false => shortened(&path),
+    }
+}
+
+/// Tells whether an error of a tool with two places is about the second.
+fn is_about_last(error: &Error, about: &About) -> bool {
+    let is = |number: usize| {
+        let given = about
+            .places
+            .get(number)
+            .and_then(|place| place.path.as_deref());
+        let same =
+            |given: &str, told: &str| given.trim_end_matches('/') == told.trim_end_matches('/');
+        given
+            .zip(error.path())
+            .is_some_and(|(given, told)| same(given, told))
+    };
+    // Only what is renamed can be missing, and only where it is to go can something be in the way.
+    match error.kind() {
+        ErrorKind::NotFound => false,
+        ErrorKind::AlreadyExists => true,
+        _ => !is(0) && is(1),
+    }
+}
+
+fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
+    match failure {
+        Failure::Operation(error) => operation_code(error, tool, path),
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
+        Failure::RateLimited { .. } => "rate_limited",
+        Failure::BadArguments(_) => "invalid_arguments",
+        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+    }
+}
+
+fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
+    match error.kind() {
+        ErrorKind::Outside => "path_security",
+        ErrorKind::InvalidPath if is_nul(error) => "path_security",
+        ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
+        ErrorKind::NotFound => "file_not_found",
+        // What would lie below a file is not there; but nothing can be made there either.
+        ErrorKind::NotADirectory if matches!(tool, "create" | "rename") => "not_a_directory",
+        ErrorKind::NotADirectory => "file_not_found",
+        ErrorKind::AlreadyExists => "file_exists",
+        // A directory is in the way of a new file, unless a directory was asked for.
+        ErrorKind::IsADirectory if tool == "create" && !path.ends_with('/') => "file_exists",
+        ErrorKind::IsADirectory => "is_a_directory",
+        ErrorKind::NotAFile => "not_a_file",
+        ErrorKind::DirectoryNotEmpty => "directory_not_empty",
+        ErrorKind::TooLarge => "too_large",
+        ErrorKind::NotText => "binary_file",
+        ErrorKind::InvalidEncoding => "invalid_encoding",
+        ErrorKind::StringNotFound => "string_not_found",
+        ErrorKind::StringNotUnique => "string_not_unique",
+        ErrorKind::LineOutOfRange => "invalid_line_number",
+        ErrorKind::PermissionDenied | ErrorKind::RootProtected => "permission_denied",
+        ErrorKind::DiskFull => "disk_full",
+        ErrorKind::InvalidArgument
+        | ErrorKind::InvalidPattern
+        | ErrorKind::PatchFailed
+        | ErrorKind::IntoItself => "invalid_arguments",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::Cancelled => "cancelled",
+        ErrorKind::Io => "io_error",
+    }
+}
+
+/// A NUL byte is an attempt to deceive, not a slip.
+fn is_nul(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidPath {
+            fault: PathFault::Nul,
+            ..
+        }
+    )
+}
+
+fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
+    if let Some(message) = specified(code, tool, path) {
+        return message;
+    }
+    match failure {
+        Failure::Operation(error) => operation_message(error, path),
+        Failure::RateLimited { retry_after_ms } => {
+            format!("Too many calls; try again in {retry_after_ms} ms")
+        }
+        Failure::BadArguments(bad) => bad.to_string(),
+        _ => format!("Internal error in {tool}; it was logged"),
+    }
+}
+
+/// The messages of the specification that need no more than a path.
+fn specified(code: &str, tool: &str, path: &str) -> Option<String> {
+    Some(match code {
+        "file_not_found" => format!("File not found: {path}"),
+        "file_exists" => format!("File already exists: {path}"),
+        "path_security" => "Path escapes base directory".to_owned(),
+        "permission_denied" if tool == "rename" => "Permission denied".to_owned(),
+        "permission_denied" => format!("Permission denied: {path}"),
+        "disk_full" => "Insufficient disk space".to_owned(),
+        "invalid_encoding" => "Content does not match specified encoding".to_owned(),
+        "string_not_found" => "String not found in file".to_owned(),
+        "binary_file" => "Cannot perform text operation on binary file".to_owned(),
+        "directory_not_empty" => format!("Directory not empty: {path}"),
+        _ => return None,
+    })
+}
+
+fn operation_message(error: &Error, path: &str) -> String {
+    match error {
+        Error::StringNotUnique { count, .. } => {
+            format!("String appears {count} times, must be unique")
+        }
+        Error::LineOutOfRange { line, max, .. } => {
+            format!("Line number {line} out of range (1-{max})")
+        }
+        Error::InvalidPath { .. } => {
+            format!("Invalid path: {path}: a path has at most 4095 bytes, a name 255")
+        }
+        Error::Loop { .. } => format!("Too many symbolic links: {path}"),
+        Error::NotADirectory { .. } => format!("Not a directory: {path}"),
+        Error::IsADirectory { .. } => format!("Is a directory: {path}"),
+        Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
+        Error::TooLarge { size, limit, .. } => {
+            format!("File too large: {path} has {size} bytes, the limit is {limit}")
+        }
+        Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
+        Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
+        Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
+        Error::Cancelled => "The call was cancelled".to_owned(),
+        Error::Io {
+            operation, reason, ..
+        } => format!("{operation} failed on {path}: {reason}"),
+        // The others have the specification's message, or no tool here can meet them.
+        other => other.to_string(),
+    }
+}
+
+/// What helps an agent to go on.
+fn help(failure: &Failure, path: &str) -> Value {
+    match failure {
+        Failure::Operation(error) => operation_help(error, path),
+        Failure::ToolNotAllowed { .. } => {
+            json!({ "reason": "the operator does not allow this tool" })
+        }
+        Failure::ReadOnly { .. } => json!({ "reason": "the storage is read-only" }),
+        _ => Value::Null,
+    }
+}
+
+fn operation_help(error: &Error, path: &str) -> Value {
+    match error {
+        Error::StringNotFound {
+            nearest: Some((line, text)),
+            ..
+        } => json!({ "hint": { "line": line, "text": text } }),
+        Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
+        Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
+        Error::InvalidEncoding { reason } => json!({ "reason": reason }),
+        Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
+        Error::InvalidPath {
+            fault: PathFault::Nul,
+            ..
+        } => json!({ "reason": "the path contains a NUL byte" }),
+        Error::Outside { .. } if path.starts_with('/') => {
+            json!({ "reason": "the path is absolute; give it relative to the base directory" })
+        }
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ops::Wanted;
+
+    fn worded(tool: &'static str, paths: &[&str], failure: Failure) -> Value {
+        let place = |path: &&str| PlaceNamed {
+            root: Some("notes".to_owned()),
+            path: Some((*path).to_owned()),
+        };
+        let about = About {
+            tool,
+            places: paths.iter().map(place).collect(),
+        };
+        let worded = Memory.word(&failure, &about);
+        assert_eq!(worded.object["code"], worded.code);
+        assert_eq!(worded.object["message"], worded.message.as_str());
+        worded.object
+    }
+
+    #[test]
+    fn what_needs_a_failing_host_has_the_words_of_the_specification() {
+        let path = || "a.md".to_owned();
+        let full = Failure::Operation(Error::DiskFull { path: path() });
+        assert_eq!(
+            worded("create", &["./a.md"], full),
+            json!({ "code": "disk_full", "message": "Insufficient disk space", "path": "./a.md" })
+        );
+        let denied = || Failure::Operation(Error::PermissionDenied { path: path() });
+        assert_eq!(
+            worded("view", &["a.md"], denied()),
+            json!({ "code": "permission_denied", "message": "Permission denied: a.md", "path": "a.md" })
+        );
+        assert_eq!(
+            worded("rename", &["b.md", "a.md"], denied()),
+            json!({ "code": "permission_denied", "message": "Permission denied", "path": "a.md" })
+        );
+        for (error, code) in [(Error::Timeout, "timeout"), (Error::Cancelled, "cancelled")] {
+            let object = worded("view", &["a.md"], Failure::Operation(error));
+            assert_eq!(object["code"], code);
+        }
+        let often = Failure::RateLimited {
+            retry_after_ms: 2000,
+        };
+        assert_eq!(
+            worded("view", &["a.md"], often),
+            json!({ "code": "rate_limited", "message": "Too many calls; try again in 2 s" })
+        );
+    }
+
+    #[test]
+    fn a_rename_tells_which_of_its_paths_it_is_about() {
+        let missing = Error::NotFound {
+            path: "a".to_owned(),
+            wanted: Wanted::Source,
+            near: vec!["an".to_owned()],
+        };
+        assert_eq!(
+            worded("rename", &["./a", "b"], Failure::Operation(missing)),
+            json!({ "code": "file_not_found", "message": "File not found: ./a", "path": "./a", "near": ["an"] })
+        );
+        let taken = Error::AlreadyExists {
+            path: "b".to_owned(),
+            kind: ops::FileKind::File,
+        };
+        assert_eq!(
+            worded("rename", &["a", "./b"], Failure::Operation(taken)),
+            json!({ "code": "file_exists", "message": "File already exists: ./b", "path": "./b" })
+        );
+    }
+
+    #[test]
+    fn outside_never_tells_where_it_leads() {
+        let outside = Error::Outside {
+            path: "link".to_owned(),
+            leads_to: "/etc/passwd".to_owned(),
+        };
+        assert_eq!(
+            worded("view", &["link"], Failure::Operation(outside)),
+            json!({ "code": "path_security", "message": "Path escapes base directory", "path": "link" })
+        );
+    }
+
+    #[test]
+    fn an_absurd_path_is_repeated_in_part() {
+        let long = "x".repeat(1 << 20);
+        let object = worded("view", &[&long], Failure::Operation(Error::Timeout));
+        assert!(object.to_string().len() < 500);
+    }
+}

@@ -1,0 +1,124 @@
+//! `view`: a file's content or a directory's names.
+
+use ops::text::encoding::to_base64;
+use ops::{
+    Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Read, ReadRange,
+    TextPolicy, Totals, WHOLE_FILE_MAX,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Access, Call, Effect, RootUse, Tool};
+
+pub(super) struct View;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The file or directory, relative to the base directory. A directory may end in a slash; `.` is the base directory.
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    File,
+    Directory,
+}
+
+/// A file's content or a directory's names.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// What the path names.
+    #[serde(rename = "type")]
+    kind: Kind,
+    /// The whole content of a file: text, or base64 where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// How content is written: utf-8 or base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<&'static str>,
+    /// Size of the file in bytes, before any base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// The names in a directory, sorted by Unicode code point, without hidden ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<Vec<String>>,
+    /// Said only where it is true: the directory holds more than a million names, and the rest is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+}
+
+impl Tool for View {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "view";
+    const TITLE: &'static str = "View a file or directory";
+    const DESCRIPTION: &'static str = "Reads a whole file, or lists a directory. For a file it returns type \"file\", content, \
+        encoding (\"utf-8\" for text, \"base64\" for anything else) and size in bytes; files over 100 MB are refused. For a \
+        directory it returns type \"directory\" and entries: the names in it sorted by Unicode code point; names that begin \
+        with a dot are left out, but can be viewed when named. View \".\" to see what there is. \
+        Example: {\"path\":\"notes/meeting.md\"}";
+    const EFFECT: Effect = Effect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let place = call.place(&arguments.path)?.relative()?;
+        let read = Read {
+            place: place.clone(),
+            range: ReadRange::Whole,
+            max_bytes: None,
+            // There is no way to view a part, so the limit on replies does not hold here: what can be edited can be viewed.
+            oversize: Oversize::Refuse {
+                over: WHOLE_FILE_MAX,
+            },
+            text: TextPolicy::Utf8,
+            totals: Totals::Skip,
+        };
+        match read.run(&call.context) {
+            Err(Error::IsADirectory { .. }) => {
+                let list = List {
+                    place,
+                    max_depth: Some(1),
+                    hidden: Hidden::Skip,
+                    pattern: None,
+                    detail: Detail::Names,
+                    max_entries: List::MAX_ENTRIES,
+                };
+                Ok(directory(&list.run(&call.context)?))
+            }
+            contents => Ok(file(contents?)),
+        }
+    }
+}
+
+fn file(contents: Contents) -> Reply {
+    let size = contents.body.as_bytes().len() as u64;
+    let (content, encoding) = match contents.body {
+        Body::Text(text) => (text, "utf-8"),
+        Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
+    };
+    Reply {
+        kind: Kind::File,
+        content: Some(content),
+        encoding: Some(encoding),
+        size: Some(size),
+        entries: None,
+        truncated: None,
+    }
+}
+
+fn directory(listed: &Listed) -> Reply {
+    let names = listed.entries.iter().map(|entry| entry.name().to_owned());
+    let mut names: Vec<String> = names.collect();
+    // The listing is in byte order, which is not the order of what is shown for names that are not UTF-8.
+    names.sort_unstable();
+    Reply {
+        kind: Kind::Directory,
+        content: None,
+        encoding: None,
+        size: None,
+        entries: Some(names),
+        truncated: listed.truncated.then_some(true),
+    }
+}
