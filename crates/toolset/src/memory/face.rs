@@ -243,6 +243,7 @@ fn help(failure: &Failure, path: &str) -> Value {
             json!({ "reason": "the operator does not allow this tool" })
         }
         Failure::ReadOnly { .. } => json!({ "reason": "the storage is read-only" }),
+        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
         _ => Value::Null,
     }
 }
@@ -314,7 +315,11 @@ mod tests {
         };
         assert_eq!(
             worded("view", &["a.md"], often),
-            json!({ "code": "rate_limited", "message": "Too many calls; try again in 2 s" })
+            json!({
+                "code": "rate_limited",
+                "message": "Too many calls; try again in 2000 ms",
+                "retry_after_ms": 2000,
+            })
         );
     }
 
