@@ -130,11 +130,7 @@ fn what_is_not_built_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let root = one_root(directory.path(), "['*']");
     let config = directory.path().join("config.yaml");
-    std::fs::write(
-        &config,
-        format!("{root}limits: {{rate: {{per_second: 1, burst: 1}}}}\n"),
-    )
-    .unwrap();
+    std::fs::write(&config, format!("{root}log: {{audit_file: calls.log}}\n")).unwrap();
     let output = binary()
         .arg("check")
         .arg("--config")
@@ -142,7 +138,7 @@ fn what_is_not_built_is_refused_by_name() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let expected = "mcp-filesystem: limits.rate is not supported yet by this version";
+    let expected = "mcp-filesystem: log.audit_file is not supported yet by this version";
     assert_eq!(error_line(&output), expected);
 }
 

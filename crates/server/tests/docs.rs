@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SETS: [&str; 1] = ["workspace"];
+const SETS: [&str; 2] = ["workspace", "files"];
 
 fn document(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

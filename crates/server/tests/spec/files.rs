@@ -675,7 +675,7 @@ async fn files_mkdir() {
         async |files| {
             let made = files.ok("mkdir", json!({"path": "a/b/c"})).await;
             assert_eq!(made, json!({"success": true, "path": "a/b/c"}));
-            assert!(files.tree.has("a/b/c"));
+            assert_eq!(files.tree.listing()["a/b/c"], "directory");
             files.ok("mkdir", json!({"path": "there"})).await;
             let flat = |path: &str| json!({"path": path, "recursive": false});
             files.ok("mkdir", flat("flat")).await;
