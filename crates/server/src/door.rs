@@ -232,6 +232,22 @@ mod tests {
     }
 
     #[test]
+    fn the_server_itself_is_an_origin_it_trusts() {
+        let at = |host, origin| status(&[("host", host), ("origin", origin)]);
+        assert_eq!(at("127.0.0.1:8091", "http://127.0.0.1:8091"), 200);
+        assert_eq!(at("LOCALHOST:8091", "http://localhost:8091"), 200);
+        for other in [
+            "http://127.0.0.1:3000",
+            "http://localhost:8091",
+            "127.0.0.1:8091",
+            "null",
+        ] {
+            assert_eq!(at("127.0.0.1:8091", other), 403, "{other}");
+        }
+        assert_eq!(at("evil.example", "http://evil.example"), 403);
+    }
+
+    #[test]
     fn only_listed_origins_are_let_in() {
         for origin in ["https://app.example", "https://APP.example:443"] {
             assert_eq!(
