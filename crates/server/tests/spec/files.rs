@@ -1314,7 +1314,7 @@ async fn files_max_file_size_flag_then_environment_then_file() {
     .await;
 }
 
-/// Seeks a line in a file that takes minutes to read.
+/// Seeks a line in a file that takes minutes to read, and copies it; the copy leaves nothing behind.
 async fn times_out(setup: Setup, transport: Transport) {
     let tree = Tree::new().sparse("endless", 1 << 40);
     let setup = setup.root("home", tree.path());
@@ -1325,6 +1325,17 @@ async fn times_out(setup: Setup, transport: Transport) {
     let error = files.fails("timeout", "read", endless).await;
     assert!(start.elapsed() < Duration::from_secs(10), "{error}");
     assert_eq!(error["details"]["path"], "endless");
+    let copy = json!({"source": "endless", "destination": "copy"});
+    files.fails("timeout", "copy", copy).await;
+    let listed = files
+        .server
+        .call("list", json!({"path": "", "include_hidden": true}))
+        .await;
+    assert_eq!(
+        listed.ok()["entries"].as_array().map(Vec::len),
+        Some(1),
+        "{listed:?}"
+    );
 }
 
 #[tokio::test]
