@@ -285,12 +285,9 @@ impl ServerHandler for Service {
                 "tools/call takes params with name (string) and arguments (object)",
                 None,
             ),
-            "tools/list" | "initialize" | "ping" => {
-                ErrorData::invalid_params(format!("invalid params of {}", request.method), None)
-            }
             method => ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method: {method}"),
+                format!("unknown method: {}", crate::arguments::shortened(method)),
                 None,
             ),
         })
