@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The most results a call may ask for.
 pub(crate) const MAX_RESULTS: usize = 1_000_000;
-/// The longest a search may take, and its default, in seconds.
+/// The longest a search may be given, in seconds.
 pub(crate) const TIMEOUT_SECONDS: u64 = 3_600;
 
 /// How much longer than its search a call may take, for putting the answer together.
