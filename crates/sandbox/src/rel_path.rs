@@ -1,5 +1,7 @@
 //! A client's path after parsing: bounded, without NUL, cut into components, not yet looked up.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, PathFault, Result};
 use crate::name::{self, Name};
 
@@ -19,64 +21,75 @@ pub(crate) enum Step {
     Up,
 }
 
-impl Step {
-    /// How many bytes it takes in a path.
-    fn length(&self) -> usize {
-        match self {
-            Step::Into(name) => name.as_bytes().len(),
-            Step::Up => 2,
-        }
-    }
-}
-
 /// A path inside a root, as a client gave it. A leading `/` means the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
     text: String,
-    steps: Vec<Step>,
+    /// The bytes the text stands for, where they are not its own.
+    bytes: Option<Vec<u8>>,
+    /// How it is written.
+    spelling: Spelling,
     /// The last step must be a directory (`dir/`, `dir/.`).
     directory: bool,
     absolute: bool,
 }
 
+/// How a path is written, so that the usual one is used as it came, without being taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// Names with one slash between each two.
+    Plain,
+    /// With `.`, `..`, or slashes that say nothing.
+    Other,
+}
+
 impl RelPath {
     /// Parses what a client sent. Percent signs, backslashes, `~` and `$` are ordinary characters.
     pub fn parse(text: &str) -> Result<RelPath> {
-        let bytes = name::to_bytes(text);
+        let path = RelPath::of(text.to_owned());
         let fault = |fault| Error::InvalidPath {
             path: shortened(text),
             fault,
         };
+        let bytes = path.as_bytes();
         if bytes.contains(&0) {
             return Err(fault(PathFault::Nul));
         }
         if bytes.len() >= PATH_MAX {
             return Err(fault(PathFault::TooLong));
         }
-        let steps = steps(&bytes);
-        if steps
-            .iter()
-            .any(|s| matches!(s, Step::Into(n) if n.as_bytes().len() > NAME_MAX))
-        {
+        if pieces(bytes).any(|piece| piece.len() > NAME_MAX) {
             return Err(fault(PathFault::NameTooLong));
         }
-        Ok(RelPath {
-            text: text.to_owned(),
-            steps,
-            directory: ends_as_directory(&bytes),
-            absolute: bytes.starts_with(b"/"),
-        })
+        Ok(path)
+    }
+
+    fn of(text: String) -> RelPath {
+        let bytes = match name::to_bytes(&text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(bytes) => Some(bytes),
+        };
+        let mut path = RelPath {
+            text,
+            bytes,
+            spelling: Spelling::Other,
+            directory: false,
+            absolute: false,
+        };
+        let bytes = path.as_bytes();
+        let plain = pieces(bytes).all(|piece| !matches!(piece, b"" | b"." | b".."));
+        let (directory, absolute) = (ends_as_directory(bytes), bytes.starts_with(b"/"));
+        if plain {
+            path.spelling = Spelling::Plain;
+        }
+        (path.directory, path.absolute) = (directory, absolute);
+        path
     }
 
     /// The root itself.
     #[must_use]
     pub fn root() -> RelPath {
-        RelPath {
-            text: String::new(),
-            steps: Vec::new(),
-            directory: false,
-            absolute: false,
-        }
+        RelPath::of(String::new())
     }
 
     /// The path as the client wrote it.
@@ -100,57 +113,62 @@ impl RelPath {
     /// This path with one more name at its end.
     #[must_use]
     pub fn join(&self, name: &Name) -> RelPath {
-        let mut steps = self.steps.clone();
-        steps.push(Step::Into(name.clone()));
         let text = match self.text.trim_end_matches('/') {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
         RelPath {
-            text,
-            steps,
-            directory: false,
             absolute: self.absolute,
+            ..RelPath::of(text)
         }
     }
 
     /// The last name, where the path ends in one.
     #[must_use]
-    pub fn file_name(&self) -> Option<&Name> {
-        match self.steps.last() {
-            Some(Step::Into(name)) => Some(name),
-            _ => None,
-        }
+    pub fn file_name(&self) -> Option<Name> {
+        let last = pieces(self.as_bytes()).rfind(|piece| !matches!(*piece, b"" | b"."));
+        last.and_then(Name::new)
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        steps(self.as_bytes())
     }
+
+    /// The path in bytes without what says nothing; `None` where a step goes up.
+    pub(crate) fn downward(&self) -> Option<Cow<'_, [u8]>> {
+        let bytes = self.as_bytes();
+        if self.spelling == Spelling::Plain {
+            return Some(Cow::Borrowed(bytes));
+        }
+        let mut path = Vec::with_capacity(bytes.len());
+        for piece in pieces(bytes).filter(|piece| !matches!(*piece, b"" | b".")) {
+            // Security: the path is joined only of what a name can be, so `..` ends it here.
+            let name = (piece != b"..").then_some(piece)?;
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(name);
+        }
+        Some(Cow::Owned(path))
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_deref().unwrap_or(self.text.as_bytes())
+    }
+}
+
+fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    bytes.split(|&b| b == b'/')
 }
 
 /// Cuts a path or a link's text at its slashes; empty pieces and `.` say nothing.
 pub(crate) fn steps(bytes: &[u8]) -> Vec<Step> {
-    bytes
-        .split(|&b| b == b'/')
+    pieces(bytes)
         .filter_map(|piece| match piece {
             b".." => Some(Step::Up),
             piece => Name::new(piece).map(Step::Into),
         })
         .collect()
-}
-
-/// Joins steps that only go down; `None` where one goes up.
-pub(crate) fn downward(steps: &[Step]) -> Option<Vec<u8>> {
-    let length = steps.iter().map(|step| step.length() + 1).sum();
-    let mut path = Vec::with_capacity(length);
-    for step in steps {
-        let Step::Into(name) = step else { return None };
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.as_bytes());
-    }
-    Some(path)
 }
 
 /// Tells whether a slash at the end says that only a directory will do.

@@ -1,5 +1,6 @@
 //! A root: an open directory that nothing escapes from, and the places inside it.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
@@ -116,11 +117,11 @@ impl Root {
     }
 
     /// The path in bytes where one `openat2` may look it all up.
-    fn direct_path(&self, path: &RelPath) -> Option<Vec<u8>> {
+    fn direct_path<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, [u8]>> {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
-        rel_path::downward(path.steps())
+        path.downward()
     }
 
     /// What is known of the root directory itself.

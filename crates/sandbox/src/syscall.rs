@@ -4,12 +4,13 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 pub(crate) use rustix::io::Errno;
+use rustix::path::DecInt;
 
 use crate::fault::{self, Fault};
 use crate::metadata::{FileKind, Metadata, Time};
@@ -228,7 +229,7 @@ pub(crate) fn reopen_content_unchecked(
     before("reopen");
     let number = fd_number(entry);
     Some(retry(|| {
-        sys::openat(proc, number.as_str(), purpose.flags(), Mode::empty())
+        sys::openat(proc, number.as_c_str(), purpose.flags(), Mode::empty())
     }))
 }
 
@@ -245,8 +246,8 @@ pub(crate) fn proc_fds() -> Option<BorrowedFd<'static>> {
     .map(AsFd::as_fd)
 }
 
-fn fd_number(fd: BorrowedFd<'_>) -> String {
-    fd.as_raw_fd().to_string()
+fn fd_number(fd: BorrowedFd<'_>) -> DecInt {
+    DecInt::from_fd(fd)
 }
 
 /// An unnamed file in a directory, with the umask applied to `mode`.
@@ -274,7 +275,7 @@ pub(crate) fn link_unnamed_unchecked(
     let number = fd_number(file);
     sys::linkat(
         proc,
-        number.as_str(),
+        number.as_c_str(),
         dir,
         name.as_bytes(),
         AtFlags::SYMLINK_FOLLOW,
