@@ -1,6 +1,7 @@
 //! A client's path after parsing: bounded, without NUL, cut into components, not yet looked up.
 
 use std::borrow::Cow;
+use std::ffi::{CStr, CString};
 
 use crate::error::{Error, PathFault, Result};
 use crate::name::{self, Name};
@@ -25,8 +26,8 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
     text: String,
-    /// The bytes the text stands for, where they are not its own.
-    bytes: Option<Vec<u8>>,
+    /// The bytes the text stands for, as system calls take them.
+    bytes: CString,
     /// How it is written.
     spelling: Spelling,
     /// The last step must be a directory (`dir/`, `dir/.`).
@@ -46,50 +47,47 @@ enum Spelling {
 impl RelPath {
     /// Parses what a client sent. Percent signs, backslashes, `~` and `$` are ordinary characters.
     pub fn parse(text: &str) -> Result<RelPath> {
-        let path = RelPath::of(text.to_owned());
         let fault = |fault| Error::InvalidPath {
             path: shortened(text),
             fault,
         };
-        let bytes = path.as_bytes();
-        if bytes.contains(&0) {
-            return Err(fault(PathFault::Nul));
-        }
-        if bytes.len() >= PATH_MAX {
+        let path = RelPath::of(text.to_owned()).ok_or_else(|| fault(PathFault::Nul))?;
+        if path.as_bytes().len() >= PATH_MAX {
             return Err(fault(PathFault::TooLong));
         }
-        if pieces(bytes).any(|piece| piece.len() > NAME_MAX) {
+        if pieces(path.as_bytes()).any(|piece| piece.len() > NAME_MAX) {
             return Err(fault(PathFault::NameTooLong));
         }
         Ok(path)
     }
 
-    fn of(text: String) -> RelPath {
-        let bytes = match name::to_bytes(&text) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(bytes) => Some(bytes),
+    /// Takes a text apart; `None` where it holds a NUL byte.
+    fn of(text: String) -> Option<RelPath> {
+        let bytes = CString::new(&*name::to_bytes(&text)).ok()?;
+        let whole = bytes.as_bytes();
+        let spelling = match pieces(whole).all(is_name) {
+            true => Spelling::Plain,
+            false => Spelling::Other,
         };
-        let mut path = RelPath {
+        Some(RelPath {
+            spelling,
+            directory: ends_as_directory(whole),
+            absolute: whole.starts_with(b"/"),
             text,
             bytes,
-            spelling: Spelling::Other,
-            directory: false,
-            absolute: false,
-        };
-        let bytes = path.as_bytes();
-        let plain = pieces(bytes).all(|piece| !matches!(piece, b"" | b"." | b".."));
-        let (directory, absolute) = (ends_as_directory(bytes), bytes.starts_with(b"/"));
-        if plain {
-            path.spelling = Spelling::Plain;
-        }
-        (path.directory, path.absolute) = (directory, absolute);
-        path
+        })
     }
 
     /// The root itself.
     #[must_use]
     pub fn root() -> RelPath {
-        RelPath::of(String::new())
+        RelPath {
+            text: String::new(),
+            bytes: CString::default(),
+            spelling: Spelling::Other,
+            directory: false,
+            absolute: false,
+        }
     }
 
     /// The path as the client wrote it.
@@ -117,9 +115,10 @@ impl RelPath {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
+        // Neither a path nor a name holds a NUL byte, so there always is one.
         RelPath {
             absolute: self.absolute,
-            ..RelPath::of(text)
+            ..RelPath::of(text).unwrap_or_else(RelPath::root)
         }
     }
 
@@ -134,27 +133,29 @@ impl RelPath {
         steps(self.as_bytes())
     }
 
-    /// The path in bytes without what says nothing; `None` where a step goes up.
-    pub(crate) fn downward(&self) -> Option<Cow<'_, [u8]>> {
-        let bytes = self.as_bytes();
+    /// The path without what says nothing; `None` where a step goes up.
+    pub(crate) fn downward(&self) -> Option<Cow<'_, CStr>> {
         if self.spelling == Spelling::Plain {
-            return Some(Cow::Borrowed(bytes));
+            return Some(Cow::Borrowed(&self.bytes));
         }
-        let mut path = Vec::with_capacity(bytes.len());
-        for piece in pieces(bytes).filter(|piece| !matches!(*piece, b"" | b".")) {
-            // Security: the path is joined only of what a name can be, so `..` ends it here.
-            let name = (piece != b"..").then_some(piece)?;
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name);
+        let names: Vec<&[u8]> = pieces(self.as_bytes())
+            .filter(|piece| !matches!(*piece, b"" | b"."))
+            .collect();
+        // Security: what is looked up in one call consists of names only.
+        if names.contains(&&b".."[..]) {
+            return None;
         }
-        Some(Cow::Owned(path))
+        CString::new(names.join(&b'/')).ok().map(Cow::Owned)
     }
 
     fn as_bytes(&self) -> &[u8] {
-        self.bytes.as_deref().unwrap_or(self.text.as_bytes())
+        self.bytes.as_bytes()
     }
+}
+
+/// Tells whether a piece between slashes is a name.
+fn is_name(piece: &[u8]) -> bool {
+    !matches!(piece, b"" | b"." | b"..")
 }
 
 fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {

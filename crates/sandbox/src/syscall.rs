@@ -107,7 +107,7 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
 }
 
 /// Looks up a directory beneath `root` by a path without `..`, refusing every link.
-pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry(|| {
         before("openat2");
@@ -116,7 +116,7 @@ pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysRes
 }
 
 /// Opens content beneath `root` in one call, refusing every link.
-pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     retry(|| {
         before("openat2");
         sys::openat2(
@@ -130,7 +130,7 @@ pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> Sy
 }
 
 /// Looks at what is beneath `root` in one call, refusing every link on the way.
-pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     retry(|| {
         before("openat2");
         sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), beneath())
@@ -140,19 +140,19 @@ pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysRe
 /// Looks at an entry without following it or opening its content.
 pub(crate) fn look_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(LOOK), Mode::empty()))
 }
 
 /// Looks at an entry that has to be a directory, without following it.
 pub(crate) fn look_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK_DIR), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(LOOK_DIR), Mode::empty()))
 }
 
 /// Opens an entry that has to be a directory for listing, without following it.
 pub(crate) fn open_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(READ_DIR), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(READ_DIR), Mode::empty()))
 }
 
 /// Opens for listing the very directory a descriptor stands for.
@@ -182,7 +182,7 @@ pub(crate) fn open_content_following_unchecked(
     purpose: Purpose,
 ) -> SysResult<OwnedFd> {
     before("openat");
-    sys::openat(dir, name.as_bytes(), purpose.flags(), Mode::empty())
+    sys::openat(dir, name.as_c_str(), purpose.flags(), Mode::empty())
 }
 
 /// What a content descriptor is for.
@@ -213,7 +213,7 @@ pub(crate) fn open_content_unchecked(
     retry(|| {
         sys::openat(
             dir,
-            name.as_bytes(),
+            name.as_c_str(),
             unfollowed(purpose.flags()),
             Mode::empty(),
         )
@@ -261,7 +261,7 @@ pub(crate) fn open_unnamed_unchecked(dir: BorrowedFd<'_>, mode: u32) -> SysResul
 pub(crate) fn create_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<OwnedFd> {
     before("create");
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::openat(dir, name.as_bytes(), flags, Mode::from_raw_mode(mode))
+    sys::openat(dir, name.as_c_str(), flags, Mode::from_raw_mode(mode))
 }
 
 /// Gives an unnamed file its name; fails where anything is there.
@@ -277,7 +277,7 @@ pub(crate) fn link_unnamed_unchecked(
         proc,
         number.as_c_str(),
         dir,
-        name.as_bytes(),
+        name.as_c_str(),
         AtFlags::SYMLINK_FOLLOW,
     )
 }
@@ -299,7 +299,7 @@ pub(crate) fn rename_unchecked(
         Clobber::Yes => RenameFlags::empty(),
         Clobber::No => RenameFlags::NOREPLACE,
     };
-    sys::renameat_with(from.0, from.1.as_bytes(), to.0, to.1.as_bytes(), flags)
+    sys::renameat_with(from.0, from.1.as_c_str(), to.0, to.1.as_c_str(), flags)
 }
 
 /// Gives a file a second name; fails where anything is there. A link gets the name itself.
@@ -310,26 +310,26 @@ pub(crate) fn link_unchecked(
     before("linkat");
     sys::linkat(
         from.0,
-        from.1.as_bytes(),
+        from.1.as_c_str(),
         to.0,
-        to.1.as_bytes(),
+        to.1.as_c_str(),
         AtFlags::empty(),
     )
 }
 
 pub(crate) fn unlink_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
     before("unlinkat");
-    sys::unlinkat(dir, name.as_bytes(), AtFlags::empty())
+    sys::unlinkat(dir, name.as_c_str(), AtFlags::empty())
 }
 
 pub(crate) fn remove_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
     before("rmdir");
-    sys::unlinkat(dir, name.as_bytes(), AtFlags::REMOVEDIR)
+    sys::unlinkat(dir, name.as_c_str(), AtFlags::REMOVEDIR)
 }
 
 pub(crate) fn make_dir_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<()> {
     before("mkdirat");
-    sys::mkdirat(dir, name.as_bytes(), Mode::from_raw_mode(mode))
+    sys::mkdirat(dir, name.as_c_str(), Mode::from_raw_mode(mode))
 }
 
 pub(crate) fn make_link_unchecked(
@@ -338,7 +338,7 @@ pub(crate) fn make_link_unchecked(
     target: &[u8],
 ) -> SysResult<()> {
     before("symlinkat");
-    sys::symlinkat(target, dir, name.as_bytes())
+    sys::symlinkat(target, dir, name.as_c_str())
 }
 
 /// The text of the link a descriptor stands for.
@@ -350,7 +350,7 @@ pub(crate) fn read_link_unchecked(link: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
 /// The text of a link by name.
 pub(crate) fn read_link_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Vec<u8>> {
     before("readlinkat");
-    sys::readlinkat(dir, name.as_bytes(), Vec::new()).map(|text| text.into_bytes())
+    sys::readlinkat(dir, name.as_c_str(), Vec::new()).map(|text| text.into_bytes())
 }
 
 /// What is known of the file a descriptor stands for.
@@ -362,7 +362,7 @@ pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
 /// What is known of an entry, never following it.
 pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
     before("statx");
-    statx(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+    statx(dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
 }
 
 fn statx<P: rustix::path::Arg>(
@@ -427,7 +427,7 @@ pub(crate) fn read_dir_unchecked(
 pub(crate) fn may_unchecked(dir: BorrowedFd<'_>, name: &Name, access: sys::Access) -> bool {
     before("faccessat");
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-    sys::accessat(dir, name.as_bytes(), access, flags).is_ok()
+    sys::accessat(dir, name.as_c_str(), access, flags).is_ok()
 }
 
 /// What the process may do with the directory a descriptor stands for.

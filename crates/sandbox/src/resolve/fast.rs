@@ -1,5 +1,8 @@
 //! The quick look-up: no link on the way, so the path as written is the resolved path.
 
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
 use crate::error::{Error, Result};
 use crate::metadata::FileKind;
 use crate::name::Name;
@@ -11,7 +14,7 @@ use super::{Follow, Found, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
-    let (parent_path, last) = split_last(&path.downward()?)?;
+    let (parent_path, last) = split_last(path.downward()?.to_bytes())?;
     let parent = match parent_path.is_empty() {
         true => None,
         false => Some(open_parent(root, &parent_path)?),
@@ -59,11 +62,12 @@ fn split_last(path: &[u8]) -> Option<(Vec<u8>, Name)> {
     Some((parent.to_vec(), Name::new(last)?))
 }
 
-fn open_parent(root: &Root, path: &[u8]) -> Option<std::os::fd::OwnedFd> {
+fn open_parent(root: &Root, path: &[u8]) -> Option<OwnedFd> {
     if !root.uses_openat2() {
         return None;
     }
-    match syscall::openat2_dir_unchecked(root.fd(), path) {
+    let path = CString::new(path).ok()?;
+    match syscall::openat2_dir_unchecked(root.fd(), &path) {
         Ok(fd) => Some(fd),
         Err(Errno::NOSYS) => {
             root.forget_openat2();
