@@ -52,13 +52,14 @@ impl RelPath {
             fault,
         };
         let path = RelPath::of(text.to_owned()).ok_or_else(|| fault(PathFault::Nul))?;
-        if path.as_bytes().len() >= PATH_MAX {
-            return Err(fault(PathFault::TooLong));
+        match path.as_bytes() {
+            bytes if bytes.len() <= NAME_MAX => Ok(path),
+            bytes if bytes.len() >= PATH_MAX => Err(fault(PathFault::TooLong)),
+            bytes if pieces(bytes).any(|piece| piece.len() > NAME_MAX) => {
+                Err(fault(PathFault::NameTooLong))
+            }
+            _ => Ok(path),
         }
-        if pieces(path.as_bytes()).any(|piece| piece.len() > NAME_MAX) {
-            return Err(fault(PathFault::NameTooLong));
-        }
-        Ok(path)
     }
 
     /// Takes a text apart; `None` where it holds a NUL byte.
@@ -181,5 +182,55 @@ fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_usual_spelling_is_taken_as_it_came() {
+        for plain in ["a", "a/b", "..a/.b/c..", "日本/é"] {
+            let path = RelPath::parse(plain).unwrap();
+            assert!(
+                matches!(path.downward(), Some(Cow::Borrowed(_))),
+                "{plain:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_name_at_the_end_is_the_last_name() {
+        for (text, name) in [
+            ("a/b", Some("b")),
+            ("a/b/./", Some("b")),
+            ("a/..", None),
+            ("", None),
+        ] {
+            let path = RelPath::parse(text).unwrap();
+            let shown = path.file_name().map(|name| name.shown().into_owned());
+            assert_eq!(shown.as_deref(), name, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn going_down_in_one_call_and_step_by_step_is_the_same(text in r"([a\u{F7E9}é./]|\.\./){0,12}") {
+            let path = RelPath::parse(&text).unwrap();
+            let names: Option<Vec<Vec<u8>>> = path.steps().into_iter().map(|step| match step {
+                Step::Into(name) => Some(name.as_bytes().to_vec()),
+                Step::Up => None,
+            }).collect();
+            let direct = path.downward().map(|direct| direct.to_bytes().to_vec());
+            prop_assert_eq!(direct, names.map(|names| names.join(&b'/')));
+        }
+
+        #[test]
+        fn joining_is_parsing_the_joined_text(parent in "[aé\u{F7E9}]{1,4}(/[b.]{1,3})?", name in "[aé\u{F7E9}]{1,4}") {
+            let joined = RelPath::parse(&parent).unwrap().join(&Name::new(&name::to_bytes(&name)).unwrap());
+            prop_assert_eq!(joined.steps(), RelPath::parse(&format!("{parent}/{name}")).unwrap().steps());
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Root {
     fn open_entry(&self, path: &RelPath) -> Option<OpenFile> {
         let direct = self.direct_path(path).filter(|_| self.uses_proc())?;
         let entry = syscall::openat2_look_unchecked(self.fd(), &direct).ok()?;
-        let metadata = syscall::stat_unchecked(entry.as_fd()).ok()?;
+        let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
         // Security: opening a device can act, so the kind is known before anything is opened.
         if metadata.kind != FileKind::File {
             return None;
@@ -115,7 +115,7 @@ impl Root {
         Some(OpenFile {
             file: opened.ok()?.into(),
             metadata,
-            path: shown(direct.to_bytes()).into_owned(),
+            path: shown_as(path, &direct),
         })
     }
 
@@ -182,6 +182,15 @@ impl fmt::Debug for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Security: no host path, a debug print may end in a log.
         f.debug_struct("Root").finish_non_exhaustive()
+    }
+}
+
+/// How clients see a path that was looked up in one call: mostly just as they gave it.
+fn shown_as(path: &RelPath, direct: &CStr) -> String {
+    let (given, direct) = (path.as_given(), direct.to_bytes());
+    match given.as_bytes() == direct {
+        true => given.to_owned(),
+        false => shown(direct).into_owned(),
     }
 }
 
