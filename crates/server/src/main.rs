@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod config;
 mod door;
+mod frame;
 mod http;
 mod known;
 mod listen;
