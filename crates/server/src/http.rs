@@ -135,7 +135,10 @@ async fn connection(
 ) {
     // Small replies must not wait for an acknowledgement; without it they are only slower.
     let _ = stream.set_nodelay(true);
-    let client = Client(address.to_string().into());
+    let client = Client {
+        address: address.to_string().into(),
+        known_as: None,
+    };
     let service = service_fn(move |mut request: Request<Incoming>| {
         let site = Arc::clone(&site);
         request.extensions_mut().insert(client.clone());
