@@ -179,6 +179,17 @@ struct Piece {
     cut: bool,
 }
 
+impl Piece {
+    /// The beginning of the file, where it was read.
+    fn head(&self, file_size: u64) -> Option<&[u8]> {
+        let length = self.bytes.len();
+        let from_start = self.start == self.asked.start as u64;
+        let enough = length >= encoding::HEAD || length as u64 >= file_size;
+        let head = self.bytes.get(..length.min(encoding::HEAD));
+        head.filter(|_| from_start && enough)
+    }
+}
+
 /// Where a line range begins.
 struct LineStart {
     /// The position of its first byte, or the end of the file.
@@ -206,9 +217,8 @@ impl Reader<'_> {
             cut,
         })?;
         contents.truncated = cut;
-        if let Body::Text(text) = &contents.body {
-            let lines = lines::count(text.as_bytes());
-            contents.number_lines(1);
+        if matches!(contents.body, Body::Text(_)) {
+            let lines = contents.number_lines(1);
             contents.lines_total = (!cut).then_some(lines);
         }
         Ok(contents)
@@ -336,7 +346,7 @@ impl Reader<'_> {
 
     /// Decides whether a piece is text and makes the reply of it.
     fn contents(self, piece: Piece) -> Result<Contents> {
-        let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head()?;
+        let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head(&piece)?;
         let Piece {
             bytes,
             asked,
@@ -375,20 +385,24 @@ impl Reader<'_> {
         })
     }
 
-    fn has_nul_in_head(&self) -> Result<bool> {
+    fn has_nul_in_head(&self, piece: &Piece) -> Result<bool> {
+        if let Some(head) = piece.head(self.open.metadata.size) {
+            return Ok(encoding::is_binary(head));
+        }
         let head = read_up_to(&self.open, 0, encoding::HEAD as u64, &self.context.cancel)?;
         Ok(encoding::is_binary(&head))
     }
 }
 
 impl Contents {
-    /// Numbers the returned lines, the first being `first`; nothing returned has no numbers.
-    fn number_lines(&mut self, first: u64) {
+    /// Numbers the returned lines, the first being `first`, and says how many they are; nothing returned has no numbers.
+    fn number_lines(&mut self, first: u64) -> u64 {
         let lines = self.body.line_count();
         if lines > 0 {
             self.start_line = Some(first);
             self.end_line = Some(first + lines - 1);
         }
+        lines
     }
 }
 
