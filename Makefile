@@ -11,7 +11,7 @@ CONFIG ?= config/$(CMD).yaml
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench docker-build
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench bench-calls docker-build
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -57,6 +57,10 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 
 bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops
+
+bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)
+	$(CARGO) build --release --locked --package mcp-filesystem --bin mcp-filesystem --example floor --example calls
+	target/release/examples/calls
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem .
