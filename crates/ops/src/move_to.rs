@@ -183,7 +183,7 @@ impl Moving<'_, '_> {
 
     fn transfer(&self, context: &Context) -> Result<Tally> {
         Transfer {
-            source: self.source,
+            source: self.source.clone(),
             target: self.target,
             on_existing: self.on_existing,
             on_skip: OnSkip::Fail,
