@@ -4,6 +4,7 @@
 //! a [`Context`], and answer with an outcome or an [`Error`] that holds the facts. Differences between
 //! tool sets are knobs of a request; words are not chosen here.
 
+mod character_glob;
 mod content;
 mod content_type;
 mod context;

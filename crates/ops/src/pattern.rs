@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::{LineMatchKind, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use memchr::{memchr, memrchr};
 
+use crate::character_glob::CharacterGlob;
 use crate::error::{Error, Result};
 
 /// The longest pattern.
@@ -224,7 +224,7 @@ impl PathMatcher {
 /// A glob over paths, and what it says about each level.
 #[derive(Debug)]
 pub(crate) struct PathGlob {
-    whole: GlobSet,
+    whole: CharacterGlob,
     levels: Vec<Level>,
     directories_only: bool,
 }
@@ -235,7 +235,7 @@ enum Level {
     /// Anything at any depth: nothing can be said from here on.
     Deep,
     /// One name.
-    Name(GlobSet),
+    Name(CharacterGlob),
 }
 
 impl PathGlob {
@@ -243,9 +243,10 @@ impl PathGlob {
     pub(crate) fn new(argument: &'static str, text: &str) -> Result<PathGlob> {
         let invalid = |reason| Error::InvalidPattern { argument, reason };
         check_glob(text).map_err(invalid)?;
-        let directories_only = text.ends_with('/') && text.len() > 1;
+        let directories_only = text.ends_with('/');
         let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
-        let whole = glob_set(text).map_err(|error| invalid(error.kind().to_string()))?;
+        check_names(text).map_err(invalid)?;
+        let whole = CharacterGlob::new(text).map_err(invalid)?;
         Ok(PathGlob {
             whole,
             levels: levels(text),
@@ -255,7 +256,7 @@ impl PathGlob {
 
     /// Tells whether a relative path matches.
     pub(crate) fn is_match(&self, path: &[u8]) -> bool {
-        self.whole.is_match_candidate(&Candidate::from_bytes(path))
+        self.whole.is_match(path)
     }
 
     fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
@@ -265,9 +266,7 @@ impl PathGlob {
         }
         match self.levels.get(depth.saturating_sub(1)) {
             Some(Level::Deep) => true,
-            Some(Level::Name(set)) => {
-                depth < self.levels.len() && set.is_match_candidate(&Candidate::from_bytes(name))
-            }
+            Some(Level::Name(glob)) => depth < self.levels.len() && glob.is_match(name),
             None => false,
         }
     }
@@ -342,14 +341,21 @@ pub(crate) fn check_glob(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn glob_set(text: &str) -> Result<GlobSet, globset::Error> {
-    let glob = GlobBuilder::new(text)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .empty_alternates(true)
-        .build()?;
-    // Security: `Glob::compile_matcher` panics where a set reports an error.
-    GlobSetBuilder::new().add(glob).build()
+/// Refuses a glob that could match nothing, whatever is there, and says what to do instead.
+fn check_names(text: &str) -> Result<(), String> {
+    let reason = match text {
+        "" => "it is empty; use * for the entries of one directory, **/* for everything below it",
+        _ if text.contains('\0') => "it holds a NUL byte, which no name has",
+        _ if !cuts_safely(text) => return Ok(()),
+        _ if text.split('/').any(|name| name == "..") => {
+            "\"..\" is not followed in a pattern; name the directory to search as path instead"
+        }
+        _ if text.split('/').any(|name| matches!(name, "" | ".")) => {
+            "it has an empty name or \".\" between slashes, which matches nothing; leave that out"
+        }
+        _ => return Ok(()),
+    };
+    Err(reason.to_owned())
 }
 
 /// Cuts a glob into levels. What cannot be cut surely is `Deep`, which only makes the search larger.
@@ -364,7 +370,7 @@ fn level(component: &str) -> Level {
     if component.contains("**") {
         return Level::Deep;
     }
-    glob_set(component).map_or(Level::Deep, Level::Name)
+    CharacterGlob::new(component).map_or(Level::Deep, Level::Name)
 }
 
 /// Tells whether no `/` stands inside braces, a class or behind a backslash.
@@ -471,6 +477,14 @@ mod tests {
             ("{a", "alternate"),
             (&*deep, "nested deeper than 32"),
             (&*long, "over the limit"),
+            ("", "empty"),
+            ("/", "empty"),
+            ("./", "empty"),
+            ("a\0b", "NUL"),
+            ("../*", "name the directory to search as path"),
+            ("a/../b", "name the directory to search as path"),
+            ("a//b", "leave that out"),
+            ("a/./b", "leave that out"),
         ] {
             let error = PathGlob::new("pattern", text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error} lacks {reason:?}");
@@ -498,6 +512,8 @@ mod tests {
             ("[!a-c].txt", "b.txt", false),
             ("?.txt", "a.txt", true),
             ("?.txt", "/.txt", false),
+            ("?.txt", "ä.txt", true),
+            ("{..,a}/b", "a/b", true),
             (r"\*.txt", "*.txt", true),
             (r"\*.txt", "a.txt", false),
             ("A.txt", "a.txt", false),
