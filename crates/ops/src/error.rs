@@ -61,6 +61,9 @@ pub enum Error {
         expected: String,
         found: Option<String>,
     },
+    /// The old side of the patch is `/dev/null`, but the file is there and not empty.
+    #[error("the patch makes {path:?}, which exists")]
+    PatchCreates { path: String },
     #[error("invalid pattern in {argument}: {reason}")]
     InvalidPattern {
         argument: &'static str,
@@ -156,7 +159,9 @@ impl Error {
             Error::NotAFile { .. } => ErrorKind::NotAFile,
             Error::DirectoryNotEmpty { .. } => ErrorKind::DirectoryNotEmpty,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
-            Error::PatchMalformed { .. } | Error::PatchMismatch { .. } => ErrorKind::PatchFailed,
+            Error::PatchMalformed { .. }
+            | Error::PatchMismatch { .. }
+            | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
             Error::InvalidArgument { .. } => ErrorKind::InvalidArgument,
             Error::NotText { .. } => ErrorKind::NotText,
@@ -189,6 +194,7 @@ impl Error {
             | Error::DirectoryNotEmpty { path }
             | Error::TooLarge { path, .. }
             | Error::PatchMismatch { path, .. }
+            | Error::PatchCreates { path }
             | Error::NotText { path }
             | Error::StringNotFound { path, .. }
             | Error::StringNotUnique { path, .. }

@@ -63,11 +63,11 @@ impl Root {
     /// Looks a path up; what is missing is a place too.
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
         let found = resolve::resolve(self, path, follow)?;
-        Ok(Located {
-            root: self,
-            given: path.as_given().to_owned(),
-            found,
-        })
+        let located = Located::new(self, path.as_given().to_owned(), found);
+        match path.must_be_directory() {
+            true => located.as_directory(),
+            false => Ok(located),
+        }
     }
 
     /// Opens a file's content in one call where no link is on the way, and carefully otherwise.
@@ -292,6 +292,24 @@ impl<'root> Located<'root> {
                 ..
             }
         )
+    }
+
+    /// This place, which a slash behind its name says to be a directory, or a link to one.
+    fn as_directory(self) -> Result<Located<'root>> {
+        let is_directory = match self.metadata().map(|there| there.kind) {
+            None | Some(FileKind::Directory) => true,
+            // The link itself is meant, as without the slash; `open` with a slash would follow it.
+            Some(FileKind::Symlink) => match link::follow(&self)?.tail {
+                Tail::Existing { metadata, .. } => metadata.is_directory(),
+                Tail::Root => true,
+                Tail::Missing { .. } => false,
+            },
+            Some(_) => false,
+        };
+        match is_directory {
+            true => Ok(self),
+            false => Err(Error::NotADirectory { path: self.given }),
+        }
     }
 
     /// Opens its content for reading: regular files only, and never waits for anyone.

@@ -145,12 +145,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
         Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
         Error::AlreadyExists { path, kind } => already_exists(path, *kind, tool),
-        Error::NotADirectory { path } => match tool {
-            "remove_folder" => {
-                format!("path is a file, not a directory: {path}; use remove_file instead")
-            }
-            _ => format!("path is not a directory: {path}"),
-        },
+        Error::NotADirectory { path } => not_a_directory(path, tool),
         Error::IsADirectory { path } => is_a_directory(path, tool),
         Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
         Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
@@ -165,6 +160,10 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::PatchMismatch { hunk, line, .. } => {
             format!("patch failed: hunk {hunk} does not match at line {line}")
         }
+        Error::PatchCreates { path } => format!(
+            "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
+             existing file and hunks with its lines"
+        ),
         Error::InvalidPattern {
             argument: "pattern",
             reason,
@@ -218,7 +217,25 @@ fn already_exists(path: &str, kind: FileKind, tool: &str) -> String {
     }
 }
 
+/// Says nothing of `remove_file` that `remove_file` itself would refuse: a slash behind a file's name.
+fn not_a_directory(path: &str, tool: &str) -> String {
+    let slashed = path.ends_with('/') || path.ends_with("/.");
+    match tool {
+        "remove_folder" if slashed => format!(
+            "path is a file, not a directory: {path}; use remove_file without the slash at the end instead"
+        ),
+        "remove_folder" => {
+            format!("path is a file, not a directory: {path}; use remove_file instead")
+        }
+        _ if slashed => {
+            format!("path is not a directory: {path}; leave out the slash at the end if it is a file")
+        }
+        _ => format!("path is not a directory: {path}"),
+    }
+}
+
 fn is_a_directory(path: &str, tool: &str) -> String {
+    let path = if path.is_empty() { "(the root itself)" } else { path };
     match tool {
         "hash_file" => format!("cannot hash a directory: {path}"),
         "remove_file" => format!("path is a directory: {path}; use remove_folder instead"),
