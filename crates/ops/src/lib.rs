@@ -68,5 +68,5 @@ pub use write::{Effect, Write, WriteMode, Written};
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
     Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
-    Root, Time, Users,
+    QuotaLimit, Root, Time, Users,
 };

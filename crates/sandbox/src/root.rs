@@ -6,14 +6,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::content::{self, OpenFile};
-use crate::dir::Dir;
+use crate::dir::{Common, Dir};
 use crate::error::{Error, Result};
 use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::quota::{Ledger, Quota};
 use crate::rel_path::{self, RelPath, Step};
 use crate::replace::UnnamedFiles;
 use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
@@ -27,6 +29,7 @@ pub struct Root {
     spellings: Vec<Vec<Name>>,
     openat2: AtomicBool,
     proc: bool,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Root {
@@ -51,7 +54,15 @@ impl Root {
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
             proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+            ledger: None,
         })
+    }
+
+    /// This root, of which changes through it never make more than a quota.
+    pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
+        let top = self.fd.try_clone()?;
+        self.ledger = Some(Arc::new(Ledger::new(quota, top)));
+        Ok(self)
     }
 
     /// The host path, for start-up and the log only.
@@ -153,6 +164,19 @@ impl Root {
         match self.proc {
             true => UnnamedFiles::Used,
             false => UnnamedFiles::Avoided,
+        }
+    }
+
+    /// The account of what it holds, where that has a limit.
+    pub(crate) fn ledger(&self) -> Option<&Arc<Ledger>> {
+        self.ledger.as_ref()
+    }
+
+    /// What its directories have in common.
+    pub(crate) fn common(&self) -> Common {
+        Common {
+            unnamed: self.unnamed_files(),
+            ledger: self.ledger.clone(),
         }
     }
 
@@ -330,7 +354,7 @@ impl<'root> Located<'root> {
             Tail::Root | Tail::Missing { .. } => self.root.fd(),
         };
         let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
-        Ok(Dir::new(fd, self.path_bytes(), self.root.unnamed_files()))
+        Ok(Dir::new(fd, self.path_bytes(), self.root.common()))
     }
 
     /// Tells where a link leads, without touching anything outside.

@@ -25,6 +25,7 @@ const LAST_WORK: Duration = Duration::from_millis(500);
 
 /// Serves until the client hangs up or the process is asked to stop.
 pub(crate) fn run(settings: &Settings) -> Result<()> {
+    sandbox::raise_descriptor_limit();
     let roots = roots::open(settings)?;
     let listener = match settings.transport {
         Transport::Stdio => None,
@@ -35,6 +36,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
 
     let _flush = log::start(settings)?;
     roots.sweep_leftovers_in_background();
+    roots.count_in_background();
     let gate = Gate::new(deployment(settings, &roots, users));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

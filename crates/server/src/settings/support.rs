@@ -18,9 +18,6 @@ const GAPS: &[Gap] = &[
     ("server.max_sessions", |settings| {
         settings.max_sessions != Partial::default().complete().max_sessions
     }),
-    ("roots[].quota", |settings| {
-        settings.roots.iter().any(|root| root.quota.is_some())
-    }),
     ("log.audit_file", |settings| settings.audit_file.is_some()),
 ];
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, shortened};
 use crate::face::{
     About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words,
 };
 
 pub(super) struct Workspace;
@@ -183,6 +184,12 @@ fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
+        Error::QuotaExceeded { path, .. } => {
+            format!(
+                "quota exceeded while writing {path}: {}",
+                quota_words(error)
+            )
+        }
         Error::RootProtected => root_protected(tool),
         Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
         Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
@@ -228,14 +235,20 @@ fn not_a_directory(path: &str, tool: &str) -> String {
             format!("path is a file, not a directory: {path}; use remove_file instead")
         }
         _ if slashed => {
-            format!("path is not a directory: {path}; leave out the slash at the end if it is a file")
+            format!(
+                "path is not a directory: {path}; leave out the slash at the end if it is a file"
+            )
         }
         _ => format!("path is not a directory: {path}"),
     }
 }
 
 fn is_a_directory(path: &str, tool: &str) -> String {
-    let path = if path.is_empty() { "(the root itself)" } else { path };
+    let path = if path.is_empty() {
+        "(the root itself)"
+    } else {
+        path
+    };
     match tool {
         "hash_file" => format!("cannot hash a directory: {path}"),
         "remove_file" => format!("path is a directory: {path}; use remove_folder instead"),
@@ -319,6 +332,7 @@ fn facts(failure: &Failure) -> Value {
             json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
         }
         Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
+        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }
