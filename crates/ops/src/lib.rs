@@ -5,6 +5,7 @@
 //! tool sets are knobs of a request; words are not chosen here.
 
 mod character_glob;
+mod complexity;
 mod content;
 mod content_type;
 mod context;

@@ -277,6 +277,12 @@ impl<'root> Located<'root> {
         }
     }
 
+    /// Tells whether the bytes of its resolved path are not UTF-8, so that clients see a stand-in form.
+    #[must_use]
+    pub fn is_invalid_utf8(&self) -> bool {
+        std::str::from_utf8(&self.path_bytes()).is_err()
+    }
+
     /// Tells whether it is the root itself.
     #[must_use]
     pub fn is_root(&self) -> bool {
