@@ -48,7 +48,7 @@ pub use content::{OpenFile, copy_content};
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
-pub use landlock::{Exception, Landlock, LandlockError, Protection, lock_in};
+pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;
 pub use metadata::{FileKind, Metadata, Time};
 pub use name::{Name, shown};

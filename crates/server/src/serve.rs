@@ -5,20 +5,24 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-use sandbox::{NamedRoot, Roots, Users};
+use anyhow::{Result, anyhow};
+use sandbox::{Exception, ExceptionRights, NamedRoot, Roots, Users};
 use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
 
 use crate::cli::Arguments;
+use crate::config::reason;
 use crate::door::Door;
+use crate::keys::KeyRing;
+use crate::log::AuditFile;
 use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{call, http, listen, log, roots, shutdown, stdio};
+use crate::{call, http, listen, log, operator, reload, roots, shutdown, stdio};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -32,9 +36,11 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         Transport::Http => Some(listen::bind(settings)?),
     };
     let users = Users::load();
-    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    let keys = Arc::new(KeyRing::load(settings)?);
+    let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
 
-    let _flush = log::start(settings)?;
+    let log = log::start(settings, audit)?;
     roots.sweep_leftovers_in_background();
     roots.count_in_background();
     let gate = Gate::new(deployment(settings, &roots, users));
@@ -42,7 +48,11 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         .enable_all()
         .build()?;
     log::started(settings, &place(listener.as_ref()), &protection.to_string());
-    let ended = runtime.block_on(serve(settings, listener, gate));
+    let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
+    let ended = runtime.block_on(async {
+        tokio::spawn(reload);
+        serve(settings, listener, gate, keys).await
+    });
     runtime.shutdown_timeout(LAST_WORK);
     ended
 }
@@ -60,13 +70,39 @@ pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) 
     runtime.block_on(call::run(&service, tool, arguments))
 }
 
+fn audit_file(path: &Path) -> Result<AuditFile> {
+    let file = AuditFile::open(path);
+    file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
+}
+
+/// What stays reachable beside the roots, to be read or opened again on SIGHUP. A file may then be another one of the
+/// same name, so it is its directory that is let through.
+fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
+    let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
+    let read = tls.into_iter().flatten();
+    let read = read.chain(&settings.bearer_tokens_file);
+    let read = read.map(|path| (path, ExceptionRights::Read));
+    let written = settings.audit_file.iter();
+    let written = written.map(|path| (path, ExceptionRights::Write));
+    let all = read.chain(written).map(|(path, rights)| Exception {
+        path: operator::directory_of(path),
+        rights,
+    });
+    all.collect()
+}
+
 /// One service that speaks all configured sets.
 fn every_set(settings: &Settings, gate: Arc<Gate>) -> Result<Service> {
     let sets = settings.toolsets.iter().map(|set| tools_of(*set));
     Ok(Service::new(sets.collect::<Result<_>>()?, gate)?)
 }
 
-async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gate>) -> Result<()> {
+async fn serve(
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    gate: Arc<Gate>,
+    keys: Arc<KeyRing>,
+) -> Result<()> {
     let shutdown = shutdown::on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
@@ -78,8 +114,11 @@ async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gat
             &settings.allowed_hosts,
             &settings.allowed_origins,
         ),
+        keys,
+        gate: Arc::clone(&gate),
         max_body_size: max_size,
         max_connections: settings.max_connections,
+        max_sessions: settings.max_sessions,
     };
     let endpoints = settings
         .toolsets

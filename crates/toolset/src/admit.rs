@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -15,6 +14,10 @@ use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
 use crate::tool::{Access, Definition, RootSource, RootUse};
+use crate::turns::{Full, Turn, Turns};
+
+/// When to try again where too many calls wait already: by then many of them have run.
+const LATER_MS: u64 = 1000;
 
 /// Stands before every call of every tool set of the process.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ pub struct Gate {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
-    running: Arc<Semaphore>,
+    turns: Arc<Turns>,
     closing: CancellationToken,
 }
 
@@ -34,14 +37,11 @@ impl Gate {
         let by_name = names
             .map(|(index, grant)| (grant.name.clone(), index))
             .collect();
-        let most = deployment
-            .max_concurrent_calls
-            .clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
-            running: Arc::new(Semaphore::new(most)),
             closing: CancellationToken::new(),
         })
     }
@@ -83,12 +83,18 @@ impl Gate {
         Ok(grants)
     }
 
-    /// Waits for a turn; the permit is held until the work itself has ended.
-    pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let turn = Arc::clone(&self.running).acquire_owned().await;
-        turn.map_err(|closed| Failure::Internal {
-            reason: closed.to_string(),
+    /// Waits for a client's turn, which lasts until the work itself has ended.
+    pub(crate) async fn enter(&self, client: &str) -> Result<Turn, Failure> {
+        let turn = self.turns.take(client).await;
+        turn.map_err(|Full| Failure::RateLimited {
+            retry_after_ms: LATER_MS,
         })
+    }
+
+    /// How many calls run and how many wait for their turn.
+    #[must_use]
+    pub fn busy(&self) -> (usize, usize) {
+        self.turns.counts()
     }
 
     /// Cancels every running call, because the process ends.

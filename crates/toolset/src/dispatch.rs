@@ -14,8 +14,10 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::Gate;
+use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
+use crate::figures::{Counters, OK};
 use crate::tool::{AnyTool, Call, Reply, RootCard};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
@@ -52,6 +54,7 @@ pub(crate) struct Entry {
     pub(crate) tool: Box<dyn AnyTool>,
     pub(crate) face: &'static dyn Face,
     pub(crate) directory: Arc<[RootCard]>,
+    pub(crate) counters: Counters,
 }
 
 impl Entry {
@@ -63,13 +66,35 @@ impl Entry {
         caller: &Caller,
     ) -> CallToolResult {
         let start = Instant::now();
-        let set = self.face.name();
-        let home = gate.home(set).map(|grant| grant.name.as_str());
-        let about = About::new(self.tool.definition(), &arguments, home);
+        let about = self.about(gate, &arguments);
         let outcome = self.admit_and_run(gate, arguments, caller).await;
+        self.settle(gate, caller, &about, start, outcome)
+    }
+
+    /// Answers a call whose arguments are no object at all.
+    pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> CallToolResult {
+        let about = self.about(gate, &JsonObject::new());
+        let failure = arguments::not_an_object(arguments).into();
+        self.settle(gate, caller, &about, Instant::now(), Err(failure))
+    }
+
+    fn about(&self, gate: &Gate, arguments: &JsonObject) -> About {
+        let home = gate.home(self.face.name()).map(|grant| grant.name.as_str());
+        About::new(self.tool.definition(), arguments, home)
+    }
+
+    /// Words what a call came to, counts it and logs it.
+    fn settle(
+        &self,
+        gate: &Gate,
+        caller: &Caller,
+        about: &About,
+        start: Instant,
+        outcome: Result<Reply, Failure>,
+    ) -> CallToolResult {
         let line = |response_size| audit::Line {
-            toolset: set,
-            about: &about,
+            toolset: self.face.name(),
+            about,
             client: &caller.client,
             duration: start.elapsed(),
             response_size,
@@ -77,14 +102,19 @@ impl Entry {
         match outcome {
             Ok(reply) => {
                 let result = success(reply);
-                line(size(&result)).success();
+                let line = line(size(&result));
+                self.counters.add(OK, line.duration, line.response_size);
+                line.success();
                 result
             }
             Err(failure) => {
-                let worded = self.face.word(&failure, &about);
+                let worded = self.face.word(&failure, about);
                 let structured = gate.deployment().replies.structured();
                 let result = failed(&worded, self.face.failure_text(), structured);
-                line(size(&result)).failure(&failure, &worded);
+                let line = line(size(&result));
+                self.counters
+                    .add(worded.code, line.duration, line.response_size);
+                line.failure(&failure, &worded);
                 result
             }
         }
@@ -112,7 +142,7 @@ impl Entry {
             replies: deployment.replies,
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
-        let permit = patience.wait(gate.enter()).await??;
+        let permit = patience.wait(gate.enter(&caller.account)).await??;
         let work = prepared.work;
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work, not by the caller: work that is slow to stop still counts as running.

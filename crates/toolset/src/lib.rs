@@ -11,6 +11,7 @@ mod defaults;
 mod deployment;
 mod dispatch;
 mod face;
+mod figures;
 pub mod files;
 mod left_out;
 pub mod memory;
@@ -21,6 +22,7 @@ mod schema;
 mod search;
 mod service;
 mod tool;
+mod turns;
 pub mod workspace;
 
 pub use admit::Gate;
@@ -28,6 +30,7 @@ pub use arguments::BadArgument;
 pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
 pub use dispatch::{Caller, Progress};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
 pub use service::{Client, Service, SetupError};
 pub use tool::{
