@@ -15,7 +15,7 @@ use crate::known::KNOWN_TOOLS;
 use crate::listen::address;
 use crate::roots;
 use crate::settings::{
-    AllowedTools, KnownTools, Landlock, Loaded, RootAccess, RootSettings, Settings, Toolset,
+    AllowedTools, KnownTools, Landlock, Loaded, Quota, RootAccess, RootSettings, Settings, Toolset,
     Transport, tools_of,
 };
 
@@ -124,6 +124,10 @@ fn root_lines<'a>(
             )
         }));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
+        lines.extend(
+            root.quota
+                .map(|quota| format!("  {}", quota_in_words(quota))),
+        );
         lines
     }
 }
@@ -134,6 +138,15 @@ fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> 
         RootAccess::ReadWrite if found.is_writable => None,
         RootAccess::ReadWrite => Some("this user may not write in the directory itself"),
     }
+}
+
+fn quota_in_words(quota: Quota) -> String {
+    let bytes = quota.max_bytes.map(|most| format!("{most} bytes"));
+    let files = quota
+        .max_files
+        .map(|most| format!("{most} files and directories"));
+    let limits: Vec<String> = [bytes, files].into_iter().flatten().collect();
+    format!("quota: at most {}", limits.join(" in at most "))
 }
 
 fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {

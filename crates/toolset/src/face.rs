@@ -1,6 +1,6 @@
 //! How a tool set speaks of failures. Each set has one [`Face`]; no code and no message is chosen anywhere else.
 
-use ops::PathFault;
+use ops::{Error, PathFault, QuotaLimit};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -188,5 +188,47 @@ pub(crate) fn path_fault(fault: PathFault) -> &'static str {
         PathFault::Nul => "it contains a NUL byte",
         PathFault::TooLong => "it is longer than 4095 bytes",
         PathFault::NameTooLong => "a name in it is longer than 255 bytes",
+    }
+}
+
+/// A quota that a change would exceed: its figures, and what to do.
+pub(crate) fn quota_words(error: &Error) -> String {
+    let Error::QuotaExceeded {
+        limit,
+        most,
+        used,
+        needed,
+        ..
+    } = error
+    else {
+        return String::new();
+    };
+    let (unit, key) = match limit {
+        QuotaLimit::Bytes => ("bytes", "max_bytes"),
+        QuotaLimit::Files => ("files and directories", "max_files"),
+    };
+    format!(
+        "this needs {needed} more, and {used} of the {most} {unit} that the root may hold ({key}) are in use; remove \
+         something first, or ask the operator for more"
+    )
+}
+
+/// The same for computing with.
+pub(crate) fn quota_facts(error: &Error) -> Value {
+    match error {
+        Error::QuotaExceeded {
+            limit,
+            most,
+            used,
+            needed,
+            ..
+        } => {
+            let quota = match limit {
+                QuotaLimit::Bytes => "max_bytes",
+                QuotaLimit::Files => "max_files",
+            };
+            json!({ "quota": quota, "limit": most, "used": used, "needed": needed })
+        }
+        _ => Value::Null,
     }
 }

@@ -11,9 +11,6 @@ const GAPS: &[Gap] = &[
     ("toolset guide", |settings| {
         settings.toolsets.contains(&Toolset::Guide)
     }),
-    ("roots[].quota", |settings| {
-        settings.roots.iter().any(|root| root.quota.is_some())
-    }),
 ];
 
 /// The first thing that was asked for and is not built.

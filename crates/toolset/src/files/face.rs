@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, advice, shortened};
 use crate::face::{
     About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words,
 };
 
 pub(super) struct Files;
@@ -174,6 +175,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         .to_owned(),
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
+        Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
         Error::Io {
@@ -247,6 +249,7 @@ fn facts(failure: &Failure, tool: &str) -> Value {
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }
+        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
             argument, valid, ..

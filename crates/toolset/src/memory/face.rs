@@ -5,7 +5,7 @@ use ops::{Error, ErrorKind, PathFault};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
-use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded, quota_words};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
@@ -256,6 +256,7 @@ fn operation_help(error: &Error, path: &str) -> Value {
         Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
         Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
+        Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
         Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
         Error::InvalidPath {
             fault: PathFault::Nul,
