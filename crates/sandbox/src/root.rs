@@ -77,7 +77,7 @@ impl Root {
         let found = resolve::resolve(self, path, follow)?;
         let located = Located::new(self, path.as_given().to_owned(), found);
         match path.must_be_directory() {
-            true => located.as_directory(),
+            true => located.being_directory(),
             false => Ok(located),
         }
     }
@@ -338,7 +338,7 @@ impl<'root> Located<'root> {
     }
 
     /// This place, which a slash behind its name says to be a directory, or a link to one.
-    fn as_directory(self) -> Result<Located<'root>> {
+    fn being_directory(self) -> Result<Located<'root>> {
         let is_directory = match self.metadata().map(|there| there.kind) {
             None | Some(FileKind::Directory) => true,
             // The link itself is meant, as without the slash; `open` with a slash would follow it.
