@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -83,12 +84,20 @@ impl Gate {
         Ok(grants)
     }
 
-    /// Waits for a turn; the permit is held until the work itself has ended.
-    pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
+    /// Waits for a turn, then does some work on the blocking pool.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let internal = |reason| Failure::Internal { reason };
         let turn = Arc::clone(&self.running).acquire_owned().await;
-        turn.map_err(|closed| Failure::Internal {
-            reason: closed.to_string(),
-        })
+        let turn = turn.map_err(|closed| internal(closed.to_string()))?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _turn = turn;
+            work()
+        });
+        task.await.map_err(|error| internal(crash(error)))
     }
 
     /// Cancels every running call, because the process ends.
@@ -169,6 +178,18 @@ impl Gate {
             root: root.to_owned(),
         })
     }
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use ops::{Cancel, Context};
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+    CallToolResponse, CallToolResult, ContentBlock, InputResponses, JsonObject,
+    ProgressNotificationParam, ProgressToken,
 };
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::Gate;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
-use crate::tool::{AnyTool, Call, Reply, RootCard};
+use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -36,6 +36,25 @@ pub struct Caller {
     pub cancelled: CancellationToken,
     /// Where progress goes, if he wants it.
     pub progress: Option<Progress>,
+    /// How he can be asked something.
+    pub questions: Questions,
+}
+
+/// How a client can be asked something while its call runs.
+#[derive(Debug, Clone, Default)]
+pub enum Questions {
+    /// Not at all.
+    #[default]
+    None,
+    /// By a request of ours: revisions up to 2025-11-25.
+    Request(Peer<RoleServer>),
+    /// By a result that names what is missing; the call then comes again with the answers and our state.
+    Result {
+        /// What the client answered.
+        answers: InputResponses,
+        /// The state we gave it.
+        state: Option<String>,
+    },
 }
 
 /// Where progress of a call is told.
@@ -61,7 +80,7 @@ impl Entry {
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> CallToolResult {
+    ) -> CallToolResponse {
         let start = Instant::now();
         let set = self.face.name();
         let home = gate.home(set).map(|grant| grant.name.as_str());
@@ -75,17 +94,21 @@ impl Entry {
             response_size,
         };
         match outcome {
-            Ok(reply) => {
+            Ok(Ended::Reply(reply)) => {
                 let result = success(reply);
                 line(size(&result)).success();
-                result
+                result.into()
+            }
+            Ok(Ended::Question(question)) => {
+                line(0).success();
+                (*question).into()
             }
             Err(failure) => {
                 let worded = self.face.word(&failure, &about);
                 let structured = gate.deployment().replies.structured();
                 let result = failed(&worded, self.face.failure_text(), structured);
                 line(size(&result)).failure(&failure, &worded);
-                result
+                result.into()
             }
         }
     }
@@ -95,7 +118,7 @@ impl Entry {
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Ended, Failure> {
         gate.check_rate(&caller.account)?;
         let deployment = gate.deployment();
         let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
@@ -110,37 +133,17 @@ impl Entry {
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
+            caller: caller.clone(),
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
-        let permit = patience.wait(gate.enter()).await??;
-        let work = prepared.work;
-        let task = tokio::task::spawn_blocking(move || {
-            // Held by the work, not by the caller: work that is slow to stop still counts as running.
-            let _permit = permit;
-            work(&call)
-        });
-        patience.wait(joined(task)).await?
+        match prepared.work {
+            Work::Blocking(work) => {
+                let reply = patience.wait(gate.run(move || work(&call))).await??;
+                reply.map(Ended::Reply)
+            }
+            Work::Asking(work) => patience.wait(work(call, gate)).await?,
+        }
     }
-}
-
-async fn joined(task: JoinHandle<Result<Reply, Failure>>) -> Result<Reply, Failure> {
-    task.await.unwrap_or_else(|error| {
-        Err(Failure::Internal {
-            reason: crash(error),
-        })
-    })
-}
-
-/// What a panic said.
-fn crash(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "the task was stopped".to_owned();
-    };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
 }
 
 /// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it
