@@ -150,6 +150,12 @@ impl PathValidator {
         })
     }
 
+    /// The project root.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
     /// What is allowed.
     #[must_use]
     pub fn policy(&self) -> &SecurityPolicy {

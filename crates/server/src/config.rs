@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use fault::{Fault, KeyPath};
-pub(crate) use read::{ConfigFile, read, reason};
+pub(crate) use read::{ConfigFile, read, read_beside, reason};
 
 use crate::settings::{
     AllowedTools, KnownTools, OnMissing, Partial, Quota, Rate, RootAccess, RootSettings, Tls,
@@ -181,6 +181,9 @@ impl File<'_> {
             section.read("cache_ttl", |field| seconds(&field, bounds::TTL))?;
         partial.guide_sampling_timeout =
             section.read("sampling_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
+        partial.guide_state_key_file = section.read("state_key_file", |field| {
+            field.secret().nullable(|field| self.path(&field))
+        })?;
         section.finish()
     }
 

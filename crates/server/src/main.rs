@@ -12,6 +12,7 @@ mod http;
 mod known;
 mod listen;
 mod log;
+mod project;
 mod roots;
 mod serve;
 mod sets;

@@ -69,6 +69,13 @@ pub(crate) enum Fault {
         path: PathBuf,
         reason: String,
     },
+    /// A file that the configuration names cannot be used.
+    #[error("{key}: cannot use the file {}: {reason}", quoted_path(path))]
+    BadFile {
+        key: &'static str,
+        path: PathBuf,
+        reason: String,
+    },
     /// The config file itself cannot be used.
     #[error("cannot read the config file {}: {reason}", quoted_path(path))]
     Unreadable { path: PathBuf, reason: String },

@@ -29,11 +29,15 @@ impl ConfigFile {
 
 /// Reads a config file: a regular file of at most 1 MiB of UTF-8.
 pub(crate) fn read(path: &Path) -> Result<ConfigFile, Fault> {
-    let read = std::path::absolute(path).and_then(read_regular);
-    read.map_err(|error| Fault::Unreadable {
+    read_beside(path).map_err(|error| Fault::Unreadable {
         path: path.to_owned(),
         reason: reason(&error),
     })
+}
+
+/// Reads a file that the config names, within the same bounds.
+pub(crate) fn read_beside(path: &Path) -> io::Result<ConfigFile> {
+    std::path::absolute(path).and_then(read_regular)
 }
 
 #[expect(
