@@ -44,7 +44,7 @@ pub use change::{Made, OnExisting, Parents};
 pub use content::{OpenFile, copy_content};
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
-pub use landlock::{Exception, Landlock, LandlockError, Protection, lock_in};
+pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;
 pub use metadata::{FileKind, Metadata, Time};
 pub use name::{Name, shown};

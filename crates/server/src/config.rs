@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use fault::{Fault, KeyPath};
-pub(crate) use read::{ConfigFile, read, read_beside, reason};
+pub(crate) use read::{ConfigFile, read, reason};
 
 use crate::settings::{
     AllowedTools, KnownTools, OnMissing, Partial, Quota, Rate, RootAccess, RootSettings, Tls,

@@ -9,7 +9,8 @@ use guide::{AllowedFault, FilesystemBridge, Limits, PathValidator};
 use sandbox::Root;
 use toolset::guide::{Desk, Options};
 
-use crate::config::{Fault, KeyPath, read_beside, reason};
+use crate::config::{Fault, KeyPath, reason};
+use crate::operator;
 use crate::settings::{Settings, Toolset};
 
 /// The key of this process alone, in bytes.
@@ -107,8 +108,8 @@ fn state_key(settings: &Settings) -> Result<Vec<u8>> {
         getrandom::fill(&mut key).map_err(|error| anyhow!("no random key to be had: {error}"))?;
         return Ok(key);
     };
-    let file = read_beside(path).map_err(|error| bad_key(path, &reason(&error)))?;
-    Ok(file.text.trim().as_bytes().to_vec())
+    let (text, _) = operator::read(path).map_err(|error| bad_key(path, &reason(&error)))?;
+    Ok(text.trim().as_bytes().to_vec())
 }
 
 fn bad_key(path: &std::path::Path, reason: &str) -> Fault {

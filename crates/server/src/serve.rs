@@ -5,21 +5,25 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-use sandbox::{NamedRoot, Roots, Users};
+use anyhow::{Result, anyhow};
+use sandbox::{Exception, ExceptionRights, NamedRoot, Roots, Users};
 use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
 
 use crate::cli::Arguments;
+use crate::config::reason;
 use crate::door::Door;
+use crate::keys::KeyRing;
+use crate::log::AuditFile;
 use crate::project::Project;
 use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{call, http, listen, log, project, roots, shutdown, stdio};
+use crate::{call, http, listen, log, operator, project, reload, roots, shutdown, stdio};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -33,9 +37,11 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         Transport::Http => Some(listen::bind(settings)?),
     };
     let users = Users::load();
-    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    let keys = Arc::new(KeyRing::load(settings)?);
+    let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
 
-    let _flush = log::start(settings)?;
+    let log = log::start(settings, audit)?;
     roots.sweep_leftovers_in_background();
     project.iter().for_each(Project::warn);
     let gate = Gate::new(deployment(settings, &roots, users));
@@ -43,7 +49,11 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         .enable_all()
         .build()?;
     log::started(settings, &place(listener.as_ref()), &protection.to_string());
-    let ended = runtime.block_on(serve(settings, listener, gate, project.as_ref()));
+    let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
+    let ended = runtime.block_on(async {
+        tokio::spawn(reload);
+        serve(settings, listener, gate, keys, project.as_ref()).await
+    });
     runtime.shutdown_timeout(LAST_WORK);
     ended
 }
@@ -62,12 +72,29 @@ pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) 
     runtime.block_on(call::run(&service, tool, arguments))
 }
 
+fn audit_file(path: &Path) -> Result<AuditFile> {
+    let file = AuditFile::open(path);
+    file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
+}
+
+/// What stays reachable beside the roots, to be read or opened again on SIGHUP. A file may then be another one of the
+/// same name, so it is its directory that is let through.
+fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
+    let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
+    let read = tls.into_iter().flatten();
+    let read = read.chain(&settings.bearer_tokens_file);
+    let read = read.map(|path| (path, ExceptionRights::Read));
+    let written = settings.audit_file.iter();
+    let written = written.map(|path| (path, ExceptionRights::Write));
+    let all = read.chain(written).map(|(path, rights)| Exception {
+        path: operator::directory_of(path),
+        rights,
+    });
+    all.collect()
+}
+
 /// One service that speaks all configured sets.
-fn every_set(
-    settings: &Settings,
-    gate: Arc<Gate>,
-    project: Option<&Project>,
-) -> Result<Service> {
+fn every_set(settings: &Settings, gate: Arc<Gate>, project: Option<&Project>) -> Result<Service> {
     let desk = project.map(|project| &project.desk);
     let sets = settings.toolsets.iter().map(|set| tools_of(*set, desk));
     Ok(Service::new(sets.collect(), gate)?)
@@ -77,6 +104,7 @@ async fn serve(
     settings: &Settings,
     listener: Option<TcpListener>,
     gate: Arc<Gate>,
+    keys: Arc<KeyRing>,
     project: Option<&Project>,
 ) -> Result<()> {
     let shutdown = shutdown::on_signals()?;
@@ -90,8 +118,11 @@ async fn serve(
             &settings.allowed_hosts,
             &settings.allowed_origins,
         ),
+        keys,
+        gate: Arc::clone(&gate),
         max_body_size: max_size,
         max_connections: settings.max_connections,
+        max_sessions: settings.max_sessions,
     };
     let endpoints = settings
         .toolsets

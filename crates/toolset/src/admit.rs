@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +15,10 @@ use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
 use crate::tool::{Access, Definition, RootSource, RootUse};
+use crate::turns::{Full, Turn, Turns};
+
+/// When to try again where too many calls wait already: by then many of them have run.
+const LATER_MS: u64 = 1000;
 
 /// Stands before every call of every tool set of the process.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ pub struct Gate {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
-    running: Arc<Semaphore>,
+    turns: Arc<Turns>,
     closing: CancellationToken,
 }
 
@@ -35,14 +38,11 @@ impl Gate {
         let by_name = names
             .map(|(index, grant)| (grant.name.clone(), index))
             .collect();
-        let most = deployment
-            .max_concurrent_calls
-            .clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
-            running: Arc::new(Semaphore::new(most)),
             closing: CancellationToken::new(),
         })
     }
@@ -84,20 +84,35 @@ impl Gate {
         Ok(grants)
     }
 
-    /// Waits for a turn, then does some work on the blocking pool.
+    /// Waits for a client's turn, which lasts until the work itself has ended.
+    pub(crate) async fn enter(&self, client: &str) -> Result<Turn, Failure> {
+        let turn = self.turns.take(client).await;
+        turn.map_err(|Full| Failure::RateLimited {
+            retry_after_ms: LATER_MS,
+        })
+    }
+
+    /// Waits for a client's turn, then does some work on the blocking pool.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        client: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let internal = |reason| Failure::Internal { reason };
-        let turn = Arc::clone(&self.running).acquire_owned().await;
-        let turn = turn.map_err(|closed| internal(closed.to_string()))?;
+        let turn = self.enter(client).await?;
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work, not by the caller: work that is slow to stop still counts as running.
             let _turn = turn;
             work()
         });
-        task.await.map_err(|error| internal(crash(error)))
+        task.await.map_err(|error| Failure::Internal {
+            reason: crash(error),
+        })
+    }
+
+    /// How many calls run and how many wait for their turn.
+    #[must_use]
+    pub fn busy(&self) -> (usize, usize) {
+        self.turns.counts()
     }
 
     /// Cancels every running call, because the process ends.

@@ -98,6 +98,11 @@ pub(crate) fn not_a_string(
     }
 }
 
+/// Words arguments that are no object at all.
+pub(crate) fn not_an_object(got: &Value) -> BadArgument {
+    mistyped("arguments", "an object", got)
+}
+
 struct Judge<'schema> {
     definitions: Option<&'schema Value>,
 }

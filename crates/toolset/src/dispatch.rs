@@ -14,8 +14,10 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::Gate;
+use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
+use crate::figures::{Counters, OK};
 use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
@@ -71,6 +73,7 @@ pub(crate) struct Entry {
     pub(crate) tool: Box<dyn AnyTool>,
     pub(crate) face: &'static dyn Face,
     pub(crate) directory: Arc<[RootCard]>,
+    pub(crate) counters: Counters,
 }
 
 impl Entry {
@@ -82,34 +85,74 @@ impl Entry {
         caller: &Caller,
     ) -> CallToolResponse {
         let start = Instant::now();
-        let set = self.face.name();
-        let home = gate.home(set).map(|grant| grant.name.as_str());
-        let about = About::new(self.tool.definition(), &arguments, home);
-        let outcome = self.admit_and_run(gate, arguments, caller).await;
-        let line = |response_size| audit::Line {
-            toolset: set,
-            about: &about,
+        let about = self.about(gate, &arguments);
+        let outcome = match self.admit_and_run(gate, arguments, caller).await {
+            Ok(Ended::Question(question)) => {
+                self.line(caller, &about, start, 0).success();
+                return (*question).into();
+            }
+            Ok(Ended::Reply(reply)) => Ok(reply),
+            Err(failure) => Err(failure),
+        };
+        self.settle(gate, caller, &about, start, outcome).into()
+    }
+
+    /// Answers a call whose arguments are no object at all.
+    pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> CallToolResult {
+        let about = self.about(gate, &JsonObject::new());
+        let failure = arguments::not_an_object(arguments).into();
+        self.settle(gate, caller, &about, Instant::now(), Err(failure))
+    }
+
+    fn about(&self, gate: &Gate, arguments: &JsonObject) -> About {
+        let home = gate.home(self.face.name()).map(|grant| grant.name.as_str());
+        About::new(self.tool.definition(), arguments, home)
+    }
+
+    /// Words what a call came to, counts it and logs it.
+    fn settle(
+        &self,
+        gate: &Gate,
+        caller: &Caller,
+        about: &About,
+        start: Instant,
+        outcome: Result<Reply, Failure>,
+    ) -> CallToolResult {
+        let line = |response_size| self.line(caller, about, start, response_size);
+        match outcome {
+            Ok(reply) => {
+                let result = success(reply);
+                let line = line(size(&result));
+                self.counters.add(OK, line.duration, line.response_size);
+                line.success();
+                result
+            }
+            Err(failure) => {
+                let worded = self.face.word(&failure, about);
+                let structured = gate.deployment().replies.structured();
+                let result = failed(&worded, self.face.failure_text(), structured);
+                let line = line(size(&result));
+                self.counters
+                    .add(worded.code, line.duration, line.response_size);
+                line.failure(&failure, &worded);
+                result
+            }
+        }
+    }
+
+    fn line<'call>(
+        &self,
+        caller: &'call Caller,
+        about: &'call About,
+        start: Instant,
+        response_size: usize,
+    ) -> audit::Line<'call> {
+        audit::Line {
+            toolset: self.face.name(),
+            about,
             client: &caller.client,
             duration: start.elapsed(),
             response_size,
-        };
-        match outcome {
-            Ok(Ended::Reply(reply)) => {
-                let result = success(reply);
-                line(size(&result)).success();
-                result.into()
-            }
-            Ok(Ended::Question(question)) => {
-                line(0).success();
-                (*question).into()
-            }
-            Err(failure) => {
-                let worded = self.face.word(&failure, &about);
-                let structured = gate.deployment().replies.structured();
-                let result = failed(&worded, self.face.failure_text(), structured);
-                line(size(&result)).failure(&failure, &worded);
-                result.into()
-            }
         }
     }
 
@@ -138,7 +181,9 @@ impl Entry {
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {
             Work::Blocking(work) => {
-                let reply = patience.wait(gate.run(move || work(&call))).await??;
+                let reply = patience
+                    .wait(gate.run(&caller.account, move || work(&call)))
+                    .await??;
                 reply.map(Ended::Reply)
             }
             Work::Asking(work) => patience.wait(work(call, gate)).await?,

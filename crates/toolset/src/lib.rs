@@ -11,17 +11,19 @@ mod defaults;
 mod deployment;
 mod dispatch;
 mod face;
+mod figures;
 pub mod files;
 pub mod guide;
 mod left_out;
 pub mod memory;
 mod moment;
 mod rate;
-pub mod reference;
+mod reference;
 mod schema;
 mod search;
 mod service;
 mod tool;
+mod turns;
 pub mod workspace;
 
 pub use admit::Gate;
@@ -29,6 +31,7 @@ pub use arguments::BadArgument;
 pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
 pub use dispatch::{Caller, Progress, Questions};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
 pub use service::{Client, Service, SetupError};
 pub use tool::{

@@ -3,17 +3,74 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use rmcp::model::Tool as McpTool;
-use serde_json::{Map, Value};
+use rmcp::model::{JsonObject, Tool as McpTool};
+use serde_json::{Map, Value, json};
+
+use crate::dispatch::Entry;
+use crate::face::About;
 
 /// A Markdown page that tells everything about these tools.
 #[must_use]
-pub fn markdown(title: &str, tools: &[McpTool]) -> String {
+pub(crate) fn markdown(title: &str, entries: &[Entry], tools: &[McpTool]) -> String {
     let mut page = format!("# {title}\n");
-    for tool in tools {
+    if let Some(first) = entries.first() {
+        let _ = writeln!(page, "\n{}", first.face.security());
+    }
+    for (entry, tool) in entries.iter().zip(tools) {
         tool_section(&mut page, tool);
+        examples(&mut page, entry);
     }
     page
+}
+
+/// The tool's own examples, or else the call its description shows; and always a failure in the set's words.
+fn examples(page: &mut String, entry: &Entry) {
+    let definition = entry.tool.definition();
+    for example in definition.examples {
+        show(
+            page,
+            example.title,
+            &parsed(example.arguments),
+            &parsed(example.reply),
+        );
+    }
+    if !definition.examples.is_empty() {
+        return;
+    }
+    if let Some(arguments) = described_call(definition.description) {
+        let _ = writeln!(page, "\nExample call:\n\n```json\n{arguments:#}\n```");
+    }
+    if let Some((arguments, reply)) = refused_call(entry) {
+        show(page, "A call that is refused", &arguments, &reply);
+    }
+}
+
+fn show(page: &mut String, title: &str, arguments: &Value, reply: &Value) {
+    let _ = writeln!(
+        page,
+        "\n{title}:\n\n```json\n{arguments:#}\n```\n\n```json\n{reply:#}\n```"
+    );
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+/// The arguments that a description ends with.
+fn described_call(description: &str) -> Option<Value> {
+    let (_, example) = description.rsplit_once("Example: ")?;
+    serde_json::from_str(example.trim()).ok()
+}
+
+/// A call that the tool's own schema refuses: without its required arguments, or with one it does not have.
+fn refused_call(entry: &Entry) -> Option<(Value, Value)> {
+    let calls = [json!({}), json!({ "unknown": true })];
+    calls.into_iter().find_map(|arguments| {
+        let given: JsonObject = arguments.as_object().cloned()?;
+        let about = About::new(entry.tool.definition(), &given, None);
+        let refused = entry.tool.prepare(given, std::time::Duration::ZERO).err()?;
+        Some((arguments, entry.face.word(&refused.into(), &about).object))
+    })
 }
 
 fn tool_section(page: &mut String, tool: &McpTool) {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Durability, Error, Exception, Landlock, NamedRoot, OnExisting, OnFault, Parents, Protection,
-    Resolver, Root, Roots, WalkOptions, Walker, copy_content, lock_in,
+    Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting, OnFault,
+    Parents, Protection, Resolver, Root, Roots, WalkOptions, Walker, copy_content, lock_in,
 };
 
 use crate::child;
@@ -131,7 +131,7 @@ fn locked_in(base: &Path) {
     let roots = Roots::new(roots);
     let log = Exception {
         path: &base.join("log"),
-        writable: true,
+        rights: ExceptionRights::Write,
     };
     let protection = lock_in(&roots, Landlock::Auto, &[log]).unwrap();
     if protection == Protection::Unavailable {
@@ -144,7 +144,15 @@ fn locked_in(base: &Path) {
             false => everything_inside_works(&root.root),
         }
     }
-    fs::write(base.join("log"), "a line").unwrap();
+    let mut log = fs::OpenOptions::new()
+        .append(true)
+        .open(base.join("log"))
+        .unwrap();
+    log.write_all(b"a line").unwrap();
+    denied(
+        fs::read(base.join("log")),
+        "reading what may only be written",
+    );
 }
 
 #[test]

@@ -1,25 +1,15 @@
 //! What this version cannot do although it understands the words: said at start-up, never ignored.
 
-use super::{KnownTools, Partial, Settings, Toolset, tools_of};
+use super::{KnownTools, Settings, Toolset, tools_of};
 use crate::config::Fault;
 
 /// One thing that is not built: its key, and whether it was asked for.
 type Gap = (&'static str, fn(&Settings) -> bool);
 
 /// Everything that is understood but not built. Shorten it as things get built.
-const GAPS: &[Gap] = &[
-    ("server.tls", |settings| settings.tls.is_some()),
-    ("server.bearer_tokens_file", |settings| {
-        settings.bearer_tokens_file.is_some()
-    }),
-    ("server.max_sessions", |settings| {
-        settings.max_sessions != Partial::default().complete().max_sessions
-    }),
-    ("roots[].quota", |settings| {
-        settings.roots.iter().any(|root| root.quota.is_some())
-    }),
-    ("log.audit_file", |settings| settings.audit_file.is_some()),
-];
+const GAPS: &[Gap] = &[("roots[].quota", |settings| {
+    settings.roots.iter().any(|root| root.quota.is_some())
+})];
 
 /// The first thing that was asked for and is not built.
 pub(crate) fn first_unsupported(settings: &Settings) -> Option<Fault> {
@@ -57,6 +47,7 @@ fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::Partial;
     use super::*;
 
     const KNOWN: KnownTools<'static> = &[
@@ -83,14 +74,14 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused_by_name() {
         let settings = Partial {
-            audit_file: Some(Some("calls.log".into())),
+            toolsets: Some(vec![Toolset::Guide]),
             ..Partial::default()
         }
         .complete();
         let fault = first_unsupported(&settings).unwrap();
         assert_eq!(
             fault.to_string(),
-            "log.audit_file is not supported yet by this version"
+            "toolset guide is not supported yet by this version"
         );
         assert_eq!(first_unsupported(&Partial::default().complete()), None);
     }

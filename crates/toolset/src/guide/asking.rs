@@ -88,7 +88,7 @@ pub(super) async fn converse<T: GuideTool>(
     loop {
         let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
         let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
-        let outcome = gate.run(move || {
+        let outcome = gate.run(&caller.account, move || {
             let (arguments, caller) = own;
             let visit = Visit {
                 desk: &desk,
