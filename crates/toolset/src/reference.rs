@@ -106,11 +106,11 @@ fn hints(tool: &McpTool) -> String {
         .map(|(_, word)| *word)
         .collect();
     match words.as_slice() {
-        [] => "Changes files.".to_owned(),
+        [] => "Not read-only.".to_owned(),
         words if annotations.read_only_hint == Some(true) => {
             format!("Hints: {}.", words.join(", "))
         }
-        words => format!("Changes files. Hints: {}.", words.join(", ")),
+        words => format!("Not read-only. Hints: {}.", words.join(", ")),
     }
 }
 
@@ -119,12 +119,22 @@ fn arguments_table(
     schema: &Map<String, Value>,
     properties: &Map<String, Value>,
 ) {
-    let required = required(schema);
     let _ = writeln!(
         page,
         "| argument | type | required | default | constraints | meaning |"
     );
     let _ = writeln!(page, "|---|---|---|---|---|---|");
+    argument_rows(page, "", schema, properties);
+}
+
+/// One row an argument, and one for each field of arguments that are objects.
+fn argument_rows(
+    page: &mut String,
+    prefix: &str,
+    schema: &Map<String, Value>,
+    properties: &Map<String, Value>,
+) {
+    let required = required(schema);
     for (name, property) in properties {
         let needed = if required.contains(&name.as_str()) {
             "yes"
@@ -133,7 +143,7 @@ fn arguments_table(
         };
         let _ = writeln!(
             page,
-            "| `{name}` | {} | {needed} | {} | {} | {} |",
+            "| `{prefix}{name}` | {} | {needed} | {} | {} | {} |",
             type_of(property),
             property
                 .get("default")
@@ -142,6 +152,12 @@ fn arguments_table(
             constraints(property),
             cell(text(property, "description")),
         );
+        for (inner, dots) in [(Some(property), "."), (property.get("items"), "[].")] {
+            if let Some(inner) = inner.and_then(Value::as_object) {
+                let prefix = format!("{prefix}{name}{dots}");
+                argument_rows(page, &prefix, inner, self::properties(inner));
+            }
+        }
     }
 }
 
@@ -198,7 +214,13 @@ fn constraints(property: &Value) -> String {
         return format!("one of {}", choices.join(", "));
     }
     let bound = |key: &str, word: &str| property.get(key).map(|value| format!("{word} {value}"));
-    let bounds = [bound("minimum", "at least"), bound("maximum", "at most")];
+    let items = |key: &str, word: &str| bound(key, word).map(|bound| format!("{bound} items"));
+    let bounds = [
+        bound("minimum", "at least"),
+        bound("maximum", "at most"),
+        items("minItems", "at least"),
+        items("maxItems", "at most"),
+    ];
     bounds.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

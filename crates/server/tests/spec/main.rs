@@ -5,6 +5,7 @@
 mod coverage;
 mod desk;
 mod files;
+mod guide;
 mod memory;
 mod project;
 mod workspace;

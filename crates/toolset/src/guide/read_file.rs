@@ -83,7 +83,7 @@ impl GuideTool for ReadFileTool {
     const EXAMPLES: &'static [Example] = &[
         Example {
             title: "The first of two chunks",
-            arguments: r#"{"path": "docs/big.txt", "content": "first half", "chunk_index": 0, "chunk_count": 2, "chunk_hash": "09ce36f5ad1f84bd9d53f1eef07c0a5fdb44c49e2e15ddb4a67d3c3f7a9a7f4a"}"#,
+            arguments: r#"{"path": "docs/big.txt", "content": "first half", "chunk_index": 0, "chunk_count": 2, "chunk_hash": "bb480f5174f5006c97f20e492a3afd1f335ac4d3c4defe990f47bf8810390794"}"#,
             reply: r#"{"success": true, "data": {"path": "docs/big.txt", "complete": false, "hash_verified": false, "chunks_received": 1, "chunk_count": 2, "cache": {"entries": 0, "bytes": 0, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "1 of 2 chunks of docs/big.txt have come; send the others"}"#,
         },
         Example {
