@@ -6,7 +6,6 @@
     clippy::disallowed_methods,
     reason = "resident memory is told in /proc"
 )]
-#![expect(missing_docs, reason = "criterion's macros make public functions")]
 
 use std::io::Write;
 use std::time::Duration;

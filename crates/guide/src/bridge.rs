@@ -623,7 +623,7 @@ mod tests {
     #[test]
     fn failures_are_told_apart_and_never_cached() {
         let (bridge, now) = (bridge(), Now::read());
-        let mut read = |answer: &str| {
+        let read = |answer: &str| {
             let mut agent = Script::answering(&[answer]);
             bridge
                 .read_file(&text("docs/a"), None, &mut agent, now)

@@ -55,10 +55,13 @@ pub(super) async fn asked(
     }
 }
 
+/// A text for a prompt, or the message of an error.
+type Answer = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+
 /// An agent with its own files, and what it was asked.
 #[derive(Clone)]
 pub(super) struct Agent {
-    answer: Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>,
+    answer: Arc<Answer>,
     prompts: Arc<Mutex<Vec<String>>>,
 }
 
