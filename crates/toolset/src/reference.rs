@@ -163,12 +163,21 @@ fn argument_rows(
 
 fn reply_table(page: &mut String, schema: &Map<String, Value>) {
     let _ = writeln!(page, "\n| reply field | type | meaning |\n|---|---|---|");
+    reply_rows(page, "", schema);
+}
+
+/// One row a field, and one for each field of those that are objects.
+fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
     for (name, property) in properties(schema)
         .iter()
         .filter(|(name, _)| *name != "error")
     {
         let meaning = cell(text(property, "description"));
-        let _ = writeln!(page, "| `{name}` | {} | {meaning} |", type_of(property));
+        let kind = type_of(property);
+        let _ = writeln!(page, "| `{prefix}{name}` | {kind} | {meaning} |");
+        if let Some(inner) = property.as_object() {
+            reply_rows(page, &format!("{prefix}{name}."), inner);
+        }
     }
 }
 

@@ -30,7 +30,6 @@ pub(super) struct Entry {
 enum Kind {
     File,
     Directory,
-    /// A link that was not followed.
     Symlink,
 }
 
