@@ -64,7 +64,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 	done
 
 bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
-	$(CARGO) bench --locked --package sandbox --package ops
+	$(CARGO) bench --locked --package sandbox --package ops --package guide
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem .

@@ -57,7 +57,7 @@ pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
 pub use patch::{Patch, Patched};
-pub use pattern::{Case, Pattern, Syntax};
+pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
 pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -99,6 +100,23 @@ impl Gate {
         self.tallies.add(client, is_violation)
     }
 
+    /// Waits for a client's turn, then does some work on the blocking pool.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        client: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = self.enter(client).await?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _turn = turn;
+            work()
+        });
+        task.await.map_err(|error| Failure::Internal {
+            reason: crash(error),
+        })
+    }
+
     /// How many calls run and how many wait for their turn.
     #[must_use]
     pub fn busy(&self) -> (usize, usize) {
@@ -183,6 +201,18 @@ impl Gate {
             root: root.to_owned(),
         })
     }
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ mod desk;
 mod door;
 mod files;
 mod frames;
+mod guide;
 mod memory;
 mod project;
 mod workspace;
