@@ -7,11 +7,9 @@ use crate::config::Fault;
 type Gap = (&'static str, fn(&Settings) -> bool);
 
 /// Everything that is understood but not built. Shorten it as things get built.
-const GAPS: &[Gap] = &[
-    ("toolset guide", |settings| {
-        settings.toolsets.contains(&Toolset::Guide)
-    }),
-];
+const GAPS: &[Gap] = &[("toolset guide", |settings| {
+    settings.toolsets.contains(&Toolset::Guide)
+})];
 
 /// The first thing that was asked for and is not built.
 pub(crate) fn first_unsupported(settings: &Settings) -> Option<Fault> {

@@ -4,6 +4,7 @@
 
 mod coverage;
 mod desk;
+mod faults;
 mod files;
 mod memory;
 mod project;
