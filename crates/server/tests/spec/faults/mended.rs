@@ -139,14 +139,14 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
 async fn an_expression_that_would_take_minutes_is_refused_or_stopped() {
     let tree = || {
         Tree::new()
-            .file("long", "abc".repeat(200_000))
+            .file("long", "abc".repeat(100_000))
             .file("f", "abc\n".repeat(50_000))
     };
     both(tree, async |desk| {
         let bomb = json!({"pattern": "(?:[a-c]{0,200}){0,200}[0-9]"});
         let message = desk.fails("invalid_pattern", "grep", bomb).await;
         assert!(message.contains("unfold to 40001 places"), "{message}");
-        let slow = json!({"pattern": "(?:[a-c]{0,40}){0,120}[0-9]", "timeout_seconds": 1});
+        let slow = json!({"pattern": "(?:[a-c]{0,40}){0,45}[0-9]", "timeout_seconds": 1});
         let found = desk.ok("grep", slow).await;
         assert_eq!(found["timed_out"], true, "{found}");
     })
