@@ -16,12 +16,12 @@ pub enum OnDirectory {
 }
 
 /// Something that is copied or moved.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source<'a, 'root> {
     pub(crate) located: &'a Located<'root>,
     pub(crate) kind: FileKind,
     /// The name it keeps inside another directory; the root itself has none.
-    pub(crate) name: Option<&'a Name>,
+    pub(crate) name: Option<Name>,
 }
 
 impl<'a, 'root> Source<'a, 'root> {
@@ -34,7 +34,7 @@ impl<'a, 'root> Source<'a, 'root> {
         Source {
             located,
             kind,
-            name: place.path.file_name().or(located.name()),
+            name: place.path.file_name().or_else(|| located.name().cloned()),
         }
     }
 
@@ -60,7 +60,7 @@ pub(crate) fn target(
         // `file` to `missing/` can only mean a file in a new directory.
         None => destination.path.must_be_directory() && !source.is_directory(),
     };
-    let path = match source.name {
+    let path = match &source.name {
         Some(name) if into => destination.path.join(name),
         _ => destination.path.clone(),
     };

@@ -5,8 +5,8 @@
 //! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
 
 use sandbox::{
-    Durability, FileKind, Follow, Located, Metadata, NewDirs, OnExisting, OnFault, Renaming,
-    WalkOptions, Walker,
+    Durability, FileKind, Follow, Located, Metadata, OnExisting, OnFault, Renaming, WalkOptions,
+    Walker,
 };
 
 use crate::context::Context;
@@ -219,7 +219,7 @@ impl Moving<'_, '_> {
 
     fn transfer(&self, context: &Context) -> Result<Tally> {
         Transfer {
-            source: self.source,
+            source: self.source.clone(),
             target: self.target,
             on_existing: self.on_existing,
             on_skip: OnSkip::Fail,
@@ -242,7 +242,9 @@ impl Moving<'_, '_> {
         }
         directory.make_link(to, &text)?;
         directory.sync_filesystem()?;
-        made.map(NewDirs::keep);
+        if let Some(made) = made {
+            made.keep();
+        }
         Ok(Tally {
             links: 1,
             ..Tally::default()

@@ -60,7 +60,9 @@ impl Located<'_> {
     pub fn make_dirs(&self, durability: Durability) -> Result<Made> {
         let made = self.make_dirs_for_now(durability)?;
         let created = made.as_ref().map_or(0, NewDirs::created);
-        made.map(NewDirs::keep);
+        if let Some(made) = made {
+            made.keep();
+        }
         Ok(Made { created })
     }
 
@@ -284,7 +286,9 @@ impl Located<'_> {
             Durability::Fsync => sync_dir(to_dir).and_then(|()| sync_dir(self.parent())),
             Durability::Fast => Ok(()),
         };
-        parent.map(NewDirs::keep);
+        if let Some(parent) = parent {
+            parent.keep();
+        }
         synced.map_err(|errno| self.failed("fsync", errno))
     }
 

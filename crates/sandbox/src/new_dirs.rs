@@ -3,6 +3,7 @@
 //! A failed call changes nothing, so the directories it made go with it: only those it made itself, only while they are
 //! empty, and never through a link.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -135,10 +136,10 @@ enum Newness {
 /// Opens a directory by names that are never followed; `None` for the base itself.
 fn open_below(base: BorrowedFd<'_>, names: &[Name]) -> SysResult<Option<OwnedFd>> {
     let pieces: Vec<&[u8]> = names.iter().map(Name::as_bytes).collect();
-    if let (false, Ok(dir)) = (
-        pieces.is_empty(),
-        syscall::openat2_dir_unchecked(base, &pieces.join(&b'/')),
-    ) {
+    if !pieces.is_empty()
+        && let Ok(path) = CString::new(pieces.join(&b'/'))
+        && let Ok(dir) = syscall::openat2_dir_unchecked(base, &path)
+    {
         return Ok(Some(dir));
     }
     let mut current: Option<OwnedFd> = None;

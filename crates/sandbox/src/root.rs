@@ -1,6 +1,7 @@
 //! A root: an open directory that nothing escapes from, and the places inside it.
 
-use std::ffi::OsStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -76,7 +77,7 @@ impl Root {
         let found = resolve::resolve(self, path, follow)?;
         let located = Located::new(self, path.as_given().to_owned(), found);
         match path.must_be_directory() {
-            true => located.as_directory(),
+            true => located.being_directory(),
             false => Ok(located),
         }
     }
@@ -93,9 +94,12 @@ impl Root {
     }
 
     fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
-        let bytes = self.direct_path(path)?;
-        let fd = syscall::openat2_content_unchecked(self.fd(), &bytes).ok()?;
-        Some(content::regular_only(fd, shown(&bytes).into_owned()))
+        let direct = self.direct_path(path)?;
+        let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
+        Some(content::regular_only(
+            fd,
+            shown(direct.to_bytes()).into_owned(),
+        ))
     }
 
     /// Opens a file's content for reading: regular files only, and what it is is known before it is opened.
@@ -111,9 +115,9 @@ impl Root {
 
     /// The quick way; where it fails, whyever, the careful one tells why.
     fn open_entry(&self, path: &RelPath) -> Option<OpenFile> {
-        let bytes = self.direct_path(path).filter(|_| self.uses_proc())?;
-        let entry = syscall::openat2_look_unchecked(self.fd(), &bytes).ok()?;
-        let metadata = syscall::stat_unchecked(entry.as_fd()).ok()?;
+        let direct = self.direct_path(path).filter(|_| self.uses_proc())?;
+        let entry = syscall::openat2_look_unchecked(self.fd(), &direct).ok()?;
+        let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
         // Security: opening a device can act, so the kind is known before anything is opened.
         if metadata.kind != FileKind::File {
             return None;
@@ -122,16 +126,16 @@ impl Root {
         Some(OpenFile {
             file: opened.ok()?.into(),
             metadata,
-            path: shown(&bytes).into_owned(),
+            path: shown_as(path, &direct),
         })
     }
 
-    /// The path in bytes where one `openat2` may look it all up.
-    fn direct_path(&self, path: &RelPath) -> Option<Vec<u8>> {
+    /// The path where one `openat2` may look it all up.
+    fn direct_path<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, CStr>> {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
-        rel_path::downward(path.steps())
+        path.downward()
     }
 
     /// What is known of the root directory itself.
@@ -202,6 +206,15 @@ impl fmt::Debug for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Security: no host path, a debug print may end in a log.
         f.debug_struct("Root").finish_non_exhaustive()
+    }
+}
+
+/// How clients see a path that was looked up in one call: mostly just as they gave it.
+fn shown_as(path: &RelPath, direct: &CStr) -> String {
+    let (given, direct) = (path.as_given(), direct.to_bytes());
+    match given.as_bytes() == direct {
+        true => given.to_owned(),
+        false => shown(direct).into_owned(),
     }
 }
 
@@ -325,7 +338,7 @@ impl<'root> Located<'root> {
     }
 
     /// This place, which a slash behind its name says to be a directory, or a link to one.
-    fn as_directory(self) -> Result<Located<'root>> {
+    fn being_directory(self) -> Result<Located<'root>> {
         let is_directory = match self.metadata().map(|there| there.kind) {
             None | Some(FileKind::Directory) => true,
             // The link itself is meant, as without the slash; `open` with a slash would follow it.

@@ -188,7 +188,7 @@ fn endpoints(settings: &Settings) -> String {
     first
         .into_iter()
         .chain(named)
-        .chain(["/health".to_owned()])
+        .chain(["/metrics", "/health"].map(str::to_owned))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -246,7 +246,8 @@ fn risks(loaded: &Loaded, found: &[Found]) -> Vec<String> {
     risks
 }
 
-fn open_door(settings: &Settings) -> Option<String> {
+/// The risk that whoever reaches the port is let in.
+pub(crate) fn open_door(settings: &Settings) -> Option<String> {
     let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
     let where_from = match audience_of(&settings.host) {
         Audience::ThisMachine => return None,
@@ -256,7 +257,7 @@ fn open_door(settings: &Settings) -> Option<String> {
     is_open.then(|| {
         format!(
             "it listens on {where_from} without asking for a token: whoever reaches port {} can use \
-             every allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front",
+             every allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1",
             settings.port
         )
     })
@@ -391,7 +392,7 @@ Roots
 
 Who can reach it
   http on 0.0.0.0:8091: every machine that can reach this one, on any interface
-  endpoints: /mcp (= workspace), /mcp/workspace, /health
+  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
   no token is asked for
 
 Kernel protections
@@ -399,7 +400,7 @@ Kernel protections
 
 Risks
   it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
-allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front
+allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"all\" contains the root \"logs\": what is forbidden in \"logs\" may be allowed through \"all\"
   the root \"all\" is writable by every user of this machine
   the config file is readable by every user of this machine (chmod o-r)

@@ -13,6 +13,7 @@ use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
+use crate::tally::{Tallies, Tally};
 use crate::tool::{Access, Definition, RootSource, RootUse};
 use crate::turns::{Full, Turn, Turns};
 
@@ -26,6 +27,7 @@ pub struct Gate {
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
+    tallies: Tallies,
     closing: CancellationToken,
 }
 
@@ -39,6 +41,7 @@ impl Gate {
             .collect();
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            tallies: Tallies::default(),
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
@@ -89,6 +92,11 @@ impl Gate {
         turn.map_err(|Full| Failure::RateLimited {
             retry_after_ms: LATER_MS,
         })
+    }
+
+    /// Counts a client's call, and tells what it did so far.
+    pub(crate) fn tally(&self, client: &str, is_violation: bool) -> Tally {
+        self.tallies.add(client, is_violation)
     }
 
     /// How many calls run and how many wait for their turn.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::face::{About, Failure, PlaceNamed, Worded};
+use crate::tally::Tally;
 
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
@@ -12,6 +13,7 @@ pub(crate) struct Line<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) about: &'call About,
     pub(crate) client: &'call str,
+    pub(crate) tally: Tally,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
 }
@@ -76,13 +78,15 @@ impl Line<'_> {
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
+            client_calls = self.tally.calls,
+            client_violations = self.tally.violations,
             "violation"
         );
     }
 }
 
 /// Tells whether a failure is a violation, and where it would have led.
-fn violation(failure: &Failure) -> Option<Option<&str>> {
+pub(crate) fn violation(failure: &Failure) -> Option<Option<&str>> {
     match failure {
         Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Some(leads_to)),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(None),

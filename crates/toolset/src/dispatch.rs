@@ -92,7 +92,10 @@ impl Entry {
         start: Instant,
         outcome: Result<Reply, Failure>,
     ) -> CallToolResult {
+        let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
+        let tally = gate.tally(&caller.account, is_violation);
         let line = |response_size| audit::Line {
+            tally,
             toolset: self.face.name(),
             about,
             client: &caller.client,

@@ -21,6 +21,7 @@ pub mod reference;
 mod schema;
 mod search;
 mod service;
+mod tally;
 mod tool;
 mod turns;
 pub mod workspace;

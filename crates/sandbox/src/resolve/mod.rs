@@ -3,6 +3,7 @@
 mod fast;
 mod walk;
 
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use crate::error::{Error, Result};
@@ -101,7 +102,8 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
     if root.uses_openat2()
         && !path.is_empty()
-        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), path)
+        && let Ok(whole) = CString::new(path)
+        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), &whole)
     {
         return Ok(Some(dir));
     }

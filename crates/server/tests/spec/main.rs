@@ -4,8 +4,10 @@
 
 mod coverage;
 mod desk;
+mod door;
 mod faults;
 mod files;
+mod frames;
 mod memory;
 mod project;
 mod workspace;

@@ -177,23 +177,3 @@ async fn messages_name_what_was_given() {
     )
     .await;
 }
-
-#[tokio::test]
-async fn memory_view_keeps_to_the_limit_on_replies() {
-    let tree = Tree::new()
-        .file("small", "x".repeat(1000))
-        .file("large", "x".repeat(1001));
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("toolsets", json!(["memory"]))
-        .set("limits.max_file_size", 1000);
-    let server = setup.start(Transport::Stdio).await;
-    server.call("view", json!({"path": "small"})).await.ok();
-    let refused = server.call("view", json!({"path": "large"})).await;
-    assert_eq!(refused.error()["code"], "too_large");
-    assert!(
-        refused.text.contains("has 1001 bytes, the limit is 1000"),
-        "{}",
-        refused.text
-    );
-}

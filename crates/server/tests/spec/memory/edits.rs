@@ -64,14 +64,12 @@ async fn memory_an_edit_keeps_the_mode() {
 }
 
 #[tokio::test]
-async fn memory_a_larger_file_is_viewed_whole_where_the_operator_allows_it() {
-    // Over the limit of 10 MiB that holds unless it is raised.
+async fn memory_a_file_larger_than_other_replies_is_viewed_whole() {
+    // Over the limit on replies of 10 MiB, which holds where a part can be asked for.
     let content = "0123456789abcde\n".repeat(700_000);
     let tree = Tree::new().file("large", &content);
     // In one half, because clients have limits too: the SDK's takes messages of 16 MiB.
-    let setup = setup(&tree)
-        .set("server.replies", "structured")
-        .set("limits.max_file_size", 20 << 20);
+    let setup = setup(&tree).set("server.replies", "structured");
     let server = setup.start(Transport::Stdio).await;
     let viewed = server.call("view", json!({"path": "large"})).await;
     assert!(viewed.ok()["content"] == content.as_str());
