@@ -563,6 +563,58 @@ mod tests {
         );
     }
 
+    /// Remembers the messages and reasons of errors.
+    #[derive(Default, Clone)]
+    struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl tracing::Subscriber for Errors {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::ERROR
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut text = String::new();
+            event.record(
+                &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                    text += &format!("{field}={value:?} ");
+                },
+            );
+            self.0.lock().unwrap().push(text);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
+        let errors = Errors::default();
+        let _guard = tracing::subscriber::set_default(errors.clone());
+        let service = service(|deployment| deployment.max_concurrent_calls = 1);
+        for _ in 0..3 {
+            let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
+            assert_eq!(code(&result), "io_error");
+        }
+        let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+        assert_eq!(text(&result), "text of a");
+        let logged = errors.0.lock().unwrap().clone();
+        assert_eq!(logged.len(), 3, "{logged:?}");
+        assert!(
+            logged
+                .iter()
+                .all(|line| line.contains("bug in a tool") && line.contains("toy"))
+        );
+    }
+
     #[tokio::test]
     async fn where_an_escape_leads_stays_here() {
         let message = message(arguments("escape", "a")).await;
