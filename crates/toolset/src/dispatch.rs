@@ -177,6 +177,7 @@ impl Entry {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
+                line_indexes: gate.line_indexes(),
                 cancel: cancel.clone(),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
