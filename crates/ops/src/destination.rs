@@ -1,6 +1,6 @@
 //! Where a copy or move ends: what an existing destination means, and its directory.
 
-use sandbox::{Dir, FileKind, Follow, Located, Name, OnExisting, RelPath};
+use sandbox::{Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -94,13 +94,17 @@ pub(crate) fn check(
     }
 }
 
-/// Opens the directory that the target lies in; those that are missing are made.
-pub(crate) fn parent_dir(target: &Located<'_>, context: &Context) -> Result<Dir> {
+/// Opens the directory that the target lies in; those that are missing are made, and go again unless they are kept.
+pub(crate) fn parent_dir(
+    target: &Located<'_>,
+    context: &Context,
+) -> Result<(Dir, Option<NewDirs>)> {
     let path = target.path();
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = RelPath::parse(parent)?;
     let root = target.root();
-    root.locate(&parent, Follow::Never)?
-        .make_dirs(context.limits.durability)?;
-    Ok(root.locate(&parent, Follow::Never)?.open_dir()?)
+    let made = root
+        .locate(&parent, Follow::Never)?
+        .make_dirs_for_now(context.limits.durability)?;
+    Ok((root.locate(&parent, Follow::Never)?.open_dir()?, made))
 }

@@ -7,14 +7,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::content::{self, OpenFile};
-use crate::dir::Dir;
+use crate::dir::{Common, Dir};
 use crate::error::{Error, Result};
 use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::quota::{Ledger, Quota};
 use crate::rel_path::{self, RelPath, Step};
 use crate::replace::UnnamedFiles;
 use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
@@ -28,6 +30,7 @@ pub struct Root {
     spellings: Vec<Vec<Name>>,
     openat2: AtomicBool,
     proc: bool,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Root {
@@ -52,7 +55,15 @@ impl Root {
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
             proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+            ledger: None,
         })
+    }
+
+    /// This root, of which changes through it never make more than a quota.
+    pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
+        let top = self.fd.try_clone()?;
+        self.ledger = Some(Arc::new(Ledger::new(quota, top)));
+        Ok(self)
     }
 
     /// The host path, for start-up and the log only.
@@ -64,11 +75,11 @@ impl Root {
     /// Looks a path up; what is missing is a place too.
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
         let found = resolve::resolve(self, path, follow)?;
-        Ok(Located {
-            root: self,
-            given: path.as_given().to_owned(),
-            found,
-        })
+        let located = Located::new(self, path.as_given().to_owned(), found);
+        match path.must_be_directory() {
+            true => located.being_directory(),
+            false => Ok(located),
+        }
     }
 
     /// Opens a file's content in one call where no link is on the way, and carefully otherwise.
@@ -157,6 +168,19 @@ impl Root {
         match self.proc {
             true => UnnamedFiles::Used,
             false => UnnamedFiles::Avoided,
+        }
+    }
+
+    /// The account of what it holds, where that has a limit.
+    pub(crate) fn ledger(&self) -> Option<&Arc<Ledger>> {
+        self.ledger.as_ref()
+    }
+
+    /// What its directories have in common.
+    pub(crate) fn common(&self) -> Common {
+        Common {
+            unnamed: self.unnamed_files(),
+            ledger: self.ledger.clone(),
         }
     }
 
@@ -266,6 +290,12 @@ impl<'root> Located<'root> {
         }
     }
 
+    /// Tells whether the bytes of its resolved path are not UTF-8, so that clients see a stand-in form.
+    #[must_use]
+    pub fn is_invalid_utf8(&self) -> bool {
+        std::str::from_utf8(&self.path_bytes()).is_err()
+    }
+
     /// Tells whether it is the root itself.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -307,6 +337,24 @@ impl<'root> Located<'root> {
         )
     }
 
+    /// This place, which a slash behind its name says to be a directory, or a link to one.
+    fn being_directory(self) -> Result<Located<'root>> {
+        let is_directory = match self.metadata().map(|there| there.kind) {
+            None | Some(FileKind::Directory) => true,
+            // The link itself is meant, as without the slash; `open` with a slash would follow it.
+            Some(FileKind::Symlink) => match link::follow(&self)?.tail {
+                Tail::Existing { metadata, .. } => metadata.is_directory(),
+                Tail::Root => true,
+                Tail::Missing { .. } => false,
+            },
+            Some(_) => false,
+        };
+        match is_directory {
+            true => Ok(self),
+            false => Err(Error::NotADirectory { path: self.given }),
+        }
+    }
+
     /// Opens its content for reading: regular files only, and never waits for anyone.
     pub fn open_file(&self) -> Result<OpenFile> {
         content::open(self, syscall::Purpose::Read)
@@ -325,7 +373,7 @@ impl<'root> Located<'root> {
             Tail::Root | Tail::Missing { .. } => self.root.fd(),
         };
         let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
-        Ok(Dir::new(fd, self.path_bytes(), self.root.unnamed_files()))
+        Ok(Dir::new(fd, self.path_bytes(), self.root.common()))
     }
 
     /// Tells where a link leads, without touching anything outside.

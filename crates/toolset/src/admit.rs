@@ -8,12 +8,14 @@ use std::time::Instant;
 use ops::LineIndexes;
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
+use crate::tally::{Tallies, Tally};
 use crate::tool::{Access, Definition, RootSource, RootUse};
 use crate::turns::{Full, Turn, Turns};
 
@@ -27,6 +29,7 @@ pub struct Gate {
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
+    tallies: Tallies,
     line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
@@ -41,6 +44,7 @@ impl Gate {
             .collect();
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            tallies: Tallies::default(),
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
@@ -96,6 +100,28 @@ impl Gate {
         let turn = self.turns.take(client).await;
         turn.map_err(|Full| Failure::RateLimited {
             retry_after_ms: LATER_MS,
+        })
+    }
+
+    /// Counts a client's call, and tells what it did so far.
+    pub(crate) fn tally(&self, client: &str, is_violation: bool) -> Tally {
+        self.tallies.add(client, is_violation)
+    }
+
+    /// Waits for a client's turn, then does some work on the blocking pool.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        client: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = self.enter(client).await?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _turn = turn;
+            work()
+        });
+        task.await.map_err(|error| Failure::Internal {
+            reason: crash(error),
         })
     }
 
@@ -183,6 +209,18 @@ impl Gate {
             root: root.to_owned(),
         })
     }
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {
