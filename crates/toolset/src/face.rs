@@ -116,7 +116,7 @@ impl About {
     pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
         let path = match failure {
             Failure::Operation(error) => error.path(),
-            Failure::Guide { error, .. } => error.path(),
+            Failure::Guide { error, .. } => error.path().filter(|path| !path.is_empty()),
             _ => None,
         };
         let root = match failure {

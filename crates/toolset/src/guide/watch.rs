@@ -10,13 +10,22 @@ const CLIENTS_MAX: usize = 10_000;
 const OTHERS: &str = "others";
 /// What frequency is measured over.
 const WINDOW: Duration = Duration::from_secs(10);
+/// How long a client is remembered after its last call when there is no room for new ones.
+const REMEMBERED: Duration = Duration::from_secs(600);
 /// More calls than this in one window are unusual.
 const USUAL_MAX: u64 = 100;
 
 /// What is known of every client.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    clients: Mutex<HashMap<String, Client>>,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    table: HashMap<String, Client>,
+    /// How many there have been.
+    came: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +54,7 @@ impl Watch {
     /// Counts a call, and says how many there were in this window where it has just become unusual.
     pub(super) fn called(&self, account: &str, now: Instant) -> Option<u64> {
         let mut clients = self.clients();
-        let client = entry(&mut clients, account, now);
+        let client = clients.entry(account, now);
         client.turn(now);
         client.calls += 1;
         client.in_window += 1;
@@ -55,7 +64,7 @@ impl Watch {
     /// Counts a violation, and says how many of this client there were.
     pub(super) fn violated(&self, account: &str, now: Instant) -> u64 {
         let mut clients = self.clients();
-        let client = entry(&mut clients, account, now);
+        let client = clients.entry(account, now);
         client.violations += 1;
         client.violations
     }
@@ -63,7 +72,7 @@ impl Watch {
     /// Every client in the order they came; `account` is the one who asks.
     pub(super) fn records(&self, account: &str, now: Instant) -> Vec<Record> {
         let mut clients = self.clients();
-        let each = clients.iter_mut().map(|(name, client)| {
+        let each = clients.table.iter_mut().map(|(name, client)| {
             client.turn(now);
             client.record(name == account)
         });
@@ -72,30 +81,38 @@ impl Watch {
         records
     }
 
-    fn clients(&self) -> MutexGuard<'_, HashMap<String, Client>> {
+    fn clients(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn entry<'a>(
-    clients: &'a mut HashMap<String, Client>,
-    account: &str,
-    now: Instant,
-) -> &'a mut Client {
-    let number = clients.len() + 1;
-    let is_known = number <= CLIENTS_MAX || clients.contains_key(account);
-    let name = if is_known { account } else { OTHERS };
-    clients.entry(name.to_owned()).or_insert_with(|| Client {
-        number,
-        calls: 0,
-        violations: 0,
-        window_began: now,
-        in_window: 0,
-        in_last_window: 0,
-    })
+impl Clients {
+    /// What is known of a client; makes room for new ones where it can.
+    fn entry(&mut self, account: &str, now: Instant) -> &mut Client {
+        if self.table.len() >= CLIENTS_MAX && !self.table.contains_key(account) {
+            self.table.retain(|_, client| client.is_recent(now));
+        }
+        let is_known = self.table.len() < CLIENTS_MAX || self.table.contains_key(account);
+        let name = if is_known { account } else { OTHERS };
+        self.table.entry(name.to_owned()).or_insert_with(|| {
+            self.came += 1;
+            Client {
+                number: self.came,
+                calls: 0,
+                violations: 0,
+                window_began: now,
+                in_window: 0,
+                in_last_window: 0,
+            }
+        })
+    }
 }
 
 impl Client {
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window_began) < REMEMBERED
+    }
+
     /// Begins a new window where the last is over.
     fn turn(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.window_began);
@@ -152,5 +169,7 @@ mod tests {
         }
         assert_eq!(watch.records("a", now).len(), CLIENTS_MAX + 1);
         assert_eq!(watch.violated("a", now), 3);
+        watch.called("new", now + REMEMBERED);
+        assert_eq!(watch.records("new", now + REMEMBERED).len(), 1);
     }
 }
