@@ -93,6 +93,11 @@ impl<'a> Edited<'a> {
     /// Replaces the file by itself with one change made, holding no more than a block of it.
     pub(crate) fn splice(&self, open: &OpenFile, splice: &Splice) -> Result<Metadata> {
         let mut staged = self.stage()?;
+        let kept = open
+            .metadata
+            .size
+            .saturating_sub(splice.range.end - splice.range.start);
+        staged.expect(kept.saturating_add(splice.replacement.len() as u64))?;
         let mut write = |block: &[u8]| self.write(&mut staged, block);
         self.each_block(open, 0..splice.range.start, &mut write)?;
         write(&splice.replacement)?;
@@ -103,6 +108,7 @@ impl<'a> Edited<'a> {
     /// Replaces the file's content; a missing file is made, with the directories on the way.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<Metadata> {
         let mut staged = self.stage()?;
+        staged.expect(content.len() as u64)?;
         content
             .chunks(BLOCK)
             .try_for_each(|block| self.write(&mut staged, block))?;

@@ -165,6 +165,26 @@ impl Search {
     }
 }
 
+impl Search {
+    /// Collects the matching entries; tells how many were looked at before it had to stop.
+    fn look(&self, items: &[WalkItem], found: &mut Globbed, halt: &Halt) -> usize {
+        let mut paths = RelativePaths::default();
+        for (index, item) in items.iter().enumerate() {
+            if halt.must_stop() {
+                return index;
+            }
+            // One more than wanted tells whether more follows.
+            if found.entries.len() > self.max_results {
+                break;
+            }
+            if self.matcher.is_match(paths.of(item)) {
+                found.entries.extend(Search::entry(item));
+            }
+        }
+        items.len()
+    }
+}
+
 /// Builds the paths of entries relative to where their walk began, the directory's part once for its entries.
 #[derive(Default)]
 struct RelativePaths {
@@ -201,29 +221,16 @@ impl Stages for Search {
         (batch, None)
     }
 
-    fn work(&self, batch: WalkedBatch, halt: &Halt) -> Worked<Globbed, WalkedBatch> {
+    fn work(&self, mut batch: WalkedBatch, halt: &Halt) -> Worked<Globbed, WalkedBatch> {
         let mut found = Globbed {
-            directories_skipped: batch.unreadable,
+            directories_skipped: std::mem::take(&mut batch.unreadable),
             ..Globbed::default()
         };
-        if halt.must_stop() {
-            return Worked {
-                found,
-                rest: Some(batch),
-            };
-        }
-        let mut paths = RelativePaths::default();
-        let matching = batch
-            .items
-            .iter()
-            .filter(|item| self.matcher.is_match(paths.of(item)));
-        // One more than wanted tells whether more follows.
-        let most = self.max_results.saturating_add(1);
-        found
-            .entries
-            .extend(matching.filter_map(Search::entry).take(most));
-        self.cancel.advance(batch.items.len() as u64);
-        Worked { found, rest: None }
+        let looked = self.look(&batch.items, &mut found, halt);
+        self.cancel.advance(looked as u64);
+        batch.items.drain(..looked);
+        let rest = (!batch.items.is_empty()).then_some(batch);
+        Worked { found, rest }
     }
 
     fn commit(&self, outcome: &mut Globbed, found: Globbed) -> ControlFlow<()> {

@@ -4,6 +4,8 @@
 //! a [`Context`], and answer with an outcome or an [`Error`] that holds the facts. Differences between
 //! tool sets are knobs of a request; words are not chosen here.
 
+mod character_glob;
+mod complexity;
 mod content;
 mod content_type;
 mod context;
@@ -67,5 +69,5 @@ pub use write::{Effect, Write, WriteMode, Written};
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
     Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
-    Root, Time, Users,
+    QuotaLimit, Root, Time, Users,
 };

@@ -146,9 +146,8 @@ impl Operation for Read {
     type Outcome = Contents;
 
     fn run(self, context: &Context) -> Result<Contents> {
-        let (located, _) = self.place.existing_file(Wanted::File)?;
         let reader = Reader {
-            open: located.open_file()?,
+            open: self.place.open_file(Wanted::File)?,
             request: &self,
             context,
         };

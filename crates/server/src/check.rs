@@ -16,7 +16,7 @@ use crate::listen::address;
 use crate::project::{self, Project};
 use crate::roots;
 use crate::settings::{
-    AllowedTools, KnownTools, Landlock, Loaded, RootAccess, RootSettings, Settings, Toolset,
+    AllowedTools, KnownTools, Landlock, Loaded, Quota, RootAccess, RootSettings, Settings, Toolset,
     Transport, tools_of,
 };
 
@@ -137,6 +137,10 @@ fn root_lines<'a>(
             )
         }));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
+        lines.extend(
+            root.quota
+                .map(|quota| format!("  {}", quota_in_words(quota))),
+        );
         lines
     }
 }
@@ -160,6 +164,15 @@ fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> 
         RootAccess::ReadWrite if found.is_writable => None,
         RootAccess::ReadWrite => Some("this user may not write in the directory itself"),
     }
+}
+
+fn quota_in_words(quota: Quota) -> String {
+    let bytes = quota.max_bytes.map(|most| format!("{most} bytes"));
+    let files = quota
+        .max_files
+        .map(|most| format!("{most} files and directories"));
+    let limits: Vec<String> = [bytes, files].into_iter().flatten().collect();
+    format!("quota: at most {}", limits.join(" in at most "))
 }
 
 fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {
@@ -201,7 +214,7 @@ fn endpoints(settings: &Settings) -> String {
     first
         .into_iter()
         .chain(named)
-        .chain(["/health".to_owned()])
+        .chain(["/metrics", "/health"].map(str::to_owned))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -259,7 +272,8 @@ fn risks(loaded: &Loaded, found: &[Found]) -> Vec<String> {
     risks
 }
 
-fn open_door(settings: &Settings) -> Option<String> {
+/// The risk that whoever reaches the port is let in.
+pub(crate) fn open_door(settings: &Settings) -> Option<String> {
     let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
     let where_from = match audience_of(&settings.host) {
         Audience::ThisMachine => return None,
@@ -269,7 +283,7 @@ fn open_door(settings: &Settings) -> Option<String> {
     is_open.then(|| {
         format!(
             "it listens on {where_from} without asking for a token: whoever reaches port {} can use \
-             every allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front",
+             every allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1",
             settings.port
         )
     })
@@ -404,7 +418,7 @@ Roots
 
 Who can reach it
   http on 0.0.0.0:8091: every machine that can reach this one, on any interface
-  endpoints: /mcp (= workspace), /mcp/workspace, /health
+  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
   no token is asked for
 
 Kernel protections
@@ -412,7 +426,7 @@ Kernel protections
 
 Risks
   it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
-allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front
+allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"all\" contains the root \"logs\": what is forbidden in \"logs\" may be allowed through \"all\"
   the root \"all\" is writable by every user of this machine
   the config file is readable by every user of this machine (chmod o-r)

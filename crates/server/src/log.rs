@@ -26,6 +26,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::check;
 use crate::operator;
 use crate::settings::{LogFormat, LogLevel, Settings};
 
@@ -99,6 +100,9 @@ pub(crate) fn started(settings: &Settings, address: &str, protections: &str) {
         version = env!("CARGO_PKG_VERSION"),
         "server started"
     );
+    if let Some(risk) = check::open_door(settings) {
+        tracing::warn!(address, "{risk}");
+    }
 }
 
 fn targets(level: LogLevel) -> Targets {
@@ -427,6 +431,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::settings::{Partial, Transport};
 
     /// Runs `work` with a log of its own and gives back what was written.
     fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) -> String {
@@ -500,6 +505,27 @@ mod tests {
             assert!(log.len() < 4 * MAX_VALUE, "{}", log.len());
             assert!(!log.trim_end().contains(char::is_control));
         }
+    }
+
+    #[test]
+    fn an_open_port_without_a_token_is_warned_of() {
+        let warnings = |host: &str, tokens: Option<&str>| {
+            let settings = Partial {
+                transport: Some(Transport::Http),
+                host: Some(host.to_owned()),
+                bearer_tokens_file: Some(tokens.map(PathBuf::from)),
+                ..Partial::default()
+            };
+            let settings = settings.complete();
+            let log = logged(LogFormat::Text, LogLevel::Info, || {
+                started(&settings, "address", "protections");
+            });
+            log.matches(" WARN it listens on all interfaces without asking for a token")
+                .count()
+        };
+        assert_eq!(warnings("0.0.0.0", None), 1);
+        assert_eq!(warnings("0.0.0.0", Some("tokens")), 0);
+        assert_eq!(warnings("127.0.0.1", None), 0);
     }
 
     #[test]

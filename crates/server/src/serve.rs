@@ -30,6 +30,7 @@ const LAST_WORK: Duration = Duration::from_millis(500);
 
 /// Serves until the client hangs up or the process is asked to stop.
 pub(crate) fn run(settings: &Settings) -> Result<()> {
+    sandbox::raise_descriptor_limit();
     let roots = roots::open(settings)?;
     let project = project::open(settings)?;
     let listener = match settings.transport {
@@ -43,6 +44,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
 
     let log = log::start(settings, audit)?;
     roots.sweep_leftovers_in_background();
+    roots.count_in_background();
     project.iter().for_each(Project::warn);
     let gate = Gate::new(deployment(settings, &roots, users));
     let runtime = tokio::runtime::Builder::new_multi_thread()

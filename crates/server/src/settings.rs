@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) use load::{Loaded, Roots as RootsNeed, load};
 pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, tools_of};
-pub(crate) use support::{first_collision, first_unsupported};
+pub(crate) use support::first_collision;
 pub(crate) use words::{
     Durability, Landlock, LogFormat, LogLevel, Replies, Sessions, Toolset, Transport,
 };

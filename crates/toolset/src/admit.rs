@@ -14,6 +14,7 @@ use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
+use crate::tally::{Tallies, Tally};
 use crate::tool::{Access, Definition, RootSource, RootUse};
 use crate::turns::{Full, Turn, Turns};
 
@@ -27,6 +28,7 @@ pub struct Gate {
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
+    tallies: Arc<Tallies>,
     closing: CancellationToken,
 }
 
@@ -40,6 +42,7 @@ impl Gate {
             .collect();
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            tallies: Arc::default(),
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
@@ -107,6 +110,21 @@ impl Gate {
         task.await.map_err(|error| Failure::Internal {
             reason: crash(error),
         })
+    }
+
+    /// Counts a client's call, and says how many there were of late where that has just become more than usual.
+    pub(crate) fn called(&self, client: &str, usual: Option<u64>) -> Option<u64> {
+        self.tallies.called(client, usual, Instant::now())
+    }
+
+    /// Counts a client's violation, and tells what it did so far.
+    pub(crate) fn violated(&self, client: &str) -> Tally {
+        self.tallies.violated(client, Instant::now())
+    }
+
+    /// What every client did so far.
+    pub(crate) fn tallies(&self) -> Arc<Tallies> {
+        Arc::clone(&self.tallies)
     }
 
     /// How many calls run and how many wait for their turn.

@@ -18,6 +18,7 @@ use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
+use crate::tally::Tally;
 use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
@@ -85,6 +86,7 @@ impl Entry {
         caller: &Caller,
     ) -> CallToolResponse {
         let start = Instant::now();
+        self.count(gate, caller);
         let about = self.about(gate, &arguments);
         let outcome = match self.admit_and_run(gate, arguments, caller).await {
             Ok(Ended::Question(question)) => {
@@ -99,9 +101,17 @@ impl Entry {
 
     /// Answers a call whose arguments are no object at all.
     pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> CallToolResult {
+        self.count(gate, caller);
         let about = self.about(gate, &JsonObject::new());
         let failure = arguments::not_an_object(arguments).into();
         self.settle(gate, caller, &about, Instant::now(), Err(failure))
+    }
+
+    /// Counts a call, and warns when its client calls more often than is usual for the set.
+    fn count(&self, gate: &Gate, caller: &Caller) {
+        if let Some(calls) = gate.called(&caller.account, self.face.usual_calls()) {
+            audit::frequent(self.face.name(), &caller.client, calls);
+        }
     }
 
     fn about(&self, gate: &Gate, arguments: &JsonObject) -> About {
@@ -118,7 +128,15 @@ impl Entry {
         start: Instant,
         outcome: Result<Reply, Failure>,
     ) -> CallToolResult {
-        let line = |response_size| self.line(caller, about, start, response_size);
+        let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
+        let tally = match is_violation {
+            true => gate.violated(&caller.account),
+            false => Tally::default(),
+        };
+        let line = |response_size| audit::Line {
+            tally,
+            ..self.line(caller, about, start, response_size)
+        };
         match outcome {
             Ok(reply) => {
                 let result = success(reply);
@@ -151,6 +169,7 @@ impl Entry {
             toolset: self.face.name(),
             about,
             client: &caller.client,
+            tally: Tally::default(),
             duration: start.elapsed(),
             response_size,
         }
@@ -177,6 +196,7 @@ impl Entry {
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
             caller: caller.clone(),
+            tallies: gate.tallies(),
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {

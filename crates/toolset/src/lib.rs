@@ -22,6 +22,7 @@ mod reference;
 mod schema;
 mod search;
 mod service;
+mod tally;
 mod tool;
 mod turns;
 pub mod workspace;

@@ -19,6 +19,7 @@ use crate::deployment::Replies;
 use crate::dispatch::Caller;
 use crate::face::{Face, Failure};
 use crate::schema;
+use crate::tally::Tallies;
 
 /// One tool: what it is called, takes and answers, and how it is done.
 pub trait Tool: Send + Sync + 'static {
@@ -162,6 +163,7 @@ pub struct Call {
     pub(crate) directory: Arc<[RootCard]>,
     pub(crate) replies: Replies,
     pub(crate) caller: Caller,
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl Call {

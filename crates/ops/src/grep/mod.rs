@@ -135,7 +135,8 @@ impl Grep {
     fn source(&self) -> Result<Source> {
         let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
         if metadata.kind != FileKind::Directory {
-            return Ok(Source::File(Some(located.open_file()?)));
+            let invalid_utf8 = located.is_invalid_utf8();
+            return Ok(Source::File(Some((located.open_file()?, invalid_utf8))));
         }
         let dir = located.open_dir()?;
         let walked = Walked::new(
@@ -152,14 +153,15 @@ impl Grep {
 /// Where files come from.
 enum Source {
     Tree(Walked),
-    File(Option<OpenFile>),
+    /// One file, and whether its path is not UTF-8.
+    File(Option<(OpenFile, bool)>),
 }
 
 /// Files to search in order: the large one under way first.
 #[derive(Default)]
 struct Batch {
     large: Option<LargeFile>,
-    opened: Option<OpenFile>,
+    opened: Option<(OpenFile, bool)>,
     items: std::vec::IntoIter<WalkItem>,
     unreadable: u64,
 }
@@ -174,6 +176,8 @@ struct Found {
     full: bool,
     /// Set for a piece of a large file: where it begins and how many lines begin in it.
     piece: Option<(u64, u64)>,
+    /// The piece could not be read.
+    unreadable: bool,
 }
 
 /// What is committed so far.
@@ -186,6 +190,8 @@ struct Progress {
     lines: u64,
     /// The large file under way has matches.
     open_file: bool,
+    /// A piece of the large file under way could not be read.
+    unreadable: bool,
 }
 
 struct Search {
@@ -355,6 +361,7 @@ impl Search {
         } = unit;
         let piece = search_piece(&large, self.wanted, scratch, room, halt);
         unit.found.piece = Some((large.start, piece.lines));
+        unit.found.unreadable = piece.unreadable;
         unit.found.full = room.text == 0;
         unit.found
             .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
@@ -439,7 +446,7 @@ impl Batch {
     /// Opens the next file; `None` when it cannot be opened, or is no regular file any more.
     fn open_next(&mut self) -> Option<(OpenFile, bool)> {
         if let Some(opened) = self.opened.take() {
-            return Some((opened, false));
+            return Some(opened);
         }
         let item = self.items.next()?;
         let opened = item.dir.open_file(&item.name).ok()?;
@@ -478,6 +485,13 @@ impl Progress {
         if start == 0 {
             self.lines = 0;
             self.open_file = false;
+            self.unreadable = false;
+        }
+        if found.unreadable && !self.unreadable {
+            self.unreadable = true;
+            // It was counted as searched when it was opened.
+            self.found.files_searched = self.found.files_searched.saturating_sub(1);
+            self.found.files_skipped += 1;
         }
         for line in found.files.iter_mut().flat_map(|file| &mut file.matches) {
             line.line_number += self.lines;

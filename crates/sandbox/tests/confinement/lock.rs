@@ -12,7 +12,7 @@ use sandbox::{
 };
 
 use crate::child;
-use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, write};
+use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, rename_as, write};
 use crate::{read, snapshot};
 
 fn named(path: &Path, resolver: Resolver, read_only: bool) -> NamedRoot {
@@ -63,13 +63,20 @@ fn everything_inside_works(root: &Root) {
         .unwrap();
     assert_eq!(read(root, "a/log").unwrap(), b"xy");
     let from = locate_itself(root, "a/b/file").unwrap();
-    from.rename_to(&locate_itself(root, "c/d/moved").unwrap(), OnExisting::Fail)
-        .unwrap();
+    rename_as(
+        &from,
+        &locate_itself(root, "c/d/moved").unwrap(),
+        OnExisting::Fail,
+    )
+    .unwrap();
     assert_eq!(read(root, "c/d/moved").unwrap(), b"two");
     let directory = locate_itself(root, "c").unwrap();
-    directory
-        .rename_to(&locate_itself(root, "a/c").unwrap(), OnExisting::Fail)
-        .unwrap();
+    rename_as(
+        &directory,
+        &locate_itself(root, "a/c").unwrap(),
+        OnExisting::Fail,
+    )
+    .unwrap();
     copies(root);
     links_and_walks(root);
     let tree = locate_itself(root, "a").unwrap();

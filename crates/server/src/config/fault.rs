@@ -100,9 +100,6 @@ pub(crate) enum Fault {
         flag: &'static str,
         toolset: &'static str,
     },
-    /// A key or flag that is understood but not built.
-    #[error("{key} is not supported yet by this version")]
-    Unsupported { key: String },
     /// A mistake in a config file.
     #[error("{}: {fault}", quoted_path(file))]
     InFile { file: PathBuf, fault: Box<Fault> },

@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes};
 use crate::door::Refusal;
 
 /// How long a client may take to send a body.
-const BODY_WITHIN: Duration = Duration::from_secs(60);
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Reads a body of at most `most` bytes. One that says it is larger is not even begun.
 pub(super) async fn read<B>(body: B, most: usize) -> Result<Bytes, Refusal>

@@ -4,7 +4,9 @@
 
 mod coverage;
 mod desk;
+mod door;
 mod files;
+mod frames;
 mod guide;
 mod memory;
 mod project;

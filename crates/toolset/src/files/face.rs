@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, advice, shortened};
 use crate::face::{
     About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words,
 };
 
 pub(super) struct Files;
@@ -64,9 +65,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
-        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
-            "io_error"
-        }
+        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -111,7 +110,7 @@ fn message(failure: &Failure, about: &About) -> String {
         }
         Failure::BadArguments(bad) => argument_message(bad),
         Failure::UnknownRoot { .. } => "The server has no root directory".to_owned(),
-        Failure::Guide { .. } | Failure::Internal { .. } => {
+        Failure::Guide(_) | Failure::Internal { .. } => {
             format!("Internal error in {tool}; it was logged")
         }
     }
@@ -183,6 +182,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         .to_owned(),
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
+        Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
         Error::Io {
@@ -256,6 +256,7 @@ fn facts(failure: &Failure, tool: &str) -> Value {
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }
+        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
             argument, valid, ..

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::desk::{Desk, QUESTIONS_MAX};
-use super::tool::{GuideTool, Visit, count, open, step, watched};
+use super::tool::{GuideTool, Visit, open, step};
 use super::{listed, words};
 use crate::admit::Gate;
 use crate::dispatch::{Caller, Questions};
@@ -82,12 +82,11 @@ pub(super) async fn converse<T: GuideTool>(
 ) -> Result<Ended, Failure> {
     let desk = open(desk)?;
     let caller = call.caller;
-    count::<T>(&desk, &caller);
     let arguments = Arc::new(arguments);
-    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))
-        .map_err(|error| watched::<T>(error.into(), &desk, &caller.account, &caller))?;
+    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))?;
     loop {
         let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
+        let tallies = Arc::clone(&call.tallies);
         let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
         talk.looked_at = Now::read().wall;
         let outcome = gate.run(&caller.account, move || {
@@ -95,6 +94,7 @@ pub(super) async fn converse<T: GuideTool>(
             let visit = Visit {
                 desk: &desk,
                 account: &caller.account,
+                tallies: &tallies,
                 now: Now::read(),
                 resume,
                 agent,

@@ -5,7 +5,7 @@ use ops::{Error, ErrorKind, PathFault};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
-use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded, quota_words};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
@@ -131,9 +131,7 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
-            "io_error"
-        }
+        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -263,6 +261,7 @@ fn operation_help(error: &Error, path: &str) -> Value {
         Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
         Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
+        Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
         Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
         Error::InvalidPath {
             fault: PathFault::Nul,

@@ -119,7 +119,7 @@ fn range(arguments: &Arguments) -> ops::Result<ReadRange> {
     };
     match (by_bytes, by_lines) {
         (true, true) => Err(wrong(
-            "offset_bytes",
+            byte_argument(arguments),
             "byte and line parameters are mutually exclusive; give offset_bytes/limit_bytes or \
              offset_lines/limit_lines, not both",
         )),
@@ -136,6 +136,14 @@ fn range(arguments: &Arguments) -> ops::Result<ReadRange> {
             limit: arguments.limit_lines,
         }),
         (false, false) => Ok(ReadRange::Whole),
+    }
+}
+
+/// The argument of the byte kind that was given.
+fn byte_argument(arguments: &Arguments) -> &'static str {
+    match arguments.offset_bytes {
+        Some(_) => "offset_bytes",
+        None => "limit_bytes",
     }
 }
 
