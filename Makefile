@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench docker-build
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-calls docker-build
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -65,6 +65,10 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 
 bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops --package guide
+
+bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)
+	$(CARGO) build --release --locked --package mcp-filesystem --bin mcp-filesystem --example floor --example calls
+	target/release/examples/calls
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem .

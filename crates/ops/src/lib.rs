@@ -21,6 +21,8 @@ mod hash;
 mod ignore_rules;
 mod insert_lines;
 mod levels;
+mod line_indexes;
+mod line_search;
 mod list;
 mod make_directory;
 mod move_to;
@@ -52,6 +54,7 @@ pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output}
 pub use hash::{Algorithm, Hash, Hashed};
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
+pub use line_indexes::LineIndexes;
 pub use list::{Detail, Entry, Hidden, List, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};

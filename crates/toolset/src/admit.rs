@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ops::LineIndexes;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::task::JoinError;
@@ -29,6 +30,7 @@ pub struct Gate {
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
     tallies: Arc<Tallies>,
+    line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
 
@@ -46,8 +48,14 @@ impl Gate {
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
+            line_indexes: Arc::default(),
             closing: CancellationToken::new(),
         })
+    }
+
+    /// What the process knows of where lines are.
+    pub(crate) fn line_indexes(&self) -> Arc<LineIndexes> {
+        Arc::clone(&self.line_indexes)
     }
 
     /// The operator's decisions.

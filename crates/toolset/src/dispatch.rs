@@ -90,7 +90,8 @@ impl Entry {
         let about = self.about(gate, &arguments);
         let outcome = match self.admit_and_run(gate, arguments, caller).await {
             Ok(Ended::Question(question)) => {
-                self.line(caller, &about, start, 0).success();
+                let tally = Tally::default();
+                self.line(caller, &about, start, 0, tally).success();
                 return (*question).into();
             }
             Ok(Ended::Reply(reply)) => Ok(reply),
@@ -133,10 +134,7 @@ impl Entry {
             true => gate.violated(&caller.account),
             false => Tally::default(),
         };
-        let line = |response_size| audit::Line {
-            tally,
-            ..self.line(caller, about, start, response_size)
-        };
+        let line = |response_size| self.line(caller, about, start, response_size, tally);
         match outcome {
             Ok(reply) => {
                 let result = success(reply);
@@ -164,12 +162,13 @@ impl Entry {
         about: &'call About,
         start: Instant,
         response_size: usize,
+        tally: Tally,
     ) -> audit::Line<'call> {
         audit::Line {
+            tally,
             toolset: self.face.name(),
             about,
             client: &caller.client,
-            tally: Tally::default(),
             duration: start.elapsed(),
             response_size,
         }
@@ -190,6 +189,7 @@ impl Entry {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
+                line_indexes: gate.line_indexes(),
                 cancel: cancel.clone(),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
@@ -574,6 +574,58 @@ mod tests {
                 json!("io_error"),
                 "internal error in toy; it was logged".to_owned()
             )
+        );
+    }
+
+    /// Remembers the messages and reasons of errors.
+    #[derive(Default, Clone)]
+    struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl tracing::Subscriber for Errors {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::ERROR
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut text = String::new();
+            event.record(
+                &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                    text += &format!("{field}={value:?} ");
+                },
+            );
+            self.0.lock().unwrap().push(text);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
+        let errors = Errors::default();
+        let _guard = tracing::subscriber::set_default(errors.clone());
+        let service = service(|deployment| deployment.max_concurrent_calls = 1);
+        for _ in 0..3 {
+            let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
+            assert_eq!(code(&result), "io_error");
+        }
+        let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+        assert_eq!(text(&result), "text of a");
+        let logged = errors.0.lock().unwrap().clone();
+        assert_eq!(logged.len(), 3, "{logged:?}");
+        assert!(
+            logged
+                .iter()
+                .all(|line| line.contains("bug in a tool") && line.contains("toy"))
         );
     }
 

@@ -1,4 +1,4 @@
-//! What cannot be served together: said at start-up, never ignored.
+//! Which tool sets can be served together.
 
 use super::{KnownTools, Toolset, tools_of};
 use crate::config::Fault;

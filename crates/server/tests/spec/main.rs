@@ -5,6 +5,7 @@
 mod coverage;
 mod desk;
 mod door;
+mod faults;
 mod files;
 mod frames;
 mod guide;
