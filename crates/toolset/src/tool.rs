@@ -249,7 +249,7 @@ pub trait AnyTool: Send + Sync {
 
 /// Work that runs on the blocking pool from beginning to end.
 pub type Blocking = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
-/// Work that waits for the client in between; only its steps run on the blocking pool ([`Gate::run`]).
+/// Work that waits for the client in between; only its steps run on the blocking pool.
 pub type Asking = Box<dyn for<'gate> FnOnce(Call, &'gate Gate) -> Talk<'gate> + Send>;
 /// A conversation with the client, which ends in a reply or a question.
 pub type Talk<'gate> = Pin<Box<dyn Future<Output = Result<Ended, Failure>> + Send + 'gate>>;
