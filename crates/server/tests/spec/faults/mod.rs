@@ -7,6 +7,7 @@
 mod changes;
 mod crash;
 mod disk;
+mod exhaustion;
 mod ground;
 mod hostile;
 mod mended;
