@@ -120,7 +120,8 @@ impl Tree {
         self
     }
 
-    /// Adds directories one inside the other, deeper than a path can name, with a file in the innermost.
+    /// Adds directories one inside the other, each called `directory`, with a file in the innermost: more than 400 are
+    /// deeper than a path can name.
     #[must_use]
     pub fn deep(self, path: impl AsRef<Path>, levels: usize, content: &str) -> Tree {
         use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -129,8 +130,8 @@ impl Tree {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut current = rustix::fs::open(&top, flags, Mode::empty()).expect("open it");
         for _ in 0..levels {
-            mkdirat(&current, "d", Mode::RWXU).expect("make a directory");
-            current = openat(&current, "d", flags, Mode::empty()).expect("open it");
+            mkdirat(&current, "directory", Mode::RWXU).expect("make a directory");
+            current = openat(&current, "directory", flags, Mode::empty()).expect("open it");
         }
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = openat(&current, "file", flags, Mode::RUSR | Mode::WUSR).expect("make a file");
@@ -250,7 +251,7 @@ mod tests {
             .sparse("sparse", 1 << 40)
             .deep("deep", 3, "text")
             .pipe("pipe");
-        assert_eq!(tree.text("deep/d/d/d/file"), "text");
+        assert_eq!(tree.text("deep/directory/directory/directory/file"), "text");
         assert_eq!(tree.text("link"), "text");
         assert_eq!(tree.mode_of("a/b.txt"), 0o640);
         assert_eq!(tree.bytes("big").len(), 100_000);

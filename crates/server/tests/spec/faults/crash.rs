@@ -141,7 +141,9 @@ async fn faults_a_kill_during_a_move_between_file_systems_loses_nothing() {
         );
         moved += usize::from(came == FILES);
     }
-    said(&format!("{moved} of {ROUNDS} moves were complete when the server was killed"));
+    said(&format!(
+        "{moved} of {ROUNDS} moves were complete when the server was killed"
+    ));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ async fn exhaustion_a_sparse_file_of_a_tebibyte_costs_nothing() {
         .file("small", "needle\n");
     let setup = program()
         .root("workspace", tree.path())
-        .set("limits.request_timeout", 2);
+        .set("limits.request_timeout", 1);
     let server = setup.start(Transport::Stdio).await;
     fails(&server, "too_large", "read_file", json!({"path": "huge"})).await;
     let far = json!({"path": "huge", "offset_bytes": 1_u64 << 39, "limit_bytes": 10});
@@ -45,7 +45,7 @@ async fn exhaustion_a_sparse_file_of_a_tebibyte_costs_nothing() {
 
 #[tokio::test]
 async fn exhaustion_a_tree_deeper_than_paths_reach() {
-    let tree = Tree::in_memory().deep("deep", 3_000, "needle\n");
+    let tree = Tree::in_memory().deep("deep", 600, "needle\n");
     let server = program()
         .root("workspace", tree.path())
         .start(Transport::Stdio)
@@ -70,7 +70,7 @@ async fn exhaustion_a_tree_deeper_than_paths_reach() {
 #[tokio::test]
 async fn exhaustion_a_directory_of_many_entries() {
     let tree = Tree::in_memory();
-    for number in 0..20_000 {
+    for number in 0..5_000 {
         tree.write(format!("dir/file-{number:05}"), "");
     }
     let server = program()
@@ -83,7 +83,7 @@ async fn exhaustion_a_directory_of_many_entries() {
     assert_eq!(each(&found["matches"], "path"), expected);
     assert_eq!(found["truncated"], true);
     let listed = ok(&server, "list_folder", json!({"path": "dir"})).await;
-    assert_eq!(listed["count"], 20_000);
+    assert_eq!(listed["count"], 5_000);
     ok(&server, "remove_folder", json!({"path": "dir"})).await;
 }
 
