@@ -1,0 +1,138 @@
+//! Compares the release server with the tools people would reach for, through the tool call itself.
+//!
+//! `bench [--quick] [--only WORD] [--save]` makes the corpus, gets the peers, runs each pair in turn and prints Markdown;
+//! `--save` writes it to `bench/RESULTS.md`. Run it with `make bench` or `make bench-quick`. No figure of it is a test.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the bench prepares host directories and looks at processes from outside the sandbox"
+)]
+
+mod corpus;
+mod measure;
+mod pair;
+mod peers;
+mod random;
+mod report;
+mod rows;
+mod server;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::corpus::{Corpus, Scale};
+use crate::pair::{Compared, Servers};
+use crate::peers::Peers;
+use crate::rows::Bench;
+use crate::server::Own;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((first, rest)) if first == "measure" => measure::measure(rest),
+        _ => compare(&Wanted::read(&arguments)?),
+    }
+}
+
+/// What the command line asks for.
+struct Wanted {
+    scale: Scale,
+    /// Only rows whose part or name has this in it.
+    only: Option<String>,
+    save: bool,
+}
+
+impl Wanted {
+    fn read(arguments: &[String]) -> Result<Wanted> {
+        let mut wanted = Wanted {
+            scale: Scale::Full,
+            only: None,
+            save: false,
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--quick" => wanted.scale = Scale::Quick,
+                "--save" => wanted.save = true,
+                "--only" => {
+                    wanted.only = Some(words.next().context("--only needs a word")?.clone())
+                }
+                other => {
+                    anyhow::bail!("unknown argument {other}; known: --quick, --only WORD, --save")
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn takes(&self, part: &str, name: &str) -> bool {
+        let has = |word: &String| part.contains(word.as_str()) || name.contains(word.as_str());
+        self.only.as_ref().is_none_or(has)
+    }
+}
+
+fn compare(wanted: &Wanted) -> Result<()> {
+    let target = target_directory()?;
+    let base = target.join("bench");
+    std::fs::create_dir_all(&base)?;
+    let peers = Peers::ready(&base)?;
+    let corpus = Corpus::ready(&base, wanted.scale)?;
+    let own = Own {
+        program: target.join("release/mcp-filesystem"),
+        base,
+        root: corpus.root.clone(),
+    };
+    let bench = Bench { corpus, peers };
+    let mut servers = Servers::new(own);
+    let mut compared = Vec::new();
+    for row in bench.rows() {
+        if wanted.takes(row.part, &row.name) {
+            let name = row.name.clone();
+            match row.run(&mut servers) {
+                Ok(row) => {
+                    say(&report::table(&[&row]).lines().last().unwrap_or_default())?;
+                    compared.push(row);
+                }
+                Err(error) => say(&format!("{name}: {error:#}"))?,
+            }
+        }
+    }
+    say(&summary(&compared, &bench))
+}
+
+fn summary(compared: &[Compared], bench: &Bench) -> String {
+    let mut parts: Vec<&str> = compared.iter().map(|row| row.part).collect();
+    parts.dedup();
+    let mut text = String::new();
+    for part in parts {
+        let rows: Vec<&Compared> = compared.iter().filter(|row| row.part == part).collect();
+        text += &format!("\n## {part}\n\n{}", report::table(&rows));
+    }
+    text += "\n## Machine and versions\n\n";
+    for line in report::machine(&bench.corpus.root)
+        .iter()
+        .chain(&bench.peers.versions())
+    {
+        text += &format!("- {line}\n");
+    }
+    for line in &bench.peers.missing {
+        text += &format!("- not compared, {line}\n");
+    }
+    text
+}
+
+/// The directory that this very program was built in.
+fn target_directory() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let target = program.parent().and_then(Path::parent);
+    target
+        .map(Path::to_owned)
+        .context("the bench lies in target/release")
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(())
+}
