@@ -8,7 +8,9 @@
     reason = "the bench prepares host directories and looks at processes from outside the sandbox"
 )]
 
+mod changes;
 mod corpus;
+mod large;
 mod measure;
 mod pair;
 mod peers;
@@ -19,11 +21,12 @@ mod server;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::corpus::{Corpus, Scale};
-use crate::pair::{Compared, Servers};
+use crate::pair::{Compared, Patience, Servers};
 use crate::peers::Peers;
 use crate::rows::Bench;
 use crate::server::Own;
@@ -42,6 +45,8 @@ struct Wanted {
     /// Only rows whose part or name has this in it.
     only: Option<String>,
     save: bool,
+    /// Another build of the server.
+    server: Option<PathBuf>,
 }
 
 impl Wanted {
@@ -50,21 +55,43 @@ impl Wanted {
             scale: Scale::Full,
             only: None,
             save: false,
+            server: None,
         };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--quick" => wanted.scale = Scale::Quick,
                 "--save" => wanted.save = true,
+                "--server" => {
+                    let path = words.next().context("--server needs a path")?;
+                    wanted.server = Some(std::path::absolute(path)?);
+                }
                 "--only" => {
                     wanted.only = Some(words.next().context("--only needs a word")?.clone())
                 }
                 other => {
-                    anyhow::bail!("unknown argument {other}; known: --quick, --only WORD, --save")
+                    anyhow::bail!(
+                        "unknown argument {other}; known: --quick, --only WORD, --server PATH, --save"
+                    )
                 }
             }
         }
         Ok(wanted)
+    }
+
+    fn patience(&self) -> Patience {
+        match self.scale {
+            Scale::Full => Patience {
+                fewest: 3,
+                most: 15,
+                time: Duration::from_secs(6),
+            },
+            Scale::Quick => Patience {
+                fewest: 3,
+                most: 7,
+                time: Duration::from_millis(1500),
+            },
+        }
     }
 
     fn takes(&self, part: &str, name: &str) -> bool {
@@ -80,17 +107,20 @@ fn compare(wanted: &Wanted) -> Result<()> {
     let peers = Peers::ready(&base)?;
     let corpus = Corpus::ready(&base, wanted.scale)?;
     let own = Own {
-        program: target.join("release/mcp-filesystem"),
+        program: wanted
+            .server
+            .clone()
+            .unwrap_or_else(|| target.join("release/mcp-filesystem")),
         base,
         root: corpus.root.clone(),
     };
     let bench = Bench { corpus, peers };
     let mut servers = Servers::new(own);
     let mut compared = Vec::new();
-    for row in bench.rows() {
+    for row in bench.rows()? {
         if wanted.takes(row.part, &row.name) {
             let name = row.name.clone();
-            match row.run(&mut servers) {
+            match row.run(&mut servers, wanted.patience()) {
                 Ok(row) => {
                     say(&report::table(&[&row]).lines().last().unwrap_or_default())?;
                     compared.push(row);

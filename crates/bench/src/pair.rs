@@ -8,9 +8,13 @@ use serde_json::Value;
 use crate::measure::{self, Cost, Costs, Line};
 use crate::server::{Durability, Own, Server};
 
-/// A comparison is repeated until it has this many rounds and this much time was spent.
-const ROUNDS: std::ops::RangeInclusive<usize> = 3..=15;
-const BUDGET: Duration = Duration::from_secs(6);
+/// A comparison is repeated until it has the most rounds, or the fewest and its time is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) fewest: usize,
+    pub(crate) most: usize,
+    pub(crate) time: Duration,
+}
 
 /// Runs one side once; `round` counts from 0, the warm-up.
 pub(crate) type Subject = Box<dyn FnMut(&mut Servers, usize) -> Result<Cost>>;
@@ -53,16 +57,17 @@ impl Compared {
 
 impl Pair {
     /// Runs both sides in turn, the first round uncounted; who begins changes from round to round.
-    pub(crate) fn run(mut self, servers: &mut Servers) -> Result<Compared> {
+    pub(crate) fn run(mut self, servers: &mut Servers, patience: Patience) -> Result<Compared> {
+        servers.stop();
         let (mut subject, mut peer) = (Costs::default(), Costs::default());
         let begun = Instant::now();
-        for round in 0..=*ROUNDS.end() {
+        for round in 0..=patience.most {
             let (own, other) = self.round(servers, round)?;
             if round > 0 {
                 subject.push(own);
                 peer.push(other);
             }
-            if round >= *ROUNDS.start() && begun.elapsed() > BUDGET {
+            if round >= patience.fewest && begun.elapsed() > patience.time {
                 break;
             }
         }
@@ -98,6 +103,11 @@ impl Servers {
             own,
             running: Vec::new(),
         }
+    }
+
+    /// Ends them all, so that the memory of the next ones is their own.
+    fn stop(&mut self) {
+        self.running.clear();
     }
 
     /// The server of a tool set.

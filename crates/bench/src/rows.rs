@@ -19,7 +19,7 @@ const NAMES: &str = "Names and listings";
 
 impl Bench {
     /// All comparisons, in the order of the report.
-    pub(crate) fn rows(&self) -> Vec<Pair> {
+    pub(crate) fn rows(&self) -> Result<Vec<Pair>> {
         let mut rows = Vec::new();
         if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches(&rg));
@@ -28,7 +28,9 @@ impl Bench {
             rows.extend(self.finds(&fd));
         }
         rows.extend(self.listings());
-        rows
+        rows.extend(self.large_files());
+        rows.extend(self.changes()?);
+        Ok(rows)
     }
 
     fn searches(&self, rg: &str) -> Vec<Pair> {
