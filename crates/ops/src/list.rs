@@ -1,8 +1,8 @@
 //! Lists a directory, or the tree below it, in byte order.
 
 use sandbox::{
-    Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, WalkFault, WalkItem, WalkOptions,
-    Walker,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, Visit, WalkFault,
+    WalkItem, WalkOptions, Walker,
 };
 
 use crate::context::Context;
@@ -96,7 +96,7 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn run(self, context: &Context) -> Result<Listed> {
-        let filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
+        let mut filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
             return Err(Error::NotADirectory {
@@ -105,7 +105,6 @@ impl Operation for List {
         }
         let listing = Listing {
             request: &self,
-            filter,
             context,
         };
         let dir = located.open_dir()?;
@@ -117,8 +116,8 @@ impl Operation for List {
         };
         match self.max_depth {
             Some(0) => {}
-            Some(1) => listing.own_entries(&dir, &mut listed)?,
-            _ => listing.tree(dir, &mut listed)?,
+            Some(1) => listing.own_entries(&dir, &filter, &mut listed)?,
+            _ => listing.tree(dir, &mut filter, &mut listed)?,
         }
         Ok(listed)
     }
@@ -126,20 +125,22 @@ impl Operation for List {
 
 struct Listing<'a> {
     request: &'a List,
-    filter: Filter,
     context: &'a Context,
 }
 
 impl Listing<'_> {
     /// Sorts first and asks for metadata then, so that a cut listing costs no more than what it returns.
-    fn own_entries(&self, dir: &Dir, listed: &mut Listed) -> Result<()> {
+    fn own_entries(&self, dir: &Dir, filter: &Filter, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
         dir.for_each_entry(&mut |entry| {
-            if !self.context.cancel.must_stop()
-                && self
-                    .filter
-                    .takes(&entry.name, || entry.name.as_bytes().to_vec())
-            {
+            let (name, kind, depth) = (entry.name.as_bytes(), entry.kind, 1);
+            let seen = Seen {
+                path: name,
+                name,
+                kind,
+                depth,
+            };
+            if !self.context.cancel.must_stop() && filter.wants(&seen) {
                 found.push(entry);
             }
         })?;
@@ -156,31 +157,26 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn tree(&self, dir: Dir, listed: &mut Listed) -> Result<()> {
-        let base = dir.path_bytes().len();
-        let mut walker = Walker::new(
-            dir,
-            WalkOptions {
-                max_depth: self.request.max_depth,
-            },
-        );
-        let mut enters = |item: &WalkItem| self.filter.enters(&item.name, item.depth);
+    fn tree(&self, dir: Dir, filter: &mut Filter, listed: &mut Listed) -> Result<()> {
+        let max_depth = self.request.max_depth;
+        let mut walker = Walker::new(dir, WalkOptions { max_depth });
         self.context.cancel.check()?;
-        while let Some(item) = walker.next(&mut enters) {
+        while let Some(visit) = walker.step(filter) {
             self.context.cancel.check()?;
-            match item {
-                Ok(item) if !self.filter.takes(&item.name, || below(&item, base)) => {}
-                Ok(_) if listed.entries.len() >= self.request.max_entries => {
+            match visit {
+                Visit::Item(_) if listed.entries.len() >= self.request.max_entries => {
                     listed.truncated = true;
                     break;
                 }
-                Ok(item) => {
+                Visit::Item(item) => {
                     listed
                         .entries
                         .extend(self.entry(&item.dir, &item.name, item.kind));
                 }
-                Err(fault) if listed.faults.len() < FAULTS_KEPT => listed.faults.push(fault),
-                Err(_) => {}
+                Visit::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
+                    listed.faults.push(fault);
+                }
+                Visit::Fault(_) | Visit::Passed => {}
             }
         }
         Ok(())
@@ -220,15 +216,6 @@ impl Listing<'_> {
     }
 }
 
-/// An item's path without its first `base` bytes and the slash after them.
-fn below(item: &WalkItem, base: usize) -> Vec<u8> {
-    let mut path = item.path_bytes().split_off(base);
-    if path.first() == Some(&b'/') {
-        path.remove(0);
-    }
-    path
-}
-
 /// Chooses what is listed.
 struct Filter {
     pattern: Option<FileFilter>,
@@ -246,19 +233,29 @@ impl Filter {
         Ok(Filter { pattern, hidden })
     }
 
-    fn takes(&self, name: &Name, path: impl FnOnce() -> Vec<u8>) -> bool {
+    fn shows(&self, name: &[u8]) -> bool {
+        self.hidden == Hidden::Include || name.first() != Some(&b'.')
+    }
+}
+
+impl Choice for Filter {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
         let pattern = self.pattern.as_ref();
-        self.shows(name) && pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes(), path))
+        self.shows(seen.name) && pattern.is_none_or(|pattern| pattern.is_match(seen))
     }
 
-    fn enters(&self, name: &Name, depth: usize) -> bool {
+    fn enters(&self, seen: &Seen<'_>) -> bool {
         let pattern = self.pattern.as_ref();
-        self.shows(name)
-            && pattern.is_none_or(|pattern| pattern.may_match_below(name.as_bytes(), depth))
+        self.shows(seen.name)
+            && pattern.is_none_or(|pattern| pattern.may_match_below(seen.name, seen.depth))
     }
 
-    fn shows(&self, name: &Name) -> bool {
-        self.hidden == Hidden::Include || !name.is_hidden()
+    fn emits(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+
+    fn descends(&mut self, _: &WalkItem) -> bool {
+        true
     }
 }
 

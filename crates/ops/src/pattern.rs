@@ -9,6 +9,7 @@ use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::{LineMatchKind, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use memchr::{memchr, memrchr};
+use sandbox::Seen;
 
 use crate::error::{Error, Result};
 
@@ -289,13 +290,10 @@ impl FileFilter {
         })
     }
 
-    /// Tells whether a file is chosen; `path` is only asked where it counts.
-    pub(crate) fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
-        if self.by_path {
-            self.glob.is_match(&path())
-        } else {
-            self.glob.is_match(name)
-        }
+    /// Tells whether a file is chosen.
+    pub(crate) fn is_match(&self, seen: &Seen<'_>) -> bool {
+        let compared = if self.by_path { seen.path } else { seen.name };
+        self.glob.is_match(compared)
     }
 
     /// Tells whether anything below a directory can be chosen.
@@ -550,12 +548,18 @@ mod tests {
 
     #[test]
     fn a_filter_without_slash_is_about_names() {
+        let seen = |path: &'static [u8]| Seen {
+            path,
+            name: b"a.go",
+            kind: sandbox::FileKind::File,
+            depth: 1,
+        };
         let by_name = FileFilter::new("*.go").unwrap();
-        assert!(by_name.is_match(b"a.go", || unreachable!()));
+        assert!(by_name.is_match(&seen(b"docs/a.go")));
         assert!(by_name.may_match_below(b"any", 1));
         let by_path = FileFilter::new("src/**/*.go").unwrap();
-        assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
-        assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
+        assert!(by_path.is_match(&seen(b"src/x/a.go")));
+        assert!(!by_path.is_match(&seen(b"docs/a.go")));
         assert!(!by_path.may_match_below(b"docs", 1));
     }
 }

@@ -55,4 +55,4 @@ pub use resolve::{Follow, Resolver};
 pub use root::{Access, Located, Root};
 pub use roots::{NamedRoot, Roots};
 pub use users::Users;
-pub use walk::{WalkFault, WalkItem, WalkOptions, Walker};
+pub use walk::{Choice, Cut, Seen, Visit, WalkFault, WalkItem, WalkOptions, Walker};
