@@ -16,6 +16,10 @@ use crate::measure::Cost;
 /// The protocol revision all peers know.
 const REVISION: &str = "2025-06-18";
 
+/// How long a look is that tells whether a server rests, and how many there are at most.
+const SETTLE_LOOK: Duration = Duration::from_millis(100);
+const SETTLE_LOOKS: usize = 300;
+
 /// A running server with its pipes.
 pub(crate) struct Server {
     child: Child,
@@ -62,6 +66,18 @@ impl Server {
         let client = json!({"name": "bench", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client});
         self.request("initialize", params).map(drop)
+    }
+
+    /// Waits until what the server does at its start (it looks for files that a crash left) is over.
+    pub(crate) fn settle(&self) -> Result<()> {
+        for _ in 0..SETTLE_LOOKS {
+            let before = self.cpu()?;
+            std::thread::sleep(SETTLE_LOOK);
+            if self.cpu()?.saturating_sub(before) < SETTLE_LOOK / 20 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Calls a tool and tells what that cost the server; the reply is kept as it came.
@@ -207,6 +223,8 @@ impl Own {
 
     /// Starts one over stdio.
     pub(crate) fn start(&self, toolset: &str, durability: Durability) -> Result<Server> {
-        Server::start(&self.line(toolset, durability, "stdio")?, &self.base)
+        let server = Server::start(&self.line(toolset, durability, "stdio")?, &self.base)?;
+        server.settle()?;
+        Ok(server)
     }
 }

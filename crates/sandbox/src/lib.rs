@@ -41,7 +41,7 @@ mod users;
 mod walk;
 
 pub use change::{Made, OnExisting, Parents};
-pub use content::{OpenFile, copy_content};
+pub use content::{OpenFile, copy_content, copy_part};
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
 pub use landlock::{Exception, Landlock, LandlockError, Protection, lock_in};
