@@ -3,16 +3,16 @@
 //! Each round works on things of its own, because creating files right after a mass removal is slow on some file systems.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
-use serde_json::json;
+use anyhow::Result;
+use serde_json::{Value, json};
 
 use crate::corpus::ONCE;
-use crate::measure::{self, Line};
+use crate::measure::{self, Cost, Line};
 use crate::pair::{Pair, Peer, Subject};
 use crate::rows::Bench;
-use crate::server::Durability;
+use crate::server::{Durability, Server};
 
 const CHANGES: &str = "Changes";
 /// How many hunks the patch has, and how many lines are between two.
@@ -21,24 +21,29 @@ const LINES_PER_HUNK: usize = 50;
 
 impl Bench {
     /// Everything that changes files, with our writes as fast as the peer's and as safe as the default.
-    pub(crate) fn changes(&self) -> Result<Vec<Pair>> {
+    pub(crate) fn changes(&self) -> Vec<Pair> {
+        let mut rows = Vec::new();
+        if let Some(group) = self.corpus.tree.get(1) {
+            let part = format!("tree/{}", group.name);
+            rows.extend(self.tree_rows(&part, group.files));
+            rows.push(self.copy_row(&part, group.files, Durability::Fsync));
+        }
+        rows.extend(self.tree_rows("tree", self.files()));
+        rows.push(self.file_copy());
+        for durability in [Durability::Fast, Durability::Fsync] {
+            rows.push(self.patch(durability));
+            rows.push(self.replacement(durability));
+        }
+        rows
+    }
+
+    /// Removes what comparisons left.
+    pub(crate) fn clean(&self) -> Result<()> {
         let scratch = self.corpus.root.join("scratch");
         if scratch.exists() {
             fs::remove_dir_all(&scratch)?;
         }
-        fs::create_dir_all(&scratch)?;
-        let mut rows = Vec::new();
-        let group = self.corpus.tree.get(1).context("a group")?;
-        let part = format!("tree/{}", group.name);
-        for (source, name) in [(part.as_str(), group.files), ("tree", self.files())] {
-            rows.extend(self.tree_rows(source, name, 0.8, 0.9));
-        }
-        rows.push(self.file_copy());
-        for durability in [Durability::Fast, Durability::Fsync] {
-            rows.push(self.patch(&scratch, durability)?);
-            rows.push(self.replacement(&scratch, durability)?);
-        }
-        Ok(rows)
+        Ok(fs::create_dir_all(&scratch)?)
     }
 
     fn files(&self) -> usize {
@@ -46,24 +51,27 @@ impl Bench {
     }
 
     /// Copies into fresh directories by both sides, then removals of what the copies left.
-    fn tree_rows(&self, source: &str, files: usize, copy_goal: f64, remove_goal: f64) -> Vec<Pair> {
-        let copy = |durability| Pair {
-            part: CHANGES,
-            name: format!("copy a tree of {files} files{}", said(durability)),
-            peer_name: "cp -r".to_owned(),
-            goal: copy_goal,
-            subject: copy(source, files, durability),
-            peer: self.copy_peer(source, files, durability),
-        };
+    fn tree_rows(&self, source: &str, files: usize) -> Vec<Pair> {
         let removal = Pair {
             part: CHANGES,
             name: format!("remove a tree of {files} files"),
             peer_name: "rm -rf".to_owned(),
-            goal: remove_goal,
+            goal: 0.9,
             subject: self.removal(source, files),
             peer: self.removal_peer(source, files),
         };
-        vec![copy(Durability::Fast), removal, copy(Durability::Fsync)]
+        vec![self.copy_row(source, files, Durability::Fast), removal]
+    }
+
+    fn copy_row(&self, source: &str, files: usize, durability: Durability) -> Pair {
+        Pair {
+            part: CHANGES,
+            name: format!("copy a tree of {files} files{}", said(durability)),
+            peer_name: "cp -r".to_owned(),
+            goal: 0.8,
+            subject: copy(source, files, durability),
+            peer: self.copy_peer(source, files, durability),
+        }
     }
 
     fn removal(&self, source: &str, files: usize) -> Subject {
@@ -72,9 +80,11 @@ impl Bench {
             let path = copied("own", &source, files, Durability::Fast, round);
             ensure_copy(&root, &source, &path)?;
             let server = servers.get("workspace", Durability::Fast)?;
-            let cost = server.call("remove_folder", &json!({"root": "bench", "path": path}))?;
-            server.reply()?;
-            Ok(cost)
+            called(
+                server,
+                "remove_folder",
+                &json!({"root": "bench", "path": path}),
+            )
         })
     }
 
@@ -109,9 +119,7 @@ impl Bench {
             subject: Box::new(move |servers, round| {
                 let path = format!("scratch/own-large-{round}");
                 let server = servers.get("workspace", Durability::Fast)?;
-                let cost = server.call("copy", &from_to(&log, &path))?;
-                server.reply()?;
-                Ok(cost)
+                called(server, "copy", &from_to(&log, &path))
             }),
             peer: Box::new(move |round| {
                 let path = format!("scratch/peer-large-{round}");
@@ -125,60 +133,86 @@ impl Bench {
         }
     }
 
-    fn patch(&self, scratch: &Path, durability: Durability) -> Result<Pair> {
+    fn patch(&self, durability: Durability) -> Pair {
         let (before, patch) = patched_file();
-        let directory = scratch.join(format!("patch-{}", durability.word()));
-        fs::create_dir_all(&directory)?;
-        fs::write(directory.join("change.patch"), &patch)?;
-        let own = format!("scratch/patch-{}/own.txt", durability.word());
-        let (root, content) = (self.corpus.root.clone(), before.clone());
-        Ok(Pair {
+        let place = format!("scratch/patch-{}", durability.word());
+        let directory = self.corpus.root.join(&place);
+        let (own_directory, own_before, own_patch) =
+            (directory.clone(), before.clone(), patch.clone());
+        Pair {
             part: CHANGES,
             name: format!("apply {HUNKS} hunks to 1 MB{}", said(durability)),
             peer_name: "git apply".to_owned(),
             goal: 0.3,
             subject: Box::new(move |servers, _| {
-                fs::write(root.join(&own), &content)?;
-                let server = servers.get("workspace", durability)?;
-                let arguments = json!({"root": "bench", "path": own, "patch": patch});
-                let cost = server.call("patch_file", &arguments)?;
-                server.reply()?;
-                Ok(cost)
+                fs::create_dir_all(&own_directory)?;
+                fs::write(own_directory.join("own.txt"), &own_before)?;
+                let path = format!("{place}/own.txt");
+                let arguments = json!({"root": "bench", "path": path, "patch": own_patch});
+                called(
+                    servers.get("workspace", durability)?,
+                    "patch_file",
+                    &arguments,
+                )
             }),
             peer: Box::new(move |_| {
+                fs::create_dir_all(&directory)?;
+                fs::write(directory.join("change.patch"), &patch)?;
                 fs::write(directory.join("peer.txt"), &before)?;
                 Ok(measure::run(&Line::new(&directory, &["git", "apply", "change.patch"]))?.0)
             }),
-        })
+        }
     }
 
-    fn replacement(&self, scratch: &Path, durability: Durability) -> Result<Pair> {
+    fn replacement(&self, durability: Durability) -> Pair {
+        let scratch = self.corpus.root.join("scratch");
         let log = self.corpus.root.join(self.corpus.edited_log());
         let name = format!("replace-{}", durability.word());
         let (own, peer) = (format!("{name}-own.log"), format!("{name}-peer.log"));
-        fs::copy(&log, scratch.join(&own))?;
-        fs::copy(&log, scratch.join(&peer))?;
-        let path = format!("scratch/{own}");
-        let directory: PathBuf = scratch.to_owned();
-        Ok(Pair {
+        let (own_log, own_place) = (log.clone(), scratch.join(&own));
+        Pair {
             part: CHANGES,
-            name: format!("replace one string in 100 MB{}", said(durability)),
+            name: format!(
+                "replace one string in {}{}",
+                size_of_log(&log),
+                said(durability)
+            ),
             peer_name: "sed -i".to_owned(),
             goal: 0.2,
             subject: Box::new(move |servers, round| {
+                if round == 0 {
+                    fs::copy(&own_log, &own_place)?;
+                }
                 let (old, new) = (needle(round), needle(round + 1));
-                let server = servers.get("memory", durability)?;
+                let path = format!("scratch/{own}");
                 let arguments = json!({"path": path, "old_str": old, "new_str": new});
-                let cost = server.call("str_replace", &arguments)?;
-                server.reply()?;
-                Ok(cost)
+                called(
+                    servers.get("memory", durability)?,
+                    "str_replace",
+                    &arguments,
+                )
             }),
             peer: Box::new(move |round| {
+                if round == 0 {
+                    fs::copy(&log, scratch.join(&peer))?;
+                }
                 let script = format!("s/{}/{}/", needle(round), needle(round + 1));
-                Ok(measure::run(&Line::new(&directory, &["sed", "-i", &script, &peer]))?.0)
+                Ok(measure::run(&Line::new(&scratch, &["sed", "-i", &script, &peer]))?.0)
             }),
-        })
+        }
     }
+}
+
+/// A call that has to succeed.
+fn called(server: &mut Server, tool: &str, arguments: &Value) -> Result<Cost> {
+    let cost = server.call(tool, arguments)?;
+    server.reply()?;
+    Ok(cost)
+}
+
+fn size_of_log(path: &Path) -> String {
+    let size = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    format!("{} MB", size / 1_000_000)
 }
 
 fn said(durability: Durability) -> &'static str {
@@ -210,13 +244,11 @@ fn copy(source: &str, files: usize, durability: Durability) -> Subject {
     Box::new(move |servers, round| {
         let path = copied("own", &source, files, durability, round);
         let server = servers.get("workspace", durability)?;
-        let cost = server.call("copy", &from_to(&source, &path))?;
-        server.reply()?;
-        Ok(cost)
+        called(server, "copy", &from_to(&source, &path))
     })
 }
 
-fn from_to(source: &str, destination: &str) -> serde_json::Value {
+fn from_to(source: &str, destination: &str) -> Value {
     json!({"source_root": "bench", "source_path": source, "dest_root": "bench", "dest_path": destination})
 }
 

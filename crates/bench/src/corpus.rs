@@ -84,6 +84,10 @@ impl Corpus {
             corpus.make().context("making the corpus")?;
             fs::write(mark, "")?;
         }
+        fs::write(
+            corpus.root.join("small.txt"),
+            "sixty-three bytes of text and a newline make four KiB of it..\n".repeat(65),
+        )?;
         Ok(corpus)
     }
 

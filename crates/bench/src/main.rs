@@ -10,14 +10,18 @@
 
 mod changes;
 mod corpus;
+mod growth;
 mod large;
+mod load;
 mod measure;
+mod others;
 mod pair;
 mod peers;
 mod random;
 mod report;
 mod rows;
 mod server;
+mod svg;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -106,51 +110,99 @@ fn compare(wanted: &Wanted) -> Result<()> {
     std::fs::create_dir_all(&base)?;
     let peers = Peers::ready(&base)?;
     let corpus = Corpus::ready(&base, wanted.scale)?;
+    let program = wanted.server.clone();
     let own = Own {
-        program: wanted
-            .server
-            .clone()
-            .unwrap_or_else(|| target.join("release/mcp-filesystem")),
+        program: program.unwrap_or_else(|| target.join("release/mcp-filesystem")),
         base,
         root: corpus.root.clone(),
     };
     let bench = Bench { corpus, peers };
-    let mut servers = Servers::new(own);
-    let mut compared = Vec::new();
-    for row in bench.rows()? {
-        if wanted.takes(row.part, &row.name) {
-            let name = row.name.clone();
-            match row.run(&mut servers, wanted.patience()) {
-                Ok(row) => {
-                    say(&report::table(&[&row]).lines().last().unwrap_or_default())?;
-                    compared.push(row);
-                }
-                Err(error) => say(&format!("{name}: {error:#}"))?,
-            }
-        }
+    bench.clean()?;
+    let text = run(wanted, &bench, &own)?;
+    bench.clean()?;
+    say(&text)?;
+    if wanted.save {
+        std::fs::write(results().join("RESULTS.md"), text)?;
     }
-    say(&summary(&compared, &bench))
+    Ok(())
 }
 
-fn summary(compared: &[Compared], bench: &Bench) -> String {
+/// Runs what is wanted and puts the report together.
+fn run(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
+    let compared = compare_all(wanted, bench, own)?;
+    let mut text = report::opening(&compared);
     let mut parts: Vec<&str> = compared.iter().map(|row| row.part).collect();
     parts.dedup();
-    let mut text = String::new();
     for part in parts {
         let rows: Vec<&Compared> = compared.iter().filter(|row| row.part == part).collect();
         text += &format!("\n## {part}\n\n{}", report::table(&rows));
     }
-    text += "\n## Machine and versions\n\n";
-    for line in report::machine(&bench.corpus.root)
-        .iter()
-        .chain(&bench.peers.versions())
-    {
+    if wanted.takes("Servers", "") {
+        text += &format!(
+            "\n## Start, size and other servers\n\n{}",
+            bench.other_servers(own)?
+        );
+        text += &format!("\nThe stripped binary has {}.\n", size(&own.program));
+    }
+    if wanted.takes("Growth", "") && wanted.scale == Scale::Full {
+        text += &format!("\n## Growth\n\n{}", growth(wanted, bench, own)?);
+    }
+    Ok(text + &versions(bench))
+}
+
+fn compare_all(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<Vec<Compared>> {
+    let mut servers = Servers::new(own.clone());
+    let mut compared = Vec::new();
+    for row in bench.rows() {
+        if !wanted.takes(row.part, &row.name) {
+            continue;
+        }
+        let name = row.name.clone();
+        match row.run(&mut servers, wanted.patience()) {
+            Ok(row) => {
+                say(report::table(&[&row]).lines().last().unwrap_or_default())?;
+                compared.push(row);
+            }
+            Err(error) => say(&format!("{name}: {error:#}"))?,
+        }
+    }
+    Ok(compared)
+}
+
+fn growth(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
+    let mut text = String::new();
+    for grown in bench.growth(own)? {
+        text += &format!(
+            "![{}]({})\n\n{}.\n\n",
+            grown.plot.title, grown.file, grown.words
+        );
+        if wanted.save {
+            std::fs::write(results().join(grown.file), grown.plot.svg())?;
+        }
+    }
+    Ok(text)
+}
+
+fn versions(bench: &Bench) -> String {
+    let mut text = String::from("\n## Machine and versions\n\n");
+    let machine = report::machine(&bench.corpus.root);
+    for line in machine.iter().chain(&bench.peers.versions()) {
         text += &format!("- {line}\n");
     }
     for line in &bench.peers.missing {
         text += &format!("- not compared, {line}\n");
     }
     text
+}
+
+fn size(program: &Path) -> String {
+    let bytes = std::fs::metadata(program).map_or(0, |metadata| metadata.len());
+    report::memory(bytes / 1024)
+}
+
+/// Where results are kept: `bench` beside the `crates` directory.
+fn results() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench")
 }
 
 /// The directory that this very program was built in.

@@ -85,14 +85,18 @@ impl Server {
         self.forget_peak();
         let before = self.cpu()?;
         let begun = Instant::now();
-        let params = json!({"name": tool, "arguments": arguments});
-        self.request("tools/call", params)?;
+        self.ask(tool, arguments)?;
         let wall = begun.elapsed();
         Ok(Cost {
             wall,
             cpu: self.cpu()?.saturating_sub(before),
             peak: self.status("VmHWM:"),
         })
+    }
+
+    /// Calls a tool and keeps the reply.
+    pub(crate) fn ask(&mut self, tool: &str, arguments: &Value) -> Result<()> {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
     /// The reply of the last call; an error where the tool failed.
@@ -104,11 +108,6 @@ impl Server {
         }
         let structured = result.get("structuredContent");
         Ok(structured.cloned().unwrap_or(Value::Null))
-    }
-
-    /// How many bytes the last reply had.
-    pub(crate) fn reply_size(&self) -> usize {
-        self.line.len()
     }
 
     /// The memory that is resident now, in KiB.

@@ -1,5 +1,7 @@
 //! Lists a directory, or the tree below it, in byte order.
 
+use std::ops::ControlFlow;
+
 use sandbox::{
     Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, Visit, WalkFault,
     WalkItem, WalkOptions, Walker,
@@ -8,9 +10,13 @@ use sandbox::{
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
+use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
 use crate::place::Place;
 
+/// From how many entries on several threads describe them, and how many each takes at a time.
+const SHARED_FROM: usize = 2048;
+const SHARED_UNIT: usize = 512;
 /// How many faults of a listing are kept.
 const FAULTS_KEPT: usize = 100;
 
@@ -103,8 +109,13 @@ impl Operation for List {
                 path: self.place.path.as_given().to_owned(),
             });
         }
+        let describe = Describe {
+            place: self.place.clone(),
+            detail: self.detail,
+        };
         let listing = Listing {
             request: &self,
+            describe,
             context,
         };
         let dir = located.open_dir()?;
@@ -125,6 +136,7 @@ impl Operation for List {
 
 struct Listing<'a> {
     request: &'a List,
+    describe: Describe,
     context: &'a Context,
 }
 
@@ -148,13 +160,28 @@ impl Listing<'_> {
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
-        for entry in found {
-            self.context.cancel.check()?;
-            listed
-                .entries
-                .extend(self.entry(dir, &entry.name, entry.kind));
-        }
+        listed.entries = self.described(dir, found)?;
         Ok(())
+    }
+
+    /// Describes entries, by several threads where there are many.
+    fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<Entry>> {
+        let cancel = &self.context.cancel;
+        if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
+            return found
+                .into_iter()
+                .map(|entry| cancel.check().map(|()| self.describe.entry(dir, &entry)))
+                .filter_map(Result::transpose)
+                .collect();
+        }
+        let describing = Describing {
+            dir: dir.clone(),
+            describe: self.describe.clone(),
+        };
+        let entries = Vec::with_capacity(found.len());
+        let (entries, _) = ordered::run(describing, found.into_iter(), entries, cancel)?;
+        cancel.check()?;
+        Ok(entries)
     }
 
     fn tree(&self, dir: Dir, filter: &mut Filter, listed: &mut Listed) -> Result<()> {
@@ -168,10 +195,11 @@ impl Listing<'_> {
                     listed.truncated = true;
                     break;
                 }
-                Visit::Item(item) => {
-                    listed
-                        .entries
-                        .extend(self.entry(&item.dir, &item.name, item.kind));
+                Visit::Item(WalkItem {
+                    dir, name, kind, ..
+                }) => {
+                    let entry = self.describe.entry(&dir, &DirEntry { name, kind });
+                    listed.entries.extend(entry);
                 }
                 Visit::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
                     listed.faults.push(fault);
@@ -181,18 +209,28 @@ impl Listing<'_> {
         }
         Ok(())
     }
+}
 
+/// Says what an entry is.
+#[derive(Debug, Clone)]
+struct Describe {
+    place: Place,
+    detail: Detail,
+}
+
+impl Describe {
     /// Describes an entry; `None` where it has gone since it was listed.
-    fn entry(&self, dir: &Dir, name: &Name, kind: FileKind) -> Option<Entry> {
+    fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<Entry> {
+        let name = &listed.name;
         let mut entry = Entry {
             path: dir.join(name),
-            kind,
+            kind: listed.kind,
             hidden: name.is_hidden(),
             invalid_utf8: name.is_invalid_utf8(),
             metadata: None,
             target: None,
         };
-        if self.request.detail == Detail::Metadata {
+        if self.detail == Detail::Metadata {
             match dir.stat(name) {
                 Ok(metadata) => {
                     entry.kind = metadata.kind;
@@ -210,9 +248,45 @@ impl Listing<'_> {
     }
 
     fn link_target(&self, dir: &Dir, name: &Name) -> Option<LinkTarget> {
-        dir.locate(&self.request.place.root, name)
+        dir.locate(&self.place.root, name)
             .and_then(|link| link.link_target())
             .ok()
+    }
+}
+
+/// Describes the entries of one directory, some at a time.
+struct Describing {
+    dir: Dir,
+    describe: Describe,
+}
+
+impl Stages for Describing {
+    type Source = std::vec::IntoIter<DirEntry>;
+    type Batch = Vec<DirEntry>;
+    type Found = Vec<Entry>;
+    type Outcome = Vec<Entry>;
+
+    fn pull(&self, source: &mut Self::Source) -> Option<Vec<DirEntry>> {
+        let batch: Vec<DirEntry> = source.by_ref().take(SHARED_UNIT).collect();
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    fn split(&self, batch: Vec<DirEntry>) -> (Vec<DirEntry>, Option<Vec<DirEntry>>) {
+        (batch, None)
+    }
+
+    fn work(&self, batch: Vec<DirEntry>, _: &Halt) -> Worked<Vec<Entry>, Vec<DirEntry>> {
+        let entries = batch.iter();
+        let found = entries.filter_map(|entry| self.describe.entry(&self.dir, entry));
+        Worked {
+            found: found.collect(),
+            rest: None,
+        }
+    }
+
+    fn commit(&self, outcome: &mut Vec<Entry>, found: Vec<Entry>) -> ControlFlow<()> {
+        outcome.extend(found);
+        ControlFlow::Continue(())
     }
 }
 
@@ -303,6 +377,29 @@ mod tests {
             .file("d/.h/y.txt", "");
         tree.file("d/B.rs", "").directory("d/empty");
         tree
+    }
+
+    #[test]
+    fn a_large_directory_is_described_in_order() {
+        let tree = Tree::new();
+        let mut expected = Vec::new();
+        for number in 0..SHARED_FROM + SHARED_UNIT / 2 {
+            let name = format!("{}-{number}", number % 7);
+            tree.file(&name, "x".repeat(number % 3));
+            expected.push((name, number % 3));
+        }
+        expected.sort();
+        let listed = request(&tree, ".").run(&context()).unwrap();
+        let found: Vec<_> = listed
+            .entries
+            .iter()
+            .map(|entry| (entry.path.clone(), entry.metadata.unwrap().size as usize))
+            .collect();
+        assert_eq!(found, expected);
+        assert!(matches!(
+            request(&tree, ".").run(&cancelled()),
+            Err(Error::Cancelled)
+        ));
     }
 
     #[test]
