@@ -8,7 +8,7 @@ use std::path::Path;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sandbox::{
-    Durability, Error, Follow, Located, Name, OnExisting, OnFault, Parents, RelPath, Resolver,
+    Durability, Error, Follow, Located, Name, OnExisting, OnFault, Parents, RelPath, Renaming, Resolver,
     Root, StageOptions, WalkOptions, Walker,
 };
 use tempfile::TempDir;
@@ -150,7 +150,12 @@ fn run(root: &Root, base: &Path, action: &Action) -> Result<(), Error> {
                 OnExisting::Fail
             };
             let to = locate(root, to, Follow::Never)?;
-            locate(root, from, Follow::Never)?.rename_to(&to, on_existing)?;
+            let durability = Durability::Fast;
+            let renaming = Renaming {
+                on_existing,
+                durability,
+            };
+            locate(root, from, Follow::Never)?.rename_to(&to, renaming, &|| false)?;
         }
         Action::Unlink(path) => locate(root, path, Follow::Never)?.unlink()?,
         Action::RemoveTree(path) => {

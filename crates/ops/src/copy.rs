@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use sandbox::{
-    Dir, Durability, FileKind, Follow, Located, OnExisting, OnFault, Parents, StageOptions,
+    Dir, Durability, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, StageOptions,
 };
 
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{OnSkip, Side, Skipped, Tally, copy_tree, fill};
 use crate::destination::{OnDirectory, Source, check, parent_dir, target};
+use crate::edit_lock::{EditLock, key};
 use crate::error::{Error, Result, Wanted};
 use crate::levels::{Newness, make_in};
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
 
@@ -60,6 +61,12 @@ impl Operation for Copy {
     type Outcome = Copied;
 
     fn run(self, context: &Context) -> Result<Copied> {
+        again_if_vanished(|| self.try_run(context))
+    }
+}
+
+impl Copy {
+    fn try_run(&self, context: &Context) -> Result<Copied> {
         context.cancel.check()?;
         let (located, metadata) = self.source.existing(Follow::Last, Wanted::Source)?;
         let source = Source::new(&self.source, &located, metadata.kind);
@@ -69,7 +76,10 @@ impl Operation for Copy {
             });
         }
         let place = target(&self.destination, &source, self.on_directory)?;
-        let target = place.locate(Follow::Last)?;
+        let look_up = || place.locate(Follow::Last);
+        // An edit of the destination that began before must not undo the copy. The source is only read.
+        let keys = |found: &Located<'_>| vec![key(found)];
+        let (_lock, target) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
         check(&source, &target, self.on_existing)?;
         let transfer = Transfer {
             source,
@@ -138,7 +148,7 @@ impl Transfer<'_, '_> {
             root: self.source.located.root(),
             top: self.source.located.open_dir()?,
         };
-        let (top, newness) = self.make_top(&source.top, context)?;
+        let (top, newness, parents) = self.make_top(&source.top, context)?;
         let destination = Side {
             root: self.target.root(),
             top,
@@ -151,19 +161,23 @@ impl Transfer<'_, '_> {
             }
             Ok(tally)
         });
-        if copied.is_err() && newness == Newness::Fresh {
-            self.take_back();
+        match &copied {
+            Ok(_) => drop(parents.map(NewDirs::keep)),
+            Err(_) if newness == Newness::Fresh => self.take_back(),
+            Err(_) => {}
         }
         copied
     }
 
-    fn make_top(&self, source: &Dir, context: &Context) -> Result<(Dir, Newness)> {
+    /// Makes or opens the top of the copy, with the directories that were made for it.
+    fn make_top(&self, source: &Dir, context: &Context) -> Result<(Dir, Newness, Option<NewDirs>)> {
         match (self.target.require(), self.target.name()) {
             (Err(_), Some(name)) => {
-                let parent = parent_dir(self.target, context)?;
-                Ok(make_in(&parent, name, source.metadata()?.mode)?)
+                let (parent, made) = parent_dir(self.target, context)?;
+                let (top, newness) = make_in(&parent, name, source.metadata()?.mode)?;
+                Ok((top, newness, made))
             }
-            _ => Ok((self.target.open_dir()?, Newness::Old)),
+            _ => Ok((self.target.open_dir()?, Newness::Old, None)),
         }
     }
 

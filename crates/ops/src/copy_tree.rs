@@ -326,6 +326,7 @@ pub(crate) fn fill(
     if staged.existing().is_none() {
         staged.copy_mode(&open.metadata);
     }
+    staged.expect(open.metadata.size)?;
     let copied = copy_content(&open.file, staged.file(), stop, advance);
     let bytes = copied.map_err(|error| context.cancel.explain(error))?;
     staged.commit()?;

@@ -1,6 +1,6 @@
 //! Where a copy or move ends: what an existing destination means, and its directory.
 
-use sandbox::{Dir, FileKind, Follow, Located, Name, OnExisting, RelPath};
+use sandbox::{Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -16,12 +16,12 @@ pub enum OnDirectory {
 }
 
 /// Something that is copied or moved.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source<'a, 'root> {
     pub(crate) located: &'a Located<'root>,
     pub(crate) kind: FileKind,
     /// The name it keeps inside another directory; the root itself has none.
-    pub(crate) name: Option<&'a Name>,
+    pub(crate) name: Option<Name>,
 }
 
 impl<'a, 'root> Source<'a, 'root> {
@@ -34,7 +34,7 @@ impl<'a, 'root> Source<'a, 'root> {
         Source {
             located,
             kind,
-            name: place.path.file_name().or(located.name()),
+            name: place.path.file_name().or_else(|| located.name().cloned()),
         }
     }
 
@@ -60,7 +60,7 @@ pub(crate) fn target(
         // `file` to `missing/` can only mean a file in a new directory.
         None => destination.path.must_be_directory() && !source.is_directory(),
     };
-    let path = match source.name {
+    let path = match &source.name {
         Some(name) if into => destination.path.join(name),
         _ => destination.path.clone(),
     };
@@ -94,13 +94,17 @@ pub(crate) fn check(
     }
 }
 
-/// Opens the directory that the target lies in; those that are missing are made.
-pub(crate) fn parent_dir(target: &Located<'_>, context: &Context) -> Result<Dir> {
+/// Opens the directory that the target lies in; those that are missing are made, and go again unless they are kept.
+pub(crate) fn parent_dir(
+    target: &Located<'_>,
+    context: &Context,
+) -> Result<(Dir, Option<NewDirs>)> {
     let path = target.path();
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = RelPath::parse(parent)?;
     let root = target.root();
-    root.locate(&parent, Follow::Never)?
-        .make_dirs(context.limits.durability)?;
-    Ok(root.locate(&parent, Follow::Never)?.open_dir()?)
+    let made = root
+        .locate(&parent, Follow::Never)?
+        .make_dirs_for_now(context.limits.durability)?;
+    Ok((root.locate(&parent, Follow::Never)?.open_dir()?, made))
 }

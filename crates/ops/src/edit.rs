@@ -93,6 +93,11 @@ impl<'a> Edited<'a> {
     /// Replaces the file by itself with one change made, holding none of what stays.
     pub(crate) fn splice(&self, open: &OpenFile, splice: &Splice) -> Result<Metadata> {
         let mut staged = self.stage()?;
+        let kept = open
+            .metadata
+            .size
+            .saturating_sub(splice.range.end - splice.range.start);
+        staged.expect(kept.saturating_add(splice.replacement.len() as u64))?;
         self.keep(open, &staged, 0..splice.range.start)?;
         self.write(&mut staged, &splice.replacement)?;
         self.keep(open, &staged, splice.range.end..u64::MAX)?;
@@ -110,6 +115,7 @@ impl<'a> Edited<'a> {
     /// Replaces the file's content; a missing file is made, with the directories on the way.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<Metadata> {
         let mut staged = self.stage()?;
+        staged.expect(content.len() as u64)?;
         content
             .chunks(BLOCK)
             .try_for_each(|block| self.write(&mut staged, block))?;

@@ -18,10 +18,15 @@ const PATIENCE_CHECK: Duration = Duration::from_millis(50);
 
 static HELD: LazyLock<(Mutex<HashSet<String>>, Condvar)> = LazyLock::new(Default::default);
 
-/// The right to change one file; others wait until it is dropped.
+/// The right to change one file, or the two ends of a move; others wait until it is dropped.
 #[derive(Debug)]
 pub(crate) struct EditLock {
-    key: String,
+    keys: Vec<String>,
+}
+
+/// What orders the changes of a place: its resolved path on the host, never shown and never opened.
+pub(crate) fn key(located: &Located<'_>) -> String {
+    host_path(located.root(), &located.path())
 }
 
 impl EditLock {
@@ -30,7 +35,7 @@ impl EditLock {
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        EditLock::take_found(&|| place.file_to_write(), cancel)
+        EditLock::take_found(&|| place.file_to_write(), &|found| vec![key(found)], cancel)
     }
 
     /// Looks up what is named, a link itself and not what it leads to, and waits for its turn: what goes away must not
@@ -39,40 +44,47 @@ impl EditLock {
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        EditLock::take_found(&|| place.locate(Follow::Never), cancel)
+        let look_up = || place.locate(Follow::Never);
+        EditLock::take_found(&look_up, &|found| vec![key(found)], cancel)
     }
 
+    /// Looks something up and waits for the turn of all its keys at once, so that no two calls wait for each other.
+    ///
     /// The look-up is repeated once it has the turn, because what it waited for may have changed what is there.
-    fn take_found<'place>(
-        look_up: &dyn Fn() -> Result<Located<'place>>,
+    pub(crate) fn take_found<Found>(
+        look_up: &dyn Fn() -> Result<Found>,
+        keys: &dyn Fn(&Found) -> Vec<String>,
         cancel: &Cancel,
-    ) -> Result<(EditLock, Located<'place>)> {
+    ) -> Result<(EditLock, Found)> {
         loop {
-            let before = look_up()?;
-            let lock = EditLock::wait(host_path(before.root(), &before.path()), cancel)?;
-            let located = look_up()?;
-            if host_path(located.root(), &located.path()) == lock.key {
-                return Ok((lock, located));
+            let lock = EditLock::wait(keys(&look_up()?), cancel)?;
+            let found = look_up()?;
+            if keys(&found) == lock.keys {
+                return Ok((lock, found));
             }
             cancel.check()?;
         }
     }
 
-    fn wait(key: String, cancel: &Cancel) -> Result<EditLock> {
+    fn wait(keys: Vec<String>, cancel: &Cancel) -> Result<EditLock> {
         let mut held = held();
-        while held.contains(&key) {
+        while keys.iter().any(|key| held.contains(key)) {
             cancel.check()?;
             let woken = HELD.1.wait_timeout(held, PATIENCE_CHECK);
             held = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        held.insert(key.clone());
-        Ok(EditLock { key })
+        held.extend(keys.iter().cloned());
+        Ok(EditLock { keys })
     }
 }
 
 impl Drop for EditLock {
     fn drop(&mut self) {
-        held().remove(&self.key);
+        let mut held = held();
+        for key in &self.keys {
+            held.remove(key);
+        }
+        drop(held);
         HELD.1.notify_all();
     }
 }
@@ -101,14 +113,27 @@ mod tests {
     }
 
     #[test]
+    fn two_keys_are_taken_at_once_or_not_at_all() {
+        let cancel = Cancel::never();
+        let keys = |names: [&str; 2]| names.map(|name| format!("two {name}")).to_vec();
+        let held = EditLock::wait(keys(["b", "c"]), &cancel).unwrap();
+        let hasty = Cancel::after(Duration::from_millis(1));
+        assert!(EditLock::wait(keys(["a", "b"]), &hasty).is_err());
+        // What was free of it still is.
+        EditLock::wait(keys(["a", "a"]), &cancel).unwrap();
+        drop(held);
+        EditLock::wait(keys(["a", "b"]), &cancel).unwrap();
+    }
+
+    #[test]
     fn a_second_taker_waits_until_its_caller_gives_up() {
         let cancel = Cancel::never();
-        let first = EditLock::wait("here".to_owned(), &cancel).unwrap();
-        EditLock::wait("there".to_owned(), &cancel).unwrap();
+        let first = EditLock::wait(vec!["here".to_owned()], &cancel).unwrap();
+        EditLock::wait(vec!["there".to_owned()], &cancel).unwrap();
         let hasty = Cancel::after(Duration::from_millis(1));
-        let failure = EditLock::wait("here".to_owned(), &hasty).unwrap_err();
+        let failure = EditLock::wait(vec!["here".to_owned()], &hasty).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Timeout);
         drop(first);
-        EditLock::wait("here".to_owned(), &cancel).unwrap();
+        EditLock::wait(vec!["here".to_owned()], &cancel).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Every way an operation can fail. A variant holds facts; each tool set's face turns them into words.
 
-use sandbox::{FileKind, PathFault};
+use sandbox::{FileKind, PathFault, QuotaLimit};
 
 /// What operations return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -61,6 +61,9 @@ pub enum Error {
         expected: String,
         found: Option<String>,
     },
+    /// The old side of the patch is `/dev/null`, but the file is there and not empty.
+    #[error("the patch makes {path:?}, which exists")]
+    PatchCreates { path: String },
     #[error("invalid pattern in {argument}: {reason}")]
     InvalidPattern {
         argument: &'static str,
@@ -93,6 +96,15 @@ pub enum Error {
     PermissionDenied { path: String },
     #[error("no space left while writing {path:?}")]
     DiskFull { path: String },
+    /// The root would hold more than its operator allows.
+    #[error("{path:?} needs {needed} more where {used} of {most} are used")]
+    QuotaExceeded {
+        path: String,
+        limit: QuotaLimit,
+        most: u64,
+        used: u64,
+        needed: u64,
+    },
     #[error("the root itself is protected")]
     RootProtected,
     #[error("{path:?} cannot be put inside itself")]
@@ -156,7 +168,9 @@ impl Error {
             Error::NotAFile { .. } => ErrorKind::NotAFile,
             Error::DirectoryNotEmpty { .. } => ErrorKind::DirectoryNotEmpty,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
-            Error::PatchMalformed { .. } | Error::PatchMismatch { .. } => ErrorKind::PatchFailed,
+            Error::PatchMalformed { .. }
+            | Error::PatchMismatch { .. }
+            | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
             Error::InvalidArgument { .. } => ErrorKind::InvalidArgument,
             Error::NotText { .. } => ErrorKind::NotText,
@@ -165,7 +179,7 @@ impl Error {
             Error::StringNotUnique { .. } => ErrorKind::StringNotUnique,
             Error::LineOutOfRange { .. } => ErrorKind::LineOutOfRange,
             Error::PermissionDenied { .. } => ErrorKind::PermissionDenied,
-            Error::DiskFull { .. } => ErrorKind::DiskFull,
+            Error::DiskFull { .. } | Error::QuotaExceeded { .. } => ErrorKind::DiskFull,
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
             Error::Timeout => ErrorKind::Timeout,
@@ -189,12 +203,14 @@ impl Error {
             | Error::DirectoryNotEmpty { path }
             | Error::TooLarge { path, .. }
             | Error::PatchMismatch { path, .. }
+            | Error::PatchCreates { path }
             | Error::NotText { path }
             | Error::StringNotFound { path, .. }
             | Error::StringNotUnique { path, .. }
             | Error::LineOutOfRange { path, .. }
             | Error::PermissionDenied { path }
             | Error::DiskFull { path }
+            | Error::QuotaExceeded { path, .. }
             | Error::IntoItself { path }
             | Error::Io { path, .. } => Some(path),
             Error::PatchMalformed { .. }
@@ -232,6 +248,25 @@ impl From<sandbox::Error> for Error {
             E::IntoItself { path } => Error::IntoItself { path },
             E::PermissionDenied { path } => Error::PermissionDenied { path },
             E::DiskFull { path } => Error::DiskFull { path },
+            E::OverQuota {
+                path,
+                limit,
+                most,
+                used,
+                needed,
+            } => Error::QuotaExceeded {
+                path,
+                limit,
+                most,
+                used,
+                needed,
+            },
+            E::QuotaUnknown => Error::Io {
+                operation: "count",
+                path: String::new(),
+                reason: "what the root holds is still being counted; try again in a moment"
+                    .to_owned(),
+            },
             E::Stopped => Error::Cancelled,
             E::CrossDevice { path } => Error::Io {
                 operation: "rename",

@@ -51,8 +51,7 @@ impl Operation for Hash {
     type Outcome = Hashed;
 
     fn run(self, context: &Context) -> Result<Hashed> {
-        let (located, _) = self.place.existing_file(Wanted::File)?;
-        let open = located.open_file()?;
+        let open = self.place.open_file(Wanted::File)?;
         let (hex, size) = match self.algorithm {
             Algorithm::Md5 => digest::<Md5>(&open, context)?,
             Algorithm::Sha1 => digest::<Sha1>(&open, context)?,

@@ -4,6 +4,8 @@
 //! a [`Context`], and answer with an outcome or an [`Error`] that holds the facts. Differences between
 //! tool sets are knobs of a request; words are not chosen here.
 
+mod character_glob;
+mod complexity;
 mod content;
 mod content_type;
 mod context;
@@ -19,6 +21,8 @@ mod hash;
 mod ignore_rules;
 mod insert_lines;
 mod levels;
+mod line_indexes;
+mod line_search;
 mod list;
 mod make_directory;
 mod move_to;
@@ -50,12 +54,13 @@ pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output}
 pub use hash::{Algorithm, Hash, Hashed};
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
+pub use line_indexes::LineIndexes;
 pub use list::{Detail, Entry, Hidden, List, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
 pub use patch::{Patch, Patched};
-pub use pattern::{Case, Pattern, Syntax};
+pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
 pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
@@ -67,5 +72,5 @@ pub use write::{Effect, Write, WriteMode, Written};
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
     Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
-    Root, Time, Users,
+    QuotaLimit, Root, Time, Users,
 };

@@ -301,9 +301,8 @@ impl Filter {
         // "*" is the usual default and matches every name.
         let pattern = pattern.filter(|&text| text != "*");
         let pattern = pattern
-            .map(FileFilter::new)
-            .transpose()
-            .map_err(in_pattern)?;
+            .map(|text| FileFilter::new("pattern", text))
+            .transpose()?;
         Ok(Filter { pattern, hidden })
     }
 
@@ -315,7 +314,7 @@ impl Filter {
 impl Choice for Filter {
     fn wants(&self, seen: &Seen<'_>) -> bool {
         let pattern = self.pattern.as_ref();
-        self.shows(seen.name) && pattern.is_none_or(|pattern| pattern.is_match(seen))
+        self.shows(seen.name) && pattern.is_none_or(|pattern| pattern.chooses(seen))
     }
 
     fn enters(&self, seen: &Seen<'_>) -> bool {
@@ -330,17 +329,6 @@ impl Choice for Filter {
 
     fn descends(&mut self, _: &WalkItem) -> bool {
         true
-    }
-}
-
-/// Names this operation's own argument.
-fn in_pattern(error: Error) -> Error {
-    match error {
-        Error::InvalidPattern { reason, .. } => Error::InvalidPattern {
-            argument: "pattern",
-            reason,
-        },
-        other => other,
     }
 }
 

@@ -5,17 +5,18 @@
 //! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
 
 use sandbox::{
-    Durability, FileKind, Follow, Located, Metadata, OnExisting, OnFault, WalkOptions, Walker,
+    Durability, FileKind, Follow, Located, Metadata, OnExisting, OnFault, Renaming, WalkOptions,
+    Walker,
 };
 
 use crate::context::Context;
 use crate::copy::Transfer;
 use crate::copy_tree::{OnSkip, Tally};
 use crate::destination::{OnDirectory, Source, check, parent_dir, target};
-use crate::edit_lock::EditLock;
+use crate::edit_lock::{EditLock, key};
 use crate::error::{Error, Result, Wanted};
-use crate::operation::Operation;
-use crate::place::{Place, host_path};
+use crate::operation::{Operation, again_if_vanished};
+use crate::place::Place;
 use crate::remove::{inside_target, remove_tree};
 
 /// Moves or renames.
@@ -61,23 +62,27 @@ impl Operation for Move {
     type Outcome = Moved;
 
     fn run(self, context: &Context) -> Result<Moved> {
+        again_if_vanished(|| self.try_run(context))
+    }
+}
+
+/// The two ends of a move as they were looked up.
+struct Ends<'root> {
+    source: Located<'root>,
+    metadata: Metadata,
+    place: Place,
+    keys: Vec<String>,
+}
+
+impl Move {
+    fn try_run(&self, context: &Context) -> Result<Moved> {
         context.cancel.check()?;
-        // Only the source waits its turn: a call that held two could wait for one that waits for it.
-        let (_lock, located) = EditLock::take_named(&self.source, &context.cancel)?;
-        let metadata = located
-            .require()
-            .map_err(|error| self.source.explain(error, Wanted::Source))?;
-        if located.is_root() {
-            return Err(Error::RootProtected);
-        }
-        if metadata.kind == FileKind::Symlink {
-            inside_target(&self.source, &located)?;
-        }
+        let keys = |ends: &Ends<'_>| ends.keys.clone();
+        let (_lock, ends) = EditLock::take_found(&|| self.ends(), &keys, &context.cancel)?;
+        let (located, metadata) = (ends.source, ends.metadata);
         let source = Source::new(&self.source, &located, metadata.kind);
-        let place = target(&self.destination, &source, self.on_directory)?;
-        let target = self.locate_target(&place)?;
-        let same =
-            host_path(located.root(), &located.path()) == host_path(target.root(), &target.path());
+        let target = self.locate_target(&ends.place)?;
+        let same = key(&located) == key(&target);
         match (same, self.on_existing) {
             (true, OnExisting::Fail) => return Err(occupied(&target)),
             (true, OnExisting::Replace) => {}
@@ -92,9 +97,29 @@ impl Operation for Move {
         let tally = if same { None } else { moving.run(context)? };
         Ok(moving.outcome(tally.as_ref()))
     }
-}
 
-impl Move {
+    fn ends(&self) -> Result<Ends<'_>> {
+        let located = self.source.locate(Follow::Never)?;
+        let metadata = located
+            .require()
+            .map_err(|error| self.source.explain(error, Wanted::Source))?;
+        if located.is_root() {
+            return Err(Error::RootProtected);
+        }
+        if metadata.kind == FileKind::Symlink {
+            inside_target(&self.source, &located)?;
+        }
+        let source = Source::new(&self.source, &located, metadata.kind);
+        let place = target(&self.destination, &source, self.on_directory)?;
+        let keys = vec![key(&located), key(&place.locate(Follow::Never)?)];
+        Ok(Ends {
+            source: located,
+            metadata,
+            place,
+            keys,
+        })
+    }
+
     /// Looks up what is replaced: a link itself, but only one that leads nowhere outside.
     fn locate_target<'place>(&self, place: &'place Place) -> Result<Located<'place>> {
         let target = place.locate(Follow::Never)?;
@@ -119,14 +144,25 @@ impl Moving<'_, '_> {
     /// Moves; what was copied is told where it was a copy.
     fn run(&self, context: &Context) -> Result<Option<Tally>> {
         if self.may_rename(context)? {
-            match self.source.located.rename_to(self.target, self.on_existing) {
+            match self.rename(context) {
                 Err(sandbox::Error::CrossDevice { .. }) => {}
-                renamed => return renamed.map(|()| None).map_err(|error| self.occupied(error)),
+                Err(sandbox::Error::AlreadyExists { .. }) => return Err(occupied(self.target)),
+                Err(error) => return Err(context.cancel.explain(error)),
+                Ok(()) => return Ok(None),
             }
         }
         let tally = self.copy(context)?;
         self.remove_source(context)?;
         Ok(Some(tally))
+    }
+
+    fn rename(&self, context: &Context) -> sandbox::Result<()> {
+        let renaming = Renaming {
+            on_existing: self.on_existing,
+            durability: context.limits.durability,
+        };
+        let stop = || context.cancel.must_stop();
+        self.source.located.rename_to(self.target, renaming, &stop)
     }
 
     /// Tells whether a rename gives what a copy would give.
@@ -183,7 +219,7 @@ impl Moving<'_, '_> {
 
     fn transfer(&self, context: &Context) -> Result<Tally> {
         Transfer {
-            source: self.source,
+            source: self.source.clone(),
             target: self.target,
             on_existing: self.on_existing,
             on_skip: OnSkip::Fail,
@@ -197,13 +233,18 @@ impl Moving<'_, '_> {
         let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
             return Err(Error::RootProtected);
         };
-        let text = parent_dir(self.source.located, context)?.read_link(from)?;
-        let directory = parent_dir(self.target, context)?;
+        let text = parent_dir(self.source.located, context)?
+            .0
+            .read_link(from)?;
+        let (directory, made) = parent_dir(self.target, context)?;
         if self.target.metadata().is_some() {
             self.target.unlink()?;
         }
         directory.make_link(to, &text)?;
         directory.sync_filesystem()?;
+        if let Some(made) = made {
+            made.keep();
+        }
         Ok(Tally {
             links: 1,
             ..Tally::default()
@@ -414,6 +455,34 @@ mod tests {
             .run(&cancelled())
             .unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_move_and_a_copy_wait_for_the_edits_of_their_destination() {
+        use crate::{Cancel, Context, Copy, Recurse};
+        let tree = Tree::new();
+        tree.file("new", "n").file("old", "o");
+        let place = tree.place("old");
+        let held = EditLock::take(&place, &Cancel::never()).unwrap();
+        let hasty = || Context {
+            cancel: Cancel::after(std::time::Duration::from_millis(1)),
+            ..context()
+        };
+        let copy = || Copy {
+            source: tree.place("new"),
+            destination: tree.place("old"),
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+            recurse: Recurse::No,
+        };
+        let moving = request(&tree, "new", &tree, "old").run(&hasty());
+        assert_eq!(moving.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(copy().run(&hasty()).unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(tree.read("old"), "o");
+        drop(held);
+        copy().run(&context()).unwrap();
+        rename(&tree, "new", "old").unwrap();
+        assert_eq!(tree.names(""), ["old"]);
     }
 
     #[test]

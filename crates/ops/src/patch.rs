@@ -6,7 +6,7 @@ use crate::content::read_up_to;
 use crate::context::Context;
 use crate::edit::{Edited, WHOLE_FILE_MAX};
 use crate::error::Result;
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::text::patch::{self, HunkPlace};
 use crate::write::Effect;
@@ -37,6 +37,12 @@ impl Operation for Patch {
     type Outcome = Patched;
 
     fn run(self, context: &Context) -> Result<Patched> {
+        again_if_vanished(|| self.try_run(context))
+    }
+}
+
+impl Patch {
+    fn try_run(&self, context: &Context) -> Result<Patched> {
         let edited = Edited::begin(&self.place, context)?;
         let (old, effect) = match edited.exists() {
             true => {

@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::{LineMatchKind, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use memchr::{memchr, memrchr};
 use sandbox::Seen;
 
+use crate::character_glob::CharacterGlob;
+use crate::complexity::{self, LINE_PLACES, PATH_PLACES, Reach};
 use crate::error::{Error, Result};
 
 /// The longest pattern.
@@ -57,6 +58,7 @@ pub enum Case {
 pub(crate) struct LineMatcher {
     regex: RegexMatcher,
     ends: LineEnds,
+    reach: Reach,
 }
 
 /// What ends a line for a pattern.
@@ -68,6 +70,20 @@ enum LineEnds {
     Newline,
 }
 
+/// Where a part of a line begins: with the line, or behind a cut, then its first byte was seen before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartStart {
+    Line,
+    Cut,
+}
+
+/// Where a part of a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartEnd {
+    Line,
+    Cut,
+}
+
 impl LineMatcher {
     /// Compiles a pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
@@ -76,11 +92,13 @@ impl LineMatcher {
             reason,
         };
         check_length(&pattern.text).map_err(invalid)?;
-        if pattern.syntax == Syntax::Regex {
-            check_regex(&pattern.text).map_err(invalid)?;
-        }
-        build(pattern, LineEnds::Either)
-            .or_else(|error| build(pattern, LineEnds::Newline).map_err(|_| error))
+        let places = match pattern.syntax {
+            Syntax::Regex => check_regex(&pattern.text, LINE_PLACES).map_err(invalid)?,
+            Syntax::Literal => 1,
+        };
+        let reach = Reach::of(places);
+        build(pattern, LineEnds::Either, reach)
+            .or_else(|error| build(pattern, LineEnds::Newline, reach).map_err(|_| error))
             .map_err(|error| invalid(error.to_string()))
     }
 
@@ -126,10 +144,27 @@ impl LineMatcher {
         self.regex.is_match(self.content(line)).unwrap_or(false)
     }
 
-    /// Tells whether a line's later part matches, of which the first byte was seen before.
-    pub(crate) fn is_match_within(&self, part: &[u8]) -> bool {
-        let part = self.content(part);
-        !part.is_empty() && self.regex.is_match_at(part, 1).unwrap_or(false)
+    /// How much may be searched at once.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Tells whether a part of a line matches. What touches an end that is not the line's own does not count: the part
+    /// beside it, which overlaps, sees more of it.
+    pub(crate) fn is_match_within(&self, part: &[u8], start: PartStart, end: PartEnd) -> bool {
+        let part = match end {
+            PartEnd::Line => self.content(part),
+            PartEnd::Cut => part,
+        };
+        let from = match start {
+            PartStart::Line => 0,
+            PartStart::Cut if part.is_empty() => return false,
+            PartStart::Cut => 1,
+        };
+        match self.regex.find_at(part, from) {
+            Ok(Some(found)) => end == PartEnd::Line || found.end() < part.len(),
+            _ => false,
+        }
     }
 
     fn content<'line>(&self, line: &'line [u8]) -> &'line [u8] {
@@ -140,7 +175,11 @@ impl LineMatcher {
     }
 }
 
-fn build(pattern: &Pattern, ends: LineEnds) -> Result<LineMatcher, grep_regex::Error> {
+fn build(
+    pattern: &Pattern,
+    ends: LineEnds,
+    reach: Reach,
+) -> Result<LineMatcher, grep_regex::Error> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(pattern.case == Case::Insensitive)
@@ -157,6 +196,7 @@ fn build(pattern: &Pattern, ends: LineEnds) -> Result<LineMatcher, grep_regex::E
     Ok(LineMatcher {
         regex: builder.build(&pattern.text)?,
         ends,
+        reach,
     })
 }
 
@@ -191,7 +231,7 @@ impl PathMatcher {
             reason,
         };
         check_length(text).map_err(invalid)?;
-        check_regex(text).map_err(invalid)?;
+        check_regex(text, PATH_PLACES).map_err(invalid)?;
         regex::bytes::RegexBuilder::new(text)
             .size_limit(COMPILED_MAX)
             .dfa_size_limit(STATES_MAX)
@@ -225,7 +265,7 @@ impl PathMatcher {
 /// A glob over paths, and what it says about each level.
 #[derive(Debug)]
 pub(crate) struct PathGlob {
-    whole: GlobSet,
+    whole: CharacterGlob,
     levels: Vec<Level>,
     directories_only: bool,
 }
@@ -236,7 +276,7 @@ enum Level {
     /// Anything at any depth: nothing can be said from here on.
     Deep,
     /// One name.
-    Name(GlobSet),
+    Name(CharacterGlob),
 }
 
 impl PathGlob {
@@ -244,9 +284,10 @@ impl PathGlob {
     pub(crate) fn new(argument: &'static str, text: &str) -> Result<PathGlob> {
         let invalid = |reason| Error::InvalidPattern { argument, reason };
         check_glob(text).map_err(invalid)?;
-        let directories_only = text.ends_with('/') && text.len() > 1;
+        let directories_only = text.ends_with('/');
         let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
-        let whole = glob_set(text).map_err(|error| invalid(error.kind().to_string()))?;
+        check_names(text).map_err(invalid)?;
+        let whole = CharacterGlob::new(text).map_err(invalid)?;
         Ok(PathGlob {
             whole,
             levels: levels(text),
@@ -256,7 +297,7 @@ impl PathGlob {
 
     /// Tells whether a relative path matches.
     pub(crate) fn is_match(&self, path: &[u8]) -> bool {
-        self.whole.is_match_candidate(&Candidate::from_bytes(path))
+        self.whole.is_match(path)
     }
 
     fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
@@ -266,9 +307,7 @@ impl PathGlob {
         }
         match self.levels.get(depth.saturating_sub(1)) {
             Some(Level::Deep) => true,
-            Some(Level::Name(set)) => {
-                depth < self.levels.len() && set.is_match_candidate(&Candidate::from_bytes(name))
-            }
+            Some(Level::Name(glob)) => depth < self.levels.len() && glob.is_match(name),
             None => false,
         }
     }
@@ -276,24 +315,33 @@ impl PathGlob {
 
 /// Chooses files by a glob: without `/` by their name at any depth, else by their relative path.
 #[derive(Debug)]
-pub(crate) struct FileFilter {
+pub struct FileFilter {
     glob: PathGlob,
     by_path: bool,
 }
 
 impl FileFilter {
-    /// Compiles a filter.
-    pub(crate) fn new(text: &str) -> Result<FileFilter> {
+    /// Compiles a filter that came as `argument`.
+    pub fn new(argument: &'static str, text: &str) -> Result<FileFilter> {
         Ok(FileFilter {
-            glob: PathGlob::new("glob_filter", text)?,
+            glob: PathGlob::new(argument, text)?,
             by_path: text.contains('/'),
         })
     }
 
-    /// Tells whether a file is chosen.
-    pub(crate) fn is_match(&self, seen: &Seen<'_>) -> bool {
+    /// Tells whether a file met on a walk is chosen.
+    pub(crate) fn chooses(&self, seen: &Seen<'_>) -> bool {
         let compared = if self.by_path { seen.path } else { seen.name };
         self.glob.is_match(compared)
+    }
+
+    /// Tells whether a file is chosen; `path` is only asked where it counts.
+    pub fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
+        if self.by_path {
+            self.glob.is_match(&path())
+        } else {
+            self.glob.is_match(name)
+        }
     }
 
     /// Tells whether anything below a directory can be chosen.
@@ -312,14 +360,16 @@ fn check_length(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn check_regex(text: &str) -> Result<(), String> {
-    regex_syntax::ParserBuilder::new()
+/// Bounds an expression before it is compiled, and tells how many places it has.
+fn check_regex(text: &str, most_places: u64) -> Result<u64, String> {
+    let expression = regex_syntax::ParserBuilder::new()
         .nest_limit(REGEX_NESTING_MAX)
         .utf8(false)
         .build()
         .parse(text)
-        .map(drop)
-        .map_err(|error| error.to_string())
+        .map_err(|error| error.to_string())?;
+    complexity::check(&expression, most_places)?;
+    Ok(complexity::places(&expression))
 }
 
 /// Bounds a glob before it is parsed.
@@ -340,14 +390,21 @@ pub(crate) fn check_glob(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn glob_set(text: &str) -> Result<GlobSet, globset::Error> {
-    let glob = GlobBuilder::new(text)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .empty_alternates(true)
-        .build()?;
-    // Security: `Glob::compile_matcher` panics where a set reports an error.
-    GlobSetBuilder::new().add(glob).build()
+/// Refuses a glob that could match nothing, whatever is there, and says what to do instead.
+fn check_names(text: &str) -> Result<(), String> {
+    let reason = match text {
+        "" => "it is empty; use * for the entries of one directory, **/* for everything below it",
+        _ if text.contains('\0') => "it holds a NUL byte, which no name has",
+        _ if !cuts_safely(text) => return Ok(()),
+        _ if text.split('/').any(|name| name == "..") => {
+            "\"..\" is not followed in a pattern; name the directory to search as path instead"
+        }
+        _ if text.split('/').any(|name| matches!(name, "" | ".")) => {
+            "it has an empty name or \".\" between slashes, which matches nothing; leave that out"
+        }
+        _ => return Ok(()),
+    };
+    Err(reason.to_owned())
 }
 
 /// Cuts a glob into levels. What cannot be cut surely is `Deep`, which only makes the search larger.
@@ -362,7 +419,7 @@ fn level(component: &str) -> Level {
     if component.contains("**") {
         return Level::Deep;
     }
-    glob_set(component).map_or(Level::Deep, Level::Name)
+    CharacterGlob::new(component).map_or(Level::Deep, Level::Name)
 }
 
 /// Tells whether no `/` stands inside braces, a class or behind a backslash.
@@ -441,7 +498,8 @@ mod tests {
             ("[invalid", "unclosed character class"),
             ("a)(b", "unopened group"),
             (r"\p{Nope}", "Unicode property not found"),
-            ("(?:a{1000}){1000}{1000}", "size limit"),
+            ("(?:a{1000}){1000}{1000}", "unfold to 1000000000 places"),
+            (r"\w{900}", "size limit"),
             ("x\ny", "not allowed"),
             (&*long, "over the limit of 4096"),
             (&*deep, "nest"),
@@ -469,6 +527,14 @@ mod tests {
             ("{a", "alternate"),
             (&*deep, "nested deeper than 32"),
             (&*long, "over the limit"),
+            ("", "empty"),
+            ("/", "empty"),
+            ("./", "empty"),
+            ("a\0b", "NUL"),
+            ("../*", "name the directory to search as path"),
+            ("a/../b", "name the directory to search as path"),
+            ("a//b", "leave that out"),
+            ("a/./b", "leave that out"),
         ] {
             let error = PathGlob::new("pattern", text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error} lacks {reason:?}");
@@ -496,6 +562,8 @@ mod tests {
             ("[!a-c].txt", "b.txt", false),
             ("?.txt", "a.txt", true),
             ("?.txt", "/.txt", false),
+            ("?.txt", "ä.txt", true),
+            ("{..,a}/b", "a/b", true),
             (r"\*.txt", "*.txt", true),
             (r"\*.txt", "a.txt", false),
             ("A.txt", "a.txt", false),
@@ -554,12 +622,15 @@ mod tests {
             kind: sandbox::FileKind::File,
             depth: 1,
         };
-        let by_name = FileFilter::new("*.go").unwrap();
-        assert!(by_name.is_match(&seen(b"docs/a.go")));
+        let by_name = FileFilter::new("glob_filter", "*.go").unwrap();
+        assert!(by_name.is_match(b"a.go", || unreachable!()));
+        assert!(by_name.chooses(&seen(b"docs/a.go")));
         assert!(by_name.may_match_below(b"any", 1));
-        let by_path = FileFilter::new("src/**/*.go").unwrap();
-        assert!(by_path.is_match(&seen(b"src/x/a.go")));
-        assert!(!by_path.is_match(&seen(b"docs/a.go")));
+        let by_path = FileFilter::new("glob_filter", "src/**/*.go").unwrap();
+        assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
+        assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
+        assert!(by_path.chooses(&seen(b"src/x/a.go")));
+        assert!(!by_path.chooses(&seen(b"docs/a.go")));
         assert!(!by_path.may_match_below(b"docs", 1));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sandbox::{FileKind, Follow, Located, Metadata, RelPath, Root};
+use sandbox::{FileKind, Follow, Located, Metadata, OpenFile, RelPath, Root};
 
 use crate::error::{Error, Result, Wanted};
 use crate::text::near;
@@ -66,6 +66,15 @@ impl Place {
         let (located, metadata) = self.existing(Follow::Last, wanted)?;
         require_file(&located, &metadata)?;
         Ok((located, metadata))
+    }
+
+    /// Opens a regular file that must be there; where that fails, a second look tells what was wanted and what is near.
+    pub(crate) fn open_file(&self, wanted: Wanted) -> Result<OpenFile> {
+        if let Ok(open) = self.root.open_file(&self.path) {
+            return Ok(open);
+        }
+        let (located, _) = self.existing_file(wanted)?;
+        Ok(located.open_file()?)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.

@@ -7,7 +7,7 @@ use sandbox::{Located, Metadata, OnExisting, Parents, StageOptions};
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 
 /// How much is written between two looks at the caller's patience.
@@ -65,6 +65,15 @@ impl Operation for Write {
     type Outcome = Written;
 
     fn run(self, context: &Context) -> Result<Written> {
+        match self.parents {
+            Parents::Create => again_if_vanished(|| self.try_run(context)),
+            Parents::Require => self.try_run(context),
+        }
+    }
+}
+
+impl Write {
+    fn try_run(&self, context: &Context) -> Result<Written> {
         let (_lock, located) = EditLock::take(&self.place, &context.cancel)?;
         if let (WriteMode::CreateOnly, Some(metadata)) = (self.mode, located.metadata()) {
             return Err(Error::AlreadyExists {
@@ -86,9 +95,7 @@ impl Operation for Write {
             metadata,
         })
     }
-}
 
-impl Write {
     fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {
         let appended = located.append(&self.bytes, self.parents, context.limits.durability);
         appended.map_err(|error| self.place.explain(error, Wanted::Directory))
@@ -107,6 +114,7 @@ impl Write {
             durability,
         });
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
+        staged.expect(self.bytes.len() as u64)?;
         for piece in self.bytes.chunks(PIECE) {
             context.cancel.check()?;
             staged

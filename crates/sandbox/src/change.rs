@@ -2,19 +2,20 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::content::{self, OpenFile};
+use crate::dir;
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
+use crate::new_dirs::NewDirs;
+use crate::quota::{self, Amount};
 use crate::replace::{Durability, StageOptions};
 use crate::resolve::Tail;
 use crate::root::Located;
 use crate::syscall::{self, Clobber, Errno, Purpose};
 
-/// The mode of new directories before the umask.
-const DIRECTORY_MODE: u32 = 0o777;
 /// The mode of a directory that only holds a name for the moment.
 const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 /// How often an append tries again that a concurrent creation or removal disturbed.
@@ -38,6 +39,15 @@ pub enum Parents {
     Require,
 }
 
+/// How something is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renaming {
+    /// What to do where something is there.
+    pub on_existing: OnExisting,
+    /// Whether both directories are on disk before it is confirmed.
+    pub durability: Durability,
+}
+
 /// What `mkdir -p` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
@@ -48,14 +58,22 @@ pub struct Made {
 impl Located<'_> {
     /// Makes this directory and the missing ones on the way.
     pub fn make_dirs(&self, durability: Durability) -> Result<Made> {
+        let made = self.make_dirs_for_now(durability)?;
+        let created = made.as_ref().map_or(0, NewDirs::created);
+        if let Some(made) = made {
+            made.keep();
+        }
+        Ok(Made { created })
+    }
+
+    /// Makes this directory and the missing ones on the way, which go again unless they are kept; `None` where it is
+    /// there already.
+    pub fn make_dirs_for_now(&self, durability: Durability) -> Result<Option<NewDirs>> {
         match self.tail() {
-            Tail::Root => Ok(Made { created: 0 }),
-            Tail::Existing { metadata, .. } if metadata.is_directory() => Ok(Made { created: 0 }),
+            Tail::Root => Ok(None),
+            Tail::Existing { metadata, .. } if metadata.is_directory() => Ok(None),
             Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
-            Tail::Missing { names, .. } => {
-                let (_, created) = self.make_missing(names, durability)?;
-                Ok(Made { created })
-            }
+            Tail::Missing { names, .. } => NewDirs::make(self, names, durability).map(Some),
         }
     }
 
@@ -64,53 +82,26 @@ impl Located<'_> {
         match self.tail() {
             Tail::Root | Tail::Existing { .. } => Err(self.failed("mkdir", Errno::EXIST)),
             Tail::Missing { names, .. } if names.len() > 1 => Err(self.not_found(names)),
-            Tail::Missing { names, .. } => match self.make_missing(names, Durability::Fast)? {
-                (_, 0) => Err(self.failed("mkdir", Errno::EXIST)),
+            Tail::Missing { .. } => match self.make_dirs(Durability::Fast)?.created {
+                0 => Err(self.failed("mkdir", Errno::EXIST)),
                 _ => Ok(()),
             },
         }
     }
 
-    /// Makes directories one inside the other; returns the innermost and how many are new.
-    fn make_missing(
-        &self,
-        names: &[Name],
-        durability: Durability,
-    ) -> Result<(Option<OwnedFd>, u64)> {
-        let failed = |errno| self.failed("mkdir", errno);
-        let mut current: Option<OwnedFd> = None;
-        let mut created = 0;
-        for name in names {
-            let dir = current.as_ref().map_or(self.parent(), AsFd::as_fd);
-            match syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE) {
-                Ok(()) => {
-                    created += 1;
-                    if durability == Durability::Fsync {
-                        sync_dir(dir).map_err(failed)?;
-                    }
-                }
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-            // Security: whatever took the name in between is entered only if it is a real directory.
-            current = Some(syscall::look_dir_unchecked(dir, name).map_err(failed)?);
-        }
-        Ok((current, created))
-    }
-
-    /// The directory a new entry goes into and its name, with parents made where that is wanted.
+    /// The directories made for a new entry, where any are missing and wanted, and the entry's name.
     pub(crate) fn ready_parent(
         &self,
         parents: Parents,
         durability: Durability,
-    ) -> Result<(Option<OwnedFd>, &Name)> {
+    ) -> Result<(Option<NewDirs>, &Name)> {
         match self.tail() {
             Tail::Root => Err(Error::RootProtected),
             Tail::Existing { name, .. } => Ok((None, name)),
             Tail::Missing { names, .. } => match names.split_last() {
                 Some((last, [])) => Ok((None, last)),
                 Some((last, before)) if parents == Parents::Create => {
-                    Ok((self.make_missing(before, durability)?.0, last))
+                    Ok((Some(NewDirs::make(self, before, durability)?), last))
                 }
                 _ => Err(self.not_found(names)),
             },
@@ -160,6 +151,13 @@ impl Located<'_> {
         let opened = content::open(self, Purpose::Append)?;
         let failed = |errno| self.failed("append", errno);
         let before = syscall::stat_unchecked(opened.file.as_fd()).map_err(failed)?;
+        let more = Amount {
+            bytes: bytes.len() as u64,
+            files: 0,
+        };
+        let ledger = self.root().ledger();
+        let room = ledger.map(|ledger| ledger.reserve(more, self.given()));
+        let room = room.transpose()?;
         // Space first, so that a full disk is found out before a byte is changed.
         syscall::reserve_unchecked(opened.file.as_fd(), before.size, bytes.len() as u64)
             .map_err(failed)?;
@@ -170,6 +168,9 @@ impl Located<'_> {
         if written < bytes.len() {
             self.take_back(&opened.file, before.size, written as u64)?;
             return Err(failed(Errno::NOSPC));
+        }
+        if let Some(room) = room {
+            room.settle(more);
         }
         if durability == Durability::Fsync {
             syscall::sync_unchecked(opened.file.as_fd()).map_err(failed)?;
@@ -228,7 +229,8 @@ impl Located<'_> {
         if metadata.is_directory() {
             return Err(self.special(FileKind::Directory));
         }
-        syscall::unlink_unchecked(self.parent(), name).map_err(|errno| self.failed("unlink", errno))
+        self.take_away(name, || syscall::unlink_unchecked(self.parent(), name))
+            .map_err(|errno| self.failed("unlink", errno))
     }
 
     /// Removes an empty directory.
@@ -239,12 +241,28 @@ impl Located<'_> {
                 path: self.given().to_owned(),
             });
         }
-        syscall::remove_dir_unchecked(self.parent(), name)
+        self.take_away(name, || syscall::remove_dir_unchecked(self.parent(), name))
             .map_err(|errno| self.failed("rmdir", errno))
     }
 
+    /// Makes a change that takes this entry away, and takes it off the root's account.
+    fn take_away(
+        &self,
+        name: &Name,
+        change: impl FnOnce() -> syscall::SysResult<()>,
+    ) -> syscall::SysResult<()> {
+        dir::take_away(self.root().ledger(), (self.parent(), name), change)
+    }
+
     /// Renames this entry, a link as itself; missing directories on the way to `to` are made.
-    pub fn rename_to(&self, to: &Located<'_>, on_existing: OnExisting) -> Result<()> {
+    ///
+    /// `stop` is asked while the size of a tree is found out that goes to a root with a quota.
+    pub fn rename_to(
+        &self,
+        to: &Located<'_>,
+        renaming: Renaming,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let (name, _, metadata) = self.entry()?;
         if self.contains(to) {
             return Err(Error::IntoItself {
@@ -256,11 +274,61 @@ impl Located<'_> {
                 path: to.given().to_owned(),
             });
         }
-        let (parent, to_name) = to.ready_parent(Parents::Create, Durability::Fast)?;
-        let to_dir = parent.as_ref().map_or(to.parent(), AsFd::as_fd);
+        let weight = self.weight_for(to, stop)?;
+        let (parent, to_name) = to.ready_parent(Parents::Create, renaming.durability)?;
+        let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
         let (from, target) = ((self.parent(), name), (to_dir, to_name));
-        rename(from, target, on_existing, metadata.kind)
-            .map_err(|errno| self.rename_failed(to, errno))
+        self.change_places(to, weight, target, || {
+            rename(from, target, renaming.on_existing, metadata.kind)
+        })?
+        .map_err(|errno| self.rename_failed(to, errno))?;
+        let synced = match renaming.durability {
+            Durability::Fsync => sync_dir(to_dir).and_then(|()| sync_dir(self.parent())),
+            Durability::Fast => Ok(()),
+        };
+        if let Some(parent) = parent {
+            parent.keep();
+        }
+        synced.map_err(|errno| self.failed("fsync", errno))
+    }
+
+    /// What this entry and all below it take of a quota; nothing where no account changes by its move.
+    fn weight_for(&self, to: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<Amount> {
+        let same_root = std::ptr::eq(self.root(), to.root());
+        let accounts = [self.root().ledger(), to.root().ledger()];
+        let (_, _, metadata) = self.entry()?;
+        if same_root || accounts.iter().all(Option::is_none) {
+            return Ok(Amount::default());
+        }
+        match metadata.is_directory() {
+            true => {
+                let below = quota::measure(self.open_dir()?, true, stop)?;
+                Ok(Amount {
+                    files: below.files.saturating_add(1),
+                    ..below
+                })
+            }
+            false => Ok(Amount::of(metadata)),
+        }
+    }
+
+    /// Renames, and enters it in the accounts of both roots: what came, and what it replaced.
+    fn change_places(
+        &self,
+        to: &Located<'_>,
+        weight: Amount,
+        target: Entry<'_>,
+        rename: impl FnOnce() -> syscall::SysResult<()>,
+    ) -> Result<syscall::SysResult<()>> {
+        let replaced = || dir::amount_at(target.0, target.1);
+        let renamed = match to.root().ledger() {
+            None => rename(),
+            Some(ledger) => ledger.exchange(to.given(), weight, None, &replaced, rename)?,
+        };
+        if let (Ok(()), Some(ledger)) = (&renamed, self.root().ledger()) {
+            ledger.gone(weight);
+        }
+        Ok(renamed)
     }
 
     /// Tells whether `other` is this place or lies inside it, by their resolved paths.

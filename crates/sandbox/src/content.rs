@@ -20,10 +20,18 @@ const COPY_BUFFER: usize = 256 * 1024;
 pub struct OpenFile {
     /// The descriptor.
     pub file: File,
-    /// What was known of it when it was opened.
+    /// What was known of it when it was opened; its birth time may be left out.
     pub metadata: Metadata,
     /// Its resolved path inside the root as clients see it.
     pub path: String,
+}
+
+impl OpenFile {
+    /// What is known of it by now, but for its birth time.
+    pub fn current(&self) -> Result<Metadata> {
+        syscall::stat_content_unchecked(self.file.as_fd())
+            .map_err(|errno| Error::from_errno("stat", &self.path, errno))
+    }
 }
 
 /// Opens the content of a place for a purpose.
@@ -76,7 +84,7 @@ fn reopen(
 
 /// Keeps a descriptor only where it is a regular file's.
 pub(crate) fn regular_only(fd: OwnedFd, path: String) -> Result<OpenFile> {
-    let metadata = syscall::stat_unchecked(fd.as_fd())
+    let metadata = syscall::stat_content_unchecked(fd.as_fd())
         .map_err(|errno| Error::from_errno("stat", &path, errno))?;
     match metadata.kind {
         FileKind::File => Ok(OpenFile {

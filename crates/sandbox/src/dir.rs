@@ -9,6 +9,7 @@ use crate::content::{self, OpenFile};
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::quota::{Amount, Ledger};
 use crate::replace::{self, Beginning, Durability, Staged, UnnamedFiles};
 use crate::resolve::{Found, Tail, joined};
 use crate::root::{Located, Root};
@@ -22,11 +23,19 @@ pub struct Dir(Arc<Open>);
 struct Open {
     fd: OwnedFd,
     path: Vec<u8>,
-    unnamed: UnnamedFiles,
+    common: Common,
     /// The path as clients see it, made when it is first asked for.
     shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory anew.
     listed: AtomicBool,
+}
+
+/// What the directories of a root have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) unnamed: UnnamedFiles,
+    /// The account of what the root holds, where that has a limit.
+    pub(crate) ledger: Option<Arc<Ledger>>,
 }
 
 /// One entry of a directory.
@@ -39,11 +48,11 @@ pub struct DirEntry {
 }
 
 impl Dir {
-    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, unnamed: UnnamedFiles) -> Dir {
+    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, common: Common) -> Dir {
         Dir(Arc::new(Open {
             fd,
             path,
-            unnamed,
+            common,
             shown: OnceLock::new(),
             listed: AtomicBool::new(false),
         }))
@@ -51,7 +60,7 @@ impl Dir {
 
     /// Another directory of the same root.
     pub(crate) fn kin(&self, fd: OwnedFd, path: Vec<u8>) -> Dir {
-        Dir::new(fd, path, self.0.unnamed)
+        Dir::new(fd, path, self.0.common.clone())
     }
 
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
@@ -146,15 +155,43 @@ impl Dir {
 
     /// Makes a directory and opens it.
     pub fn make_dir(&self, name: &Name, mode: u32) -> Result<Dir> {
-        syscall::make_dir_unchecked(self.fd(), name, mode & 0o777)
-            .map_err(|errno| self.failed("mkdir", name, errno))?;
+        self.add_entry("mkdir", name, || {
+            syscall::make_dir_unchecked(self.fd(), name, mode & 0o777)
+        })?;
         self.open_dir(name)
     }
 
     /// Makes a link with the given text.
     pub fn make_link(&self, name: &Name, target: &[u8]) -> Result<()> {
-        syscall::make_link_unchecked(self.fd(), name, target)
-            .map_err(|errno| self.failed("symlink", name, errno))
+        self.add_entry("symlink", name, || {
+            syscall::make_link_unchecked(self.fd(), name, target)
+        })
+    }
+
+    /// Makes an entry that has no content, if a quota leaves room for it.
+    fn add_entry(
+        &self,
+        operation: &'static str,
+        name: &Name,
+        make: impl FnOnce() -> syscall::SysResult<()>,
+    ) -> Result<()> {
+        let made = match &self.0.common.ledger {
+            None => make(),
+            Some(ledger) => {
+                let nothing = &Amount::default;
+                ledger.exchange(&self.join(name), Amount::ENTRY, None, nothing, make)?
+            }
+        };
+        made.map_err(|errno| self.failed(operation, name, errno))
+    }
+
+    /// Makes a change that takes an entry away, and takes it off the account.
+    pub(crate) fn take_away(
+        &self,
+        name: &Name,
+        change: impl FnOnce() -> syscall::SysResult<()>,
+    ) -> syscall::SysResult<()> {
+        take_away(self.0.common.ledger.as_ref(), (self.fd(), name), change)
     }
 
     /// The text of a link.
@@ -200,7 +237,7 @@ impl Dir {
         let options = Beginning {
             on_existing,
             durability,
-            unnamed: self.0.unnamed,
+            common: self.0.common.clone(),
         };
         replace::stage_in(self.fd(), name, &self.join(name), options)
     }
@@ -240,4 +277,21 @@ impl Dir {
             errno => self.failed("open", name, errno),
         }
     }
+}
+
+/// Makes a change that takes the entry of a name away, and takes it off an account where there is one.
+pub(crate) fn take_away(
+    ledger: Option<&Arc<Ledger>>,
+    (dir, name): (BorrowedFd<'_>, &Name),
+    change: impl FnOnce() -> syscall::SysResult<()>,
+) -> syscall::SysResult<()> {
+    match ledger {
+        None => change(),
+        Some(ledger) => ledger.take_away(&|| amount_at(dir, name), change),
+    }
+}
+
+/// What the entry of a name takes of a quota; nothing where nothing is.
+pub(crate) fn amount_at(dir: BorrowedFd<'_>, name: &Name) -> Amount {
+    syscall::stat_at_unchecked(dir, name).map_or_else(|_| Amount::default(), |m| Amount::of(&m))
 }

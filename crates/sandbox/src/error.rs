@@ -112,6 +112,23 @@ pub enum Error {
         /// What was being written.
         path: String,
     },
+    /// The root would hold more than its quota allows.
+    #[error("{path:?} would exceed the quota of {most}")]
+    OverQuota {
+        /// What was being written.
+        path: String,
+        /// Which limit it is.
+        limit: crate::QuotaLimit,
+        /// The limit.
+        most: u64,
+        /// What is there, and what other changes under way will add.
+        used: u64,
+        /// How much more the change needs.
+        needed: u64,
+    },
+    /// Nobody knows yet what a root with a quota holds. A later try may succeed.
+    #[error("what the root holds is still being counted")]
+    QuotaUnknown,
     /// The process has no descriptor left. A later try may succeed.
     #[error("too many open files")]
     TooManyOpenFiles,

@@ -62,8 +62,17 @@ impl fmt::Display for Protection {
 pub struct Exception<'a> {
     /// Its host path.
     pub path: &'a Path,
-    /// It may be written too.
-    pub writable: bool,
+    /// What may be done there.
+    pub rights: ExceptionRights,
+}
+
+/// What may be done beside the roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExceptionRights {
+    /// Files may be read.
+    Read,
+    /// Files may be made and written, not removed.
+    Write,
 }
 
 /// Why the process could not be locked in.
@@ -142,10 +151,9 @@ fn allow_exception(
     let unusable = || LandlockError::Exception(exception.path.display().to_string());
     let fd = PathFd::new(exception.path).map_err(|_| unusable())?;
     let is_dir = exception.path.is_dir();
-    let wanted = if exception.writable {
-        read_rights() | write_rights()
-    } else {
-        read_rights()
+    let wanted = match exception.rights {
+        ExceptionRights::Read => read_rights(),
+        ExceptionRights::Write => AccessFs::WriteFile | AccessFs::MakeReg,
     };
     let rights = if is_dir {
         wanted

@@ -35,7 +35,8 @@ pub(crate) fn target(place: &Located<'_>) -> Result<LinkTarget> {
     }
 }
 
-fn follow(place: &Located<'_>) -> Result<Found> {
+/// Looks up what the link at a place leads to.
+pub(crate) fn follow(place: &Located<'_>) -> Result<Found> {
     let (name, ..) = place.entry()?;
     let dir = place
         .parent()

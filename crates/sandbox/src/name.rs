@@ -4,6 +4,7 @@
 //! character of U+F780..U+F7FF is shown byte by byte in the same way, so that the way back is unambiguous.
 
 use std::borrow::Cow;
+use std::ffi::{CStr, CString};
 use std::fmt;
 
 /// Where the private characters that stand for single bytes begin.
@@ -14,7 +15,7 @@ const BYTE_CHARS: std::ops::RangeInclusive<u32> = 0xF780..=0xF7FF;
 
 /// One name in a directory: never empty, `.`, `..`, and without `/` and NUL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<[u8]>);
+pub struct Name(Box<CStr>);
 
 impl Name {
     /// Takes a name the kernel gave or a parsed path holds; `None` where it could not be one entry's name.
@@ -22,31 +23,40 @@ impl Name {
     pub fn new(bytes: &[u8]) -> Option<Name> {
         let plain = !bytes.is_empty() && bytes != b"." && bytes != b"..";
         // Security: a name with a slash would let one `openat` cross directories and follow a link.
-        (plain && !bytes.contains(&b'/') && !bytes.contains(&0)).then(|| Name(bytes.into()))
+        if !plain || bytes.contains(&b'/') {
+            return None;
+        }
+        let name = CString::new(bytes).ok()?;
+        Some(Name(name.into_boxed_c_str()))
     }
 
     /// The bytes as the file system has them.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
+        self.0.to_bytes()
+    }
+
+    /// The name as system calls take it. Kept so because copying it for each call costs a tenth of the call.
+    pub(crate) fn as_c_str(&self) -> &CStr {
         &self.0
     }
 
     /// The name as clients see it.
     #[must_use]
     pub fn shown(&self) -> Cow<'_, str> {
-        shown(&self.0)
+        shown(self.as_bytes())
     }
 
     /// Tells whether the bytes are not UTF-8, so that clients see a stand-in form.
     #[must_use]
     pub fn is_invalid_utf8(&self) -> bool {
-        std::str::from_utf8(&self.0).is_err()
+        std::str::from_utf8(self.as_bytes()).is_err()
     }
 
     /// Tells whether the name begins with a dot.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
-        self.0.first() == Some(&b'.')
+        self.as_bytes().first() == Some(&b'.')
     }
 }
 

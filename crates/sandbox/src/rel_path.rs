@@ -1,5 +1,8 @@
 //! A client's path after parsing: bounded, without NUL, cut into components, not yet looked up.
 
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
+
 use crate::error::{Error, PathFault, Result};
 use crate::name::{self, Name};
 
@@ -19,52 +22,60 @@ pub(crate) enum Step {
     Up,
 }
 
-impl Step {
-    /// How many bytes it takes in a path.
-    fn length(&self) -> usize {
-        match self {
-            Step::Into(name) => name.as_bytes().len(),
-            Step::Up => 2,
-        }
-    }
-}
-
 /// A path inside a root, as a client gave it. A leading `/` means the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
     text: String,
-    steps: Vec<Step>,
+    /// The bytes the text stands for, as system calls take them.
+    bytes: CString,
+    /// How it is written.
+    spelling: Spelling,
     /// The last step must be a directory (`dir/`, `dir/.`).
     directory: bool,
     absolute: bool,
 }
 
+/// How a path is written, so that the usual one is used as it came, without being taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// Names with one slash between each two.
+    Plain,
+    /// With `.`, `..`, or slashes that say nothing.
+    Other,
+}
+
 impl RelPath {
     /// Parses what a client sent. Percent signs, backslashes, `~` and `$` are ordinary characters.
     pub fn parse(text: &str) -> Result<RelPath> {
-        let bytes = name::to_bytes(text);
         let fault = |fault| Error::InvalidPath {
             path: shortened(text),
             fault,
         };
-        if bytes.contains(&0) {
-            return Err(fault(PathFault::Nul));
+        let path = RelPath::of(text.to_owned()).ok_or_else(|| fault(PathFault::Nul))?;
+        match path.as_bytes() {
+            bytes if bytes.len() <= NAME_MAX => Ok(path),
+            bytes if bytes.len() >= PATH_MAX => Err(fault(PathFault::TooLong)),
+            bytes if pieces(bytes).any(|piece| piece.len() > NAME_MAX) => {
+                Err(fault(PathFault::NameTooLong))
+            }
+            _ => Ok(path),
         }
-        if bytes.len() >= PATH_MAX {
-            return Err(fault(PathFault::TooLong));
-        }
-        let steps = steps(&bytes);
-        if steps
-            .iter()
-            .any(|s| matches!(s, Step::Into(n) if n.as_bytes().len() > NAME_MAX))
-        {
-            return Err(fault(PathFault::NameTooLong));
-        }
-        Ok(RelPath {
-            text: text.to_owned(),
-            steps,
-            directory: ends_as_directory(&bytes),
-            absolute: bytes.starts_with(b"/"),
+    }
+
+    /// Takes a text apart; `None` where it holds a NUL byte.
+    fn of(text: String) -> Option<RelPath> {
+        let bytes = CString::new(&*name::to_bytes(&text)).ok()?;
+        let whole = bytes.as_bytes();
+        let spelling = match pieces(whole).all(is_name) {
+            true => Spelling::Plain,
+            false => Spelling::Other,
+        };
+        Some(RelPath {
+            spelling,
+            directory: ends_as_directory(whole),
+            absolute: whole.starts_with(b"/"),
+            text,
+            bytes,
         })
     }
 
@@ -73,7 +84,8 @@ impl RelPath {
     pub fn root() -> RelPath {
         RelPath {
             text: String::new(),
-            steps: Vec::new(),
+            bytes: CString::default(),
+            spelling: Spelling::Other,
             directory: false,
             absolute: false,
         }
@@ -100,57 +112,65 @@ impl RelPath {
     /// This path with one more name at its end.
     #[must_use]
     pub fn join(&self, name: &Name) -> RelPath {
-        let mut steps = self.steps.clone();
-        steps.push(Step::Into(name.clone()));
         let text = match self.text.trim_end_matches('/') {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
+        // Neither a path nor a name holds a NUL byte, so there always is one.
         RelPath {
-            text,
-            steps,
-            directory: false,
             absolute: self.absolute,
+            ..RelPath::of(text).unwrap_or_else(RelPath::root)
         }
     }
 
     /// The last name, where the path ends in one.
     #[must_use]
-    pub fn file_name(&self) -> Option<&Name> {
-        match self.steps.last() {
-            Some(Step::Into(name)) => Some(name),
-            _ => None,
-        }
+    pub fn file_name(&self) -> Option<Name> {
+        let last = pieces(self.as_bytes()).rfind(|piece| !matches!(*piece, b"" | b"."));
+        last.and_then(Name::new)
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        steps(self.as_bytes())
     }
+
+    /// The path without what says nothing; `None` where a step goes up.
+    pub(crate) fn downward(&self) -> Option<Cow<'_, CStr>> {
+        if self.spelling == Spelling::Plain {
+            return Some(Cow::Borrowed(&self.bytes));
+        }
+        let names: Vec<&[u8]> = pieces(self.as_bytes())
+            .filter(|piece| !matches!(*piece, b"" | b"."))
+            .collect();
+        // Security: what is looked up in one call consists of names only.
+        if names.contains(&&b".."[..]) {
+            return None;
+        }
+        CString::new(names.join(&b'/')).ok().map(Cow::Owned)
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_bytes()
+    }
+}
+
+/// Tells whether a piece between slashes is a name.
+fn is_name(piece: &[u8]) -> bool {
+    !matches!(piece, b"" | b"." | b"..")
+}
+
+fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    bytes.split(|&b| b == b'/')
 }
 
 /// Cuts a path or a link's text at its slashes; empty pieces and `.` say nothing.
 pub(crate) fn steps(bytes: &[u8]) -> Vec<Step> {
-    bytes
-        .split(|&b| b == b'/')
+    pieces(bytes)
         .filter_map(|piece| match piece {
             b".." => Some(Step::Up),
             piece => Name::new(piece).map(Step::Into),
         })
         .collect()
-}
-
-/// Joins steps that only go down; `None` where one goes up.
-pub(crate) fn downward(steps: &[Step]) -> Option<Vec<u8>> {
-    let length = steps.iter().map(|step| step.length() + 1).sum();
-    let mut path = Vec::with_capacity(length);
-    for step in steps {
-        let Step::Into(name) = step else { return None };
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.as_bytes());
-    }
-    Some(path)
 }
 
 /// Tells whether a slash at the end says that only a directory will do.
@@ -162,5 +182,55 @@ fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_usual_spelling_is_taken_as_it_came() {
+        for plain in ["a", "a/b", "..a/.b/c..", "日本/é"] {
+            let path = RelPath::parse(plain).unwrap();
+            assert!(
+                matches!(path.downward(), Some(Cow::Borrowed(_))),
+                "{plain:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_name_at_the_end_is_the_last_name() {
+        for (text, name) in [
+            ("a/b", Some("b")),
+            ("a/b/./", Some("b")),
+            ("a/..", None),
+            ("", None),
+        ] {
+            let path = RelPath::parse(text).unwrap();
+            let shown = path.file_name().map(|name| name.shown().into_owned());
+            assert_eq!(shown.as_deref(), name, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn going_down_in_one_call_and_step_by_step_is_the_same(text in r"([a\u{F7E9}é./]|\.\./){0,12}") {
+            let path = RelPath::parse(&text).unwrap();
+            let names: Option<Vec<Vec<u8>>> = path.steps().into_iter().map(|step| match step {
+                Step::Into(name) => Some(name.as_bytes().to_vec()),
+                Step::Up => None,
+            }).collect();
+            let direct = path.downward().map(|direct| direct.to_bytes().to_vec());
+            prop_assert_eq!(direct, names.map(|names| names.join(&b'/')));
+        }
+
+        #[test]
+        fn joining_is_parsing_the_joined_text(parent in "[aé\u{F7E9}]{1,4}(/[b.]{1,3})?", name in "[aé\u{F7E9}]{1,4}") {
+            let joined = RelPath::parse(&parent).unwrap().join(&Name::new(&name::to_bytes(&name)).unwrap());
+            prop_assert_eq!(joined.steps(), RelPath::parse(&format!("{parent}/{name}")).unwrap().steps());
+        }
     }
 }

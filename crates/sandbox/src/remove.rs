@@ -133,7 +133,7 @@ impl Remover<'_> {
     }
 
     fn remove_file(&mut self, dir: &Dir, name: &Name) -> Result<()> {
-        match syscall::unlink_unchecked(dir.fd(), name) {
+        match dir.take_away(name, || syscall::unlink_unchecked(dir.fd(), name)) {
             Ok(()) => {
                 self.removal.files += 1;
                 (self.removed)(1);
@@ -159,7 +159,7 @@ impl Remover<'_> {
             return Ok(());
         };
         let dir = dir.clone();
-        match syscall::remove_dir_unchecked(dir.fd(), &name) {
+        match dir.take_away(&name, || syscall::remove_dir_unchecked(dir.fd(), &name)) {
             Ok(()) => {
                 self.removal.directories += 1;
                 (self.removed)(1);

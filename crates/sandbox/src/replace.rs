@@ -7,12 +7,16 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::change::{OnExisting, Parents, rename, sync_dir};
+use crate::dir::{Common, amount_at};
 use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
+use crate::new_dirs::NewDirs;
+use crate::quota::{Amount, Ledger, Reservation};
 use crate::resolve::Tail;
 use crate::root::Located;
 use crate::syscall::{self, Errno, SysResult};
@@ -57,11 +61,11 @@ pub(crate) enum UnnamedFiles {
 }
 
 /// How a file begins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Beginning {
     pub(crate) on_existing: OnExisting,
     pub(crate) durability: Durability,
-    pub(crate) unnamed: UnnamedFiles,
+    pub(crate) common: Common,
 }
 
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
@@ -77,6 +81,11 @@ pub struct Staged {
     mode: Option<u32>,
     on_existing: OnExisting,
     durability: Durability,
+    ledger: Option<Arc<Ledger>>,
+    /// Room in a quota for what will be written.
+    reservation: Option<Reservation>,
+    /// Directories that were made for it, which go again where it is not committed.
+    parents: Option<NewDirs>,
 }
 
 impl Located<'_> {
@@ -99,14 +108,15 @@ impl Located<'_> {
             Tail::Existing { .. } => Some(self.open_to_replace()?),
         };
         let (parent, name) = self.ready_parent(options.parents, options.durability)?;
-        let dir = parent.as_ref().map_or(self.parent(), AsFd::as_fd);
+        let dir = parent.as_ref().map_or(self.parent(), NewDirs::innermost);
         let beginning = Beginning {
             on_existing: options.on_existing,
             durability: options.durability,
-            unnamed: self.root().unnamed_files(),
+            common: self.root().common(),
         };
         let mut staged = begin(dir, name, &self.path(), beginning)
             .map_err(|errno| self.failed("create", errno))?;
+        staged.parents = parent;
         if let Some(opened) = existing {
             staged.take_after(&opened.file, opened.metadata);
         }
@@ -126,7 +136,7 @@ pub(crate) fn stage_in(
 
 fn begin(dir: BorrowedFd<'_>, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
     let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
-    let (file, temporary) = temporary(dir, beginning.unnamed)?;
+    let (file, temporary) = temporary(dir, beginning.common.unnamed)?;
     let mut staged = Staged {
         dir: own_dir,
         name: name.clone(),
@@ -137,6 +147,9 @@ fn begin(dir: BorrowedFd<'_>, name: &Name, path: &str, beginning: Beginning) -> 
         mode: None,
         on_existing: beginning.on_existing,
         durability: beginning.durability,
+        ledger: beginning.common.ledger,
+        reservation: None,
+        parents: None,
     };
     staged.hide_content()?;
     Ok(staged)
@@ -193,24 +206,62 @@ impl Staged {
         self.existing = Some(metadata);
     }
 
-    /// Makes the file seen under its name, whole.
-    pub fn commit(mut self) -> Result<Metadata> {
-        self.publish()
-            .map_err(|errno| Error::from_errno("create", &self.path, errno))
+    /// Keeps room in the root's quota for this many bytes, so that too much is refused before it is written.
+    pub fn expect(&mut self, bytes: u64) -> Result<()> {
+        if let Some(ledger) = &self.ledger {
+            let old = amount_at(self.dir.as_fd(), &self.name);
+            let more = Amount {
+                bytes: bytes.saturating_sub(old.bytes),
+                files: 1_u64.saturating_sub(old.files),
+            };
+            self.reservation = Some(ledger.reserve(more, &self.path)?);
+        }
+        Ok(())
     }
 
-    fn publish(&mut self) -> SysResult<Metadata> {
+    /// Makes the file seen under its name, whole.
+    pub fn commit(mut self) -> Result<Metadata> {
+        let path = self.path.clone();
+        let failed = |errno| Error::from_errno("create", &path, errno);
+        self.complete().map_err(failed)?;
+        self.publish()?.map_err(failed)?;
+        if let Some(parents) = self.parents.take() {
+            parents.keep();
+        }
+        if self.durability == Durability::Fsync {
+            sync_dir(self.dir.as_fd()).map_err(failed)?;
+        }
+        syscall::stat_unchecked(self.file.as_fd()).map_err(failed)
+    }
+
+    /// Does all that can be done before the file is seen.
+    fn complete(&mut self) -> SysResult<()> {
         if let Some(mode) = self.mode {
             syscall::set_mode_unchecked(self.file.as_fd(), mode)?;
         }
-        if self.durability == Durability::Fsync {
-            syscall::sync_unchecked(self.file.as_fd())?;
+        match self.durability {
+            Durability::Fsync => syscall::sync_unchecked(self.file.as_fd()),
+            Durability::Fast => Ok(()),
         }
-        self.give_name()?;
-        if self.durability == Durability::Fsync {
-            sync_dir(self.dir.as_fd())?;
-        }
-        syscall::stat_unchecked(self.file.as_fd())
+    }
+
+    /// Gives the file its name if a quota leaves room for it.
+    fn publish(&mut self) -> Result<SysResult<()>> {
+        let Some(ledger) = self.ledger.take() else {
+            return Ok(self.give_name());
+        };
+        let metadata = syscall::stat_unchecked(self.file.as_fd())
+            .map_err(|errno| Error::from_errno("create", &self.path, errno))?;
+        let own_dir = self.dir.try_clone().map_err(|_| Error::TooManyOpenFiles)?;
+        let (path, name, held) = (
+            self.path.clone(),
+            self.name.clone(),
+            self.reservation.take(),
+        );
+        let old = move || amount_at(own_dir.as_fd(), &name);
+        ledger.exchange(&path, Amount::of(&metadata), held, &old, || {
+            self.give_name()
+        })
     }
 
     fn give_name(&mut self) -> SysResult<()> {

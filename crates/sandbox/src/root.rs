@@ -1,19 +1,22 @@
 //! A root: an open directory that nothing escapes from, and the places inside it.
 
-use std::ffi::OsStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::content::{self, OpenFile};
-use crate::dir::Dir;
+use crate::dir::{Common, Dir};
 use crate::error::{Error, Result};
 use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::quota::{Ledger, Quota};
 use crate::rel_path::{self, RelPath, Step};
 use crate::replace::UnnamedFiles;
 use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
@@ -27,6 +30,7 @@ pub struct Root {
     spellings: Vec<Vec<Name>>,
     openat2: AtomicBool,
     proc: bool,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Root {
@@ -51,7 +55,15 @@ impl Root {
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
             proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+            ledger: None,
         })
+    }
+
+    /// This root, of which changes through it never make more than a quota.
+    pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
+        let top = self.fd.try_clone()?;
+        self.ledger = Some(Arc::new(Ledger::new(quota, top)));
+        Ok(self)
     }
 
     /// The host path, for start-up and the log only.
@@ -63,11 +75,11 @@ impl Root {
     /// Looks a path up; what is missing is a place too.
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
         let found = resolve::resolve(self, path, follow)?;
-        Ok(Located {
-            root: self,
-            given: path.as_given().to_owned(),
-            found,
-        })
+        let located = Located::new(self, path.as_given().to_owned(), found);
+        match path.must_be_directory() {
+            true => located.being_directory(),
+            false => Ok(located),
+        }
     }
 
     /// Opens a file's content in one call where no link is on the way, and carefully otherwise.
@@ -82,9 +94,12 @@ impl Root {
     }
 
     fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
-        let bytes = self.direct_path(path)?;
-        let fd = syscall::openat2_content_unchecked(self.fd(), &bytes).ok()?;
-        Some(content::regular_only(fd, shown(&bytes).into_owned()))
+        let direct = self.direct_path(path)?;
+        let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
+        Some(content::regular_only(
+            fd,
+            shown(direct.to_bytes()).into_owned(),
+        ))
     }
 
     /// Opens a file's content for reading: regular files only, and what it is is known before it is opened.
@@ -100,9 +115,9 @@ impl Root {
 
     /// The quick way; where it fails, whyever, the careful one tells why.
     fn open_entry(&self, path: &RelPath) -> Option<OpenFile> {
-        let bytes = self.direct_path(path).filter(|_| self.uses_proc())?;
-        let entry = syscall::openat2_look_unchecked(self.fd(), &bytes).ok()?;
-        let metadata = syscall::stat_unchecked(entry.as_fd()).ok()?;
+        let direct = self.direct_path(path).filter(|_| self.uses_proc())?;
+        let entry = syscall::openat2_look_unchecked(self.fd(), &direct).ok()?;
+        let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
         // Security: opening a device can act, so the kind is known before anything is opened.
         if metadata.kind != FileKind::File {
             return None;
@@ -111,16 +126,16 @@ impl Root {
         Some(OpenFile {
             file: opened.ok()?.into(),
             metadata,
-            path: shown(&bytes).into_owned(),
+            path: shown_as(path, &direct),
         })
     }
 
-    /// The path in bytes where one `openat2` may look it all up.
-    fn direct_path(&self, path: &RelPath) -> Option<Vec<u8>> {
+    /// The path where one `openat2` may look it all up.
+    fn direct_path<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, CStr>> {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
-        rel_path::downward(path.steps())
+        path.downward()
     }
 
     /// What is known of the root directory itself.
@@ -156,6 +171,19 @@ impl Root {
         }
     }
 
+    /// The account of what it holds, where that has a limit.
+    pub(crate) fn ledger(&self) -> Option<&Arc<Ledger>> {
+        self.ledger.as_ref()
+    }
+
+    /// What its directories have in common.
+    pub(crate) fn common(&self) -> Common {
+        Common {
+            unnamed: self.unnamed_files(),
+            ledger: self.ledger.clone(),
+        }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -178,6 +206,15 @@ impl fmt::Debug for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Security: no host path, a debug print may end in a log.
         f.debug_struct("Root").finish_non_exhaustive()
+    }
+}
+
+/// How clients see a path that was looked up in one call: mostly just as they gave it.
+fn shown_as(path: &RelPath, direct: &CStr) -> String {
+    let (given, direct) = (path.as_given(), direct.to_bytes());
+    match given.as_bytes() == direct {
+        true => given.to_owned(),
+        false => shown(direct).into_owned(),
     }
 }
 
@@ -253,6 +290,12 @@ impl<'root> Located<'root> {
         }
     }
 
+    /// Tells whether the bytes of its resolved path are not UTF-8, so that clients see a stand-in form.
+    #[must_use]
+    pub fn is_invalid_utf8(&self) -> bool {
+        std::str::from_utf8(&self.path_bytes()).is_err()
+    }
+
     /// Tells whether it is the root itself.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -294,6 +337,24 @@ impl<'root> Located<'root> {
         )
     }
 
+    /// This place, which a slash behind its name says to be a directory, or a link to one.
+    fn being_directory(self) -> Result<Located<'root>> {
+        let is_directory = match self.metadata().map(|there| there.kind) {
+            None | Some(FileKind::Directory) => true,
+            // The link itself is meant, as without the slash; `open` with a slash would follow it.
+            Some(FileKind::Symlink) => match link::follow(&self)?.tail {
+                Tail::Existing { metadata, .. } => metadata.is_directory(),
+                Tail::Root => true,
+                Tail::Missing { .. } => false,
+            },
+            Some(_) => false,
+        };
+        match is_directory {
+            true => Ok(self),
+            false => Err(Error::NotADirectory { path: self.given }),
+        }
+    }
+
     /// Opens its content for reading: regular files only, and never waits for anyone.
     pub fn open_file(&self) -> Result<OpenFile> {
         content::open(self, syscall::Purpose::Read)
@@ -312,7 +373,7 @@ impl<'root> Located<'root> {
             Tail::Root | Tail::Missing { .. } => self.root.fd(),
         };
         let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
-        Ok(Dir::new(fd, self.path_bytes(), self.root.unnamed_files()))
+        Ok(Dir::new(fd, self.path_bytes(), self.root.common()))
     }
 
     /// Tells where a link leads, without touching anything outside.

@@ -4,12 +4,13 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 pub(crate) use rustix::io::Errno;
+use rustix::path::DecInt;
 
 use crate::fault::{self, Fault};
 use crate::metadata::{FileKind, Metadata, Time};
@@ -106,7 +107,7 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
 }
 
 /// Looks up a directory beneath `root` by a path without `..`, refusing every link.
-pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry(|| {
         before("openat2");
@@ -115,7 +116,7 @@ pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysRes
 }
 
 /// Opens content beneath `root` in one call, refusing every link.
-pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     retry(|| {
         before("openat2");
         sys::openat2(
@@ -129,7 +130,7 @@ pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> Sy
 }
 
 /// Looks at what is beneath `root` in one call, refusing every link on the way.
-pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysResult<OwnedFd> {
+pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
     retry(|| {
         before("openat2");
         sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), beneath())
@@ -139,19 +140,19 @@ pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &[u8]) -> SysRe
 /// Looks at an entry without following it or opening its content.
 pub(crate) fn look_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(LOOK), Mode::empty()))
 }
 
 /// Looks at an entry that has to be a directory, without following it.
 pub(crate) fn look_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(LOOK_DIR), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(LOOK_DIR), Mode::empty()))
 }
 
 /// Opens an entry that has to be a directory for listing, without following it.
 pub(crate) fn open_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| sys::openat(dir, name.as_bytes(), unfollowed(READ_DIR), Mode::empty()))
+    retry(|| sys::openat(dir, name.as_c_str(), unfollowed(READ_DIR), Mode::empty()))
 }
 
 /// Opens for listing the very directory a descriptor stands for.
@@ -181,7 +182,7 @@ pub(crate) fn open_content_following_unchecked(
     purpose: Purpose,
 ) -> SysResult<OwnedFd> {
     before("openat");
-    sys::openat(dir, name.as_bytes(), purpose.flags(), Mode::empty())
+    sys::openat(dir, name.as_c_str(), purpose.flags(), Mode::empty())
 }
 
 /// What a content descriptor is for.
@@ -212,7 +213,7 @@ pub(crate) fn open_content_unchecked(
     retry(|| {
         sys::openat(
             dir,
-            name.as_bytes(),
+            name.as_c_str(),
             unfollowed(purpose.flags()),
             Mode::empty(),
         )
@@ -228,7 +229,7 @@ pub(crate) fn reopen_content_unchecked(
     before("reopen");
     let number = fd_number(entry);
     Some(retry(|| {
-        sys::openat(proc, number.as_str(), purpose.flags(), Mode::empty())
+        sys::openat(proc, number.as_c_str(), purpose.flags(), Mode::empty())
     }))
 }
 
@@ -245,8 +246,8 @@ pub(crate) fn proc_fds() -> Option<BorrowedFd<'static>> {
     .map(AsFd::as_fd)
 }
 
-fn fd_number(fd: BorrowedFd<'_>) -> String {
-    fd.as_raw_fd().to_string()
+fn fd_number(fd: BorrowedFd<'_>) -> DecInt {
+    DecInt::from_fd(fd)
 }
 
 /// An unnamed file in a directory, with the umask applied to `mode`.
@@ -260,7 +261,7 @@ pub(crate) fn open_unnamed_unchecked(dir: BorrowedFd<'_>, mode: u32) -> SysResul
 pub(crate) fn create_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<OwnedFd> {
     before("create");
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::openat(dir, name.as_bytes(), flags, Mode::from_raw_mode(mode))
+    sys::openat(dir, name.as_c_str(), flags, Mode::from_raw_mode(mode))
 }
 
 /// Gives an unnamed file its name; fails where anything is there.
@@ -274,9 +275,9 @@ pub(crate) fn link_unnamed_unchecked(
     let number = fd_number(file);
     sys::linkat(
         proc,
-        number.as_str(),
+        number.as_c_str(),
         dir,
-        name.as_bytes(),
+        name.as_c_str(),
         AtFlags::SYMLINK_FOLLOW,
     )
 }
@@ -298,7 +299,7 @@ pub(crate) fn rename_unchecked(
         Clobber::Yes => RenameFlags::empty(),
         Clobber::No => RenameFlags::NOREPLACE,
     };
-    sys::renameat_with(from.0, from.1.as_bytes(), to.0, to.1.as_bytes(), flags)
+    sys::renameat_with(from.0, from.1.as_c_str(), to.0, to.1.as_c_str(), flags)
 }
 
 /// Gives a file a second name; fails where anything is there. A link gets the name itself.
@@ -309,26 +310,26 @@ pub(crate) fn link_unchecked(
     before("linkat");
     sys::linkat(
         from.0,
-        from.1.as_bytes(),
+        from.1.as_c_str(),
         to.0,
-        to.1.as_bytes(),
+        to.1.as_c_str(),
         AtFlags::empty(),
     )
 }
 
 pub(crate) fn unlink_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
     before("unlinkat");
-    sys::unlinkat(dir, name.as_bytes(), AtFlags::empty())
+    sys::unlinkat(dir, name.as_c_str(), AtFlags::empty())
 }
 
 pub(crate) fn remove_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
     before("rmdir");
-    sys::unlinkat(dir, name.as_bytes(), AtFlags::REMOVEDIR)
+    sys::unlinkat(dir, name.as_c_str(), AtFlags::REMOVEDIR)
 }
 
 pub(crate) fn make_dir_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<()> {
     before("mkdirat");
-    sys::mkdirat(dir, name.as_bytes(), Mode::from_raw_mode(mode))
+    sys::mkdirat(dir, name.as_c_str(), Mode::from_raw_mode(mode))
 }
 
 pub(crate) fn make_link_unchecked(
@@ -337,7 +338,7 @@ pub(crate) fn make_link_unchecked(
     target: &[u8],
 ) -> SysResult<()> {
     before("symlinkat");
-    sys::symlinkat(target, dir, name.as_bytes())
+    sys::symlinkat(target, dir, name.as_c_str())
 }
 
 /// The text of the link a descriptor stands for.
@@ -349,7 +350,7 @@ pub(crate) fn read_link_unchecked(link: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
 /// The text of a link by name.
 pub(crate) fn read_link_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Vec<u8>> {
     before("readlinkat");
-    sys::readlinkat(dir, name.as_bytes(), Vec::new()).map(|text| text.into_bytes())
+    sys::readlinkat(dir, name.as_c_str(), Vec::new()).map(|text| text.into_bytes())
 }
 
 /// What is known of the file a descriptor stands for.
@@ -358,10 +359,34 @@ pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     statx(fd, c"", AtFlags::EMPTY_PATH)
 }
 
+/// What is known of the file a descriptor stands for, but for its birth time: cheaper than [`stat_unchecked`].
+pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
+    before("fstat");
+    let stat = sys::fstat(fd)?;
+    let time = |seconds, nanoseconds| Time {
+        seconds,
+        nanoseconds: u32::try_from(nanoseconds).unwrap_or_default(),
+    };
+    Ok(Metadata {
+        kind: kind(sys::FileType::from_raw_mode(stat.st_mode)),
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+        modified: time(stat.st_mtime, stat.st_mtime_nsec),
+        accessed: time(stat.st_atime, stat.st_atime_nsec),
+        changed: time(stat.st_ctime, stat.st_ctime_nsec),
+        created: None,
+        device: stat.st_dev,
+        inode: stat.st_ino,
+    })
+}
+
 /// What is known of an entry, never following it.
 pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
     before("statx");
-    statx(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+    statx(dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
 }
 
 fn statx<P: rustix::path::Arg>(
@@ -427,7 +452,7 @@ pub(crate) fn read_dir_unchecked(
 pub(crate) fn may_unchecked(dir: BorrowedFd<'_>, name: &Name, access: sys::Access) -> bool {
     before("faccessat");
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-    sys::accessat(dir, name.as_bytes(), access, flags).is_ok()
+    sys::accessat(dir, name.as_c_str(), access, flags).is_ok()
 }
 
 /// What the process may do with the directory a descriptor stands for.

@@ -13,18 +13,20 @@ use sandbox::{NamedRoot, Protection, Roots};
 
 use crate::known::KNOWN_TOOLS;
 use crate::listen::address;
+use crate::project::{self, Project};
 use crate::roots;
 use crate::settings::{
-    AllowedTools, KnownTools, Landlock, Loaded, RootAccess, RootSettings, Settings, Toolset,
+    AllowedTools, KnownTools, Landlock, Loaded, Quota, RootAccess, RootSettings, Settings, Toolset,
     Transport, tools_of,
 };
 
 /// Writes the report. A mistake in the configuration is the error that comes back.
 pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
     let roots = roots::open(&loaded.settings)?;
+    let project = project::open(&loaded.settings)?;
     let found: Vec<Found> = roots.iter().map(Found::of).collect();
     let kernel = protections(&roots, loaded.settings.landlock)?;
-    output.write_all(report(loaded, &found, &kernel).as_bytes())?;
+    output.write_all(report(loaded, &found, project.as_ref(), &kernel).as_bytes())?;
     Ok(())
 }
 
@@ -75,7 +77,12 @@ fn landlock_in_words(protection: &Protection) -> String {
     format!("{protection}: {meaning}")
 }
 
-fn report(loaded: &Loaded, found: &[Found], kernel: &[String]) -> String {
+fn report(
+    loaded: &Loaded,
+    found: &[Found],
+    project: Option<&Project>,
+    kernel: &[String],
+) -> String {
     let settings = &loaded.settings;
     let sections = [
         ("Configuration", vec![configuration(settings)]),
@@ -85,6 +92,7 @@ fn report(loaded: &Loaded, found: &[Found], kernel: &[String]) -> String {
                 .iter()
                 .zip(&settings.roots)
                 .flat_map(root_lines(settings))
+                .chain(project.into_iter().flat_map(project_lines))
                 .collect(),
         ),
         ("Who can reach it", reach(settings)),
@@ -116,7 +124,12 @@ fn root_lines<'a>(
 ) -> impl Fn((&'a Found, &'a RootSettings)) -> Vec<String> + 'a {
     move |(found, root)| {
         let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
-        lines.extend(settings.toolsets.iter().map(|set| {
+        // The agent's files lie in no root.
+        let sets = settings
+            .toolsets
+            .iter()
+            .filter(|set| **set != Toolset::Guide);
+        lines.extend(sets.map(|set| {
             format!(
                 "  {}: {}",
                 set.name(),
@@ -124,8 +137,25 @@ fn root_lines<'a>(
             )
         }));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
+        lines.extend(
+            root.quota
+                .map(|quota| format!("  {}", quota_in_words(quota))),
+        );
         lines
     }
+}
+
+/// The project of the `guide` set.
+fn project_lines(project: &Project) -> Vec<String> {
+    let mut lines = vec![
+        format!("the project of guide: {}", project.path.display()),
+        "  its files are never opened; agents hand them over".to_owned(),
+        format!("  allowed paths: {}", project.allowed.join(", ")),
+    ];
+    if !project.missing.is_empty() {
+        lines.push(format!("  not there: {}", project.missing.join(", ")));
+    }
+    lines
 }
 
 fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> {
@@ -134,6 +164,15 @@ fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> 
         RootAccess::ReadWrite if found.is_writable => None,
         RootAccess::ReadWrite => Some("this user may not write in the directory itself"),
     }
+}
+
+fn quota_in_words(quota: Quota) -> String {
+    let bytes = quota.max_bytes.map(|most| format!("{most} bytes"));
+    let files = quota
+        .max_files
+        .map(|most| format!("{most} files and directories"));
+    let limits: Vec<String> = [bytes, files].into_iter().flatten().collect();
+    format!("quota: at most {}", limits.join(" in at most "))
 }
 
 fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {
@@ -175,7 +214,7 @@ fn endpoints(settings: &Settings) -> String {
     first
         .into_iter()
         .chain(named)
-        .chain(["/health".to_owned()])
+        .chain(["/metrics", "/health"].map(str::to_owned))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -233,7 +272,8 @@ fn risks(loaded: &Loaded, found: &[Found]) -> Vec<String> {
     risks
 }
 
-fn open_door(settings: &Settings) -> Option<String> {
+/// The risk that whoever reaches the port is let in.
+pub(crate) fn open_door(settings: &Settings) -> Option<String> {
     let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
     let where_from = match audience_of(&settings.host) {
         Audience::ThisMachine => return None,
@@ -243,7 +283,7 @@ fn open_door(settings: &Settings) -> Option<String> {
     is_open.then(|| {
         format!(
             "it listens on {where_from} without asking for a token: whoever reaches port {} can use \
-             every allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front",
+             every allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1",
             settings.port
         )
     })
@@ -378,7 +418,7 @@ Roots
 
 Who can reach it
   http on 0.0.0.0:8091: every machine that can reach this one, on any interface
-  endpoints: /mcp (= workspace), /mcp/workspace, /health
+  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
   no token is asked for
 
 Kernel protections
@@ -386,14 +426,14 @@ Kernel protections
 
 Risks
   it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
-allowed tool; set host to 127.0.0.1 or put an authenticating proxy in front
+allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"all\" contains the root \"logs\": what is forbidden in \"logs\" may be allowed through \"all\"
   the root \"all\" is writable by every user of this machine
   the config file is readable by every user of this machine (chmod o-r)
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
         let kernel = ["openat2: yes".to_owned()];
-        assert_eq!(report(&loaded, &found, &kernel), expected);
+        assert_eq!(report(&loaded, &found, None, &kernel), expected);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use std::net::IpAddr;
 
-use hyper::header::{CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
+use hyper::header::{HOST, ORIGIN};
 use hyper::http::uri::Authority;
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, StatusCode, Uri};
 
 /// The names this server answers to and the web origins it trusts.
 #[derive(Debug, Clone, Default)]
@@ -44,9 +44,11 @@ impl Door {
         }
     }
 
-    /// Judges a request's headers.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        check_framing(headers)?;
+    /// Judges a request by where it is addressed to and its headers.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        if let Some(authority) = uri.authority() {
+            self.check_name(authority)?;
+        }
         self.check_host(headers)?;
         self.check_origin(headers)
     }
@@ -64,7 +66,11 @@ impl Door {
         else {
             return Err(bad_request("the Host header is not valid"));
         };
-        if self.knows(&authority) {
+        self.check_name(&authority)
+    }
+
+    fn check_name(&self, authority: &Authority) -> Result<(), Refusal> {
+        if self.knows(authority) {
             return Ok(());
         }
         Err(forbidden(format!(
@@ -111,13 +117,8 @@ fn is_own(origin: &str, headers: &HeaderMap) -> bool {
 }
 
 /// Two lengths for one body let a proxy and this server see different requests.
-fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
-    if headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING) {
-        return Err(bad_request(
-            "Content-Length and Transfer-Encoding exclude each other",
-        ));
-    }
-    Ok(())
+pub(crate) fn two_lengths() -> Refusal {
+    bad_request("Content-Length and Transfer-Encoding exclude each other")
 }
 
 fn allowed_host(text: &str) -> Option<AllowedHost> {
@@ -185,7 +186,7 @@ mod tests {
             map.append(*name, HeaderValue::from_static(value));
         }
         door()
-            .check(&map)
+            .check(&Uri::from_static("/mcp"), &map)
             .map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
 
@@ -273,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn one_body_has_one_length() {
-        let both = [
-            ("host", "localhost"),
-            ("content-length", "3"),
-            ("transfer-encoding", "chunked"),
-        ];
-        assert_eq!(status(&both), 400);
+    fn an_address_in_the_request_line_counts_like_a_host() {
+        let at = |uri: &'static str| {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+            door().check(&Uri::from_static(uri), &headers).is_ok()
+        };
+        assert!(at("/mcp") && at("http://localhost:1/mcp"));
+        assert!(!at("http://evil.example/mcp"));
     }
 }

@@ -6,9 +6,13 @@
 //! Standard error may be a pipe that nobody reads. So lines go into a bounded queue that one thread
 //! empties; where the queue is full the line is dropped and counted, and the count is written once
 //! there is room again. Start it after the process locked itself in: it is the first thread.
+//!
+//! The audit file gets every call, whatever the level, and loses none: where its queue is full, calls wait.
 
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -22,6 +26,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::check;
+use crate::operator;
 use crate::settings::{LogFormat, LogLevel, Settings};
 
 /// The most lines that wait for standard error.
@@ -36,21 +42,32 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The crates whose lines are written at the level that was set; others only speak up to warn.
 const OURS: &[&str] = &["mcp_filesystem", "toolset", "guide", "ops", "sandbox"];
 
+/// Where calls are recorded, as [`toolset`] names its lines.
+const CALLS: &str = "toolset::audit";
+
 /// Starts logging for the whole process. Keep what comes back until the end: dropping it writes what
 /// is still waiting.
-pub(crate) fn start(settings: &Settings) -> io::Result<Flush> {
-    let queue = Queue::start(io::stderr(), settings.log_format)?;
+pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result<Log> {
+    let queue = Queue::start(io::stderr(), settings.log_format, OnFull::Drop)?;
     let lines = Lines {
         queue: queue.clone(),
         format: settings.log_format,
     };
     let lines = lines.with_filter(targets(settings.log_level));
+    let audit = audit.map(|file| Queue::start(file, LogFormat::Json, OnFull::Wait));
+    let audit = audit.transpose()?;
+    let calls = audit.clone().map(|queue| {
+        let format = LogFormat::Json;
+        let calls = Targets::new().with_target(CALLS, LevelFilter::INFO);
+        Lines { queue, format }.with_filter(calls)
+    });
     tracing_subscriber::registry()
         .with(lines)
+        .with(calls)
         .try_init()
         .map_err(io::Error::other)?;
     std::panic::set_hook(Box::new(log_panic));
-    Ok(Flush(queue))
+    Ok(Log { queue, audit })
 }
 
 /// A panic is a line like any other; the standard hook would wait for whoever reads standard error.
@@ -83,6 +100,9 @@ pub(crate) fn started(settings: &Settings, address: &str, protections: &str) {
         version = env!("CARGO_PKG_VERSION"),
         "server started"
     );
+    if let Some(risk) = check::open_door(settings) {
+        tracing::warn!(address, "{risk}");
+    }
 }
 
 fn targets(level: LogLevel) -> Targets {
@@ -105,59 +125,161 @@ fn targets(level: LogLevel) -> Targets {
         .with_targets(OURS.iter().map(|target| (*target, level)))
 }
 
-/// Writes what is still waiting when it is dropped, but does not wait for a reader that is gone.
+/// The process's log. Dropped, it writes what is still waiting, but does not wait for a reader that is gone.
 #[derive(Debug)]
-pub(crate) struct Flush(Queue);
+pub(crate) struct Log {
+    queue: Queue,
+    audit: Option<Queue>,
+}
 
-impl Drop for Flush {
-    fn drop(&mut self) {
-        let (done, finished) = sync_channel(1);
-        if self.0.lines.try_send(Message::Flush(done)).is_ok() {
-            let _ = finished.recv_timeout(LAST_WORDS);
+impl Log {
+    /// What opens the audit file anew, so that a file that was moved away is let go of.
+    pub(crate) fn reopener(&self) -> impl Fn() + Send + 'static {
+        let audit = self.audit.clone();
+        move || {
+            if let Some(audit) = &audit {
+                // Not waited for: a queue that is full is being written to the old file.
+                let _ = audit.lines.try_send(Message::Reopen);
+            }
         }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        for queue in [Some(&self.queue), self.audit.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            queue.flush();
+        }
+    }
+}
+
+/// The file that every call is recorded in: whole lines at its end.
+#[derive(Debug)]
+pub(crate) struct AuditFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl AuditFile {
+    /// Opens it, and makes it where it is missing.
+    pub(crate) fn open(path: &Path) -> io::Result<AuditFile> {
+        Ok(AuditFile {
+            file: operator::append(path)?,
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl Write for AuditFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Where lines end up.
+trait Output: Write + Send + 'static {
+    /// Begins anew where that means something.
+    fn reopen(&mut self) {}
+
+    /// Is told that a line could not be written.
+    fn failed(&mut self, _error: &io::Error) {}
+}
+
+/// A closed standard error is no reason to stop serving, and there is nobody else to tell.
+impl Output for io::Stderr {}
+
+impl Output for AuditFile {
+    fn reopen(&mut self) {
+        match operator::append(&self.path) {
+            Ok(file) => self.file = file,
+            Err(error) => tracing::error!(%error, "the audit file could not be opened again"),
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        tracing::error!(%error, "a call could not be recorded in the audit file");
     }
 }
 
 enum Message {
     Line(Vec<u8>),
+    Reopen,
     Flush(SyncSender<()>),
 }
 
-/// The way to standard error.
+/// What becomes of a line for which there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFull {
+    /// It is dropped and counted.
+    Drop,
+    /// Whoever wrote it waits.
+    Wait,
+}
+
+/// The way to an output.
 #[derive(Debug, Clone)]
 struct Queue {
     lines: SyncSender<Message>,
     dropped: Arc<AtomicU64>,
+    on_full: OnFull,
 }
 
 impl Queue {
-    fn start(output: impl Write + Send + 'static, format: LogFormat) -> io::Result<Queue> {
+    fn start(output: impl Output, format: LogFormat, on_full: OnFull) -> io::Result<Queue> {
         let (lines, waiting) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&dropped);
         let work = move || write_lines(&waiting, &counter, format, output);
         thread::Builder::new().name("log".to_owned()).spawn(work)?;
-        Ok(Queue { lines, dropped })
+        Ok(Queue {
+            lines,
+            dropped,
+            on_full,
+        })
     }
 
     fn push(&self, line: Vec<u8>) {
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(line)) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let line = Message::Line(line);
+        match self.on_full {
+            OnFull::Wait => drop(self.lines.send(line)),
+            OnFull::Drop => {
+                if let Err(TrySendError::Full(_)) = self.lines.try_send(line) {
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn flush(&self) {
+        let (done, finished) = sync_channel(1);
+        if self.lines.try_send(Message::Flush(done)).is_ok() {
+            let _ = finished.recv_timeout(LAST_WORDS);
         }
     }
 }
 
-/// Empties the queue until the last sender is gone. A closed standard error is no reason to stop
-/// serving, so failures to write are not looked at.
+/// Empties the queue until the last sender is gone.
 fn write_lines(
     waiting: &Receiver<Message>,
     dropped: &AtomicU64,
     format: LogFormat,
-    mut output: impl Write,
+    mut output: impl Output,
 ) {
     for message in waiting {
         match message {
-            Message::Line(line) => drop(output.write_all(&line)),
+            Message::Line(line) => {
+                if let Err(error) = output.write_all(&line) {
+                    output.failed(&error);
+                }
+            }
+            Message::Reopen => output.reopen(),
             Message::Flush(done) => drop(done.try_send(())),
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
@@ -309,18 +431,26 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::settings::{Partial, Transport};
 
     /// Runs `work` with a log of its own and gives back what was written.
     fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) -> String {
         let output = Shared::default();
-        let queue = Queue::start(output.clone(), format).unwrap();
-        let flush = Flush(queue.clone());
+        let queue = Queue::start(output.clone(), format, OnFull::Drop).unwrap();
+        let log = log_of(queue.clone());
         let lines = Lines { queue, format }.with_filter(targets(level));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), work);
-        drop(flush);
+        drop(log);
         let bytes = output.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
+
+    fn log_of(queue: Queue) -> Log {
+        Log { queue, audit: None }
+    }
+
+    impl Output for Shared {}
+    impl Output for Gated {}
 
     #[derive(Debug, Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -378,6 +508,27 @@ mod tests {
     }
 
     #[test]
+    fn an_open_port_without_a_token_is_warned_of() {
+        let warnings = |host: &str, tokens: Option<&str>| {
+            let settings = Partial {
+                transport: Some(Transport::Http),
+                host: Some(host.to_owned()),
+                bearer_tokens_file: Some(tokens.map(PathBuf::from)),
+                ..Partial::default()
+            };
+            let settings = settings.complete();
+            let log = logged(LogFormat::Text, LogLevel::Info, || {
+                started(&settings, "address", "protections");
+            });
+            log.matches(" WARN it listens on all interfaces without asking for a token")
+                .count()
+        };
+        assert_eq!(warnings("0.0.0.0", None), 1);
+        assert_eq!(warnings("0.0.0.0", Some("tokens")), 0);
+        assert_eq!(warnings("127.0.0.1", None), 0);
+    }
+
+    #[test]
     fn libraries_are_quiet_at_info() {
         let log = logged(LogFormat::Text, LogLevel::Info, || {
             tracing::info!(target: "hyper::proto", "theirs");
@@ -399,6 +550,7 @@ mod tests {
                 output: output.clone(),
             },
             LogFormat::Json,
+            OnFull::Drop,
         )
         .unwrap();
         for number in 0..3 * QUEUE {
@@ -409,7 +561,7 @@ mod tests {
         while output.0.lock().unwrap().is_empty() {
             thread::yield_now();
         }
-        drop(Flush(queue));
+        drop(log_of(queue));
         let log = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         assert!(log.starts_with("0\n"), "the oldest lines are kept");
         assert!(

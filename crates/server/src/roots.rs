@@ -35,7 +35,11 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Fault
         }
         opened => opened,
     };
-    let opened = opened.map_err(|error| bad_directory(root, settings, &error))?;
+    let limited = opened.and_then(|opened| match root.quota {
+        Some(quota) => opened.with_quota(quota.into()),
+        None => Ok(opened),
+    });
+    let opened = limited.map_err(|error| bad_directory(root, settings, &error))?;
     Ok(NamedRoot {
         name: root.name.clone(),
         root: Arc::new(opened),

@@ -5,42 +5,57 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-use sandbox::{NamedRoot, Roots, Users};
+use anyhow::{Result, anyhow};
+use sandbox::{Exception, ExceptionRights, NamedRoot, Roots, Users};
 use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
 
 use crate::cli::Arguments;
+use crate::config::reason;
 use crate::door::Door;
+use crate::keys::KeyRing;
+use crate::log::AuditFile;
+use crate::project::Project;
 use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{call, http, listen, log, roots, shutdown, stdio};
+use crate::{call, http, listen, log, operator, project, reload, roots, shutdown, stdio};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
 /// Serves until the client hangs up or the process is asked to stop.
 pub(crate) fn run(settings: &Settings) -> Result<()> {
+    sandbox::raise_descriptor_limit();
     let roots = roots::open(settings)?;
+    let project = project::open(settings)?;
     let listener = match settings.transport {
         Transport::Stdio => None,
         Transport::Http => Some(listen::bind(settings)?),
     };
     let users = Users::load();
-    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    let keys = Arc::new(KeyRing::load(settings)?);
+    let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
 
-    let _flush = log::start(settings)?;
+    let log = log::start(settings, audit)?;
     roots.sweep_leftovers_in_background();
+    roots.count_in_background();
+    project.iter().for_each(Project::warn);
     let gate = Gate::new(deployment(settings, &roots, users));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     log::started(settings, &place(listener.as_ref()), &protection.to_string());
-    let ended = runtime.block_on(serve(settings, listener, gate));
+    let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
+    let ended = runtime.block_on(async {
+        tokio::spawn(reload);
+        serve(settings, listener, gate, keys, project.as_ref()).await
+    });
     runtime.shutdown_timeout(LAST_WORK);
     ended
 }
@@ -48,27 +63,56 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
 /// Takes one call from the shell through the same walls as a client's.
 pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) -> Result<()> {
     let roots = roots::open(settings)?;
+    let project = project::open(settings)?;
     let users = Users::load();
     sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
     let gate = Gate::new(deployment(settings, &roots, users));
-    let service = every_set(settings, gate)?;
+    let service = every_set(settings, gate, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(call::run(&service, tool, arguments))
 }
 
-/// One service that speaks all configured sets.
-fn every_set(settings: &Settings, gate: Arc<Gate>) -> Result<Service> {
-    let sets = settings.toolsets.iter().map(|set| tools_of(*set));
-    Ok(Service::new(sets.collect::<Result<_>>()?, gate)?)
+fn audit_file(path: &Path) -> Result<AuditFile> {
+    let file = AuditFile::open(path);
+    file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
 }
 
-async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gate>) -> Result<()> {
+/// What stays reachable beside the roots, to be read or opened again on SIGHUP. A file may then be another one of the
+/// same name, so it is its directory that is let through.
+fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
+    let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
+    let read = tls.into_iter().flatten();
+    let read = read.chain(&settings.bearer_tokens_file);
+    let read = read.map(|path| (path, ExceptionRights::Read));
+    let written = settings.audit_file.iter();
+    let written = written.map(|path| (path, ExceptionRights::Write));
+    let all = read.chain(written).map(|(path, rights)| Exception {
+        path: operator::directory_of(path),
+        rights,
+    });
+    all.collect()
+}
+
+/// One service that speaks all configured sets.
+fn every_set(settings: &Settings, gate: Arc<Gate>, project: Option<&Project>) -> Result<Service> {
+    let desk = project.map(|project| &project.desk);
+    let sets = settings.toolsets.iter().map(|set| tools_of(*set, desk));
+    Ok(Service::new(sets.collect(), gate)?)
+}
+
+async fn serve(
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    gate: Arc<Gate>,
+    keys: Arc<KeyRing>,
+    project: Option<&Project>,
+) -> Result<()> {
     let shutdown = shutdown::on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
-        return stdio::serve(every_set(settings, gate)?, max_size, shutdown).await;
+        return stdio::serve(every_set(settings, gate, project)?, max_size, shutdown).await;
     };
     let options = http::Options {
         door: Door::new(
@@ -76,23 +120,33 @@ async fn serve(settings: &Settings, listener: Option<TcpListener>, gate: Arc<Gat
             &settings.allowed_hosts,
             &settings.allowed_origins,
         ),
+        keys,
+        gate: Arc::clone(&gate),
+        desk: project.map(|project| Arc::clone(&project.desk)),
         max_body_size: max_size,
         max_connections: settings.max_connections,
+        max_sessions: settings.max_sessions,
     };
     let endpoints = settings
         .toolsets
         .iter()
-        .map(|set| endpoint(*set, settings, &gate));
+        .map(|set| endpoint(*set, settings, &gate, project));
     let endpoints = endpoints.collect::<Result<_>>()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     http::serve(listener, options, endpoints, shutdown).await;
     Ok(())
 }
 
-fn endpoint(set: Toolset, settings: &Settings, gate: &Arc<Gate>) -> Result<http::Endpoint> {
+fn endpoint(
+    set: Toolset,
+    settings: &Settings,
+    gate: &Arc<Gate>,
+    project: Option<&Project>,
+) -> Result<http::Endpoint> {
+    let desk = project.map(|project| &project.desk);
     Ok(http::Endpoint {
         name: set.name().to_owned(),
-        service: Service::new(vec![tools_of(set)?], Arc::clone(gate))?,
+        service: Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?,
         sessions: match settings.sessions {
             Sessions::On => true,
             Sessions::Off => false,
@@ -166,8 +220,14 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        for set in [Toolset::Workspace, Toolset::Files, Toolset::Memory] {
-            let tools = tools_of(set).unwrap().tools;
+        let sets = [
+            Toolset::Workspace,
+            Toolset::Files,
+            Toolset::Memory,
+            Toolset::Guide,
+        ];
+        for set in sets {
+            let tools = tools_of(set, None).tools;
             let names = tools.iter().map(|tool| tool.definition().name);
             let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
             let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);

@@ -1,15 +1,13 @@
 //! The stdio transport: one client, JSON-RPC lines on standard input and output.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+mod wire;
 
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
+use self::wire::Wire;
 use crate::shutdown::FINISHING;
 
 /// Serves the client on standard input and output until it hangs up or the process is asked to stop. Running
@@ -21,13 +19,9 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     tokio::spawn(cut_late_calls(service.clone(), shutdown.clone()));
     let (read, write) = stdio_pipes();
-    let read = UntilShutdown {
-        read,
-        asked: Box::pin(shutdown.cancelled_owned()),
-    };
-    let transport =
-        AsyncRwTransport::new_server(read, write).with_max_line_length(max_message_size);
-    match serve_server(service, transport).await {
+    let wire = Wire::new(read, write, max_message_size, shutdown);
+    tokio::spawn(cut_unheard_calls(service.clone(), wire.unheard()));
+    match serve_server(service, wire).await {
         Ok(running) => match running.waiting().await? {
             QuitReason::JoinError(error) => Err(error.into()),
             _ => Ok(()),
@@ -44,21 +38,8 @@ async fn cut_late_calls(service: Service, shutdown: CancellationToken) {
     service.cut_calls();
 }
 
-/// Standard input that ends when the process is asked to stop, so that stopping is the same as hanging up.
-struct UntilShutdown<R> {
-    read: R,
-    asked: Pin<Box<WaitForCancellationFutureOwned>>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for UntilShutdown<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        if self.asked.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.read).poll_read(context, buffer)
-    }
+/// Work whose result nobody can read any more is not worth finishing.
+async fn cut_unheard_calls(service: Service, unheard: CancellationToken) {
+    unheard.cancelled().await;
+    service.cut_calls();
 }

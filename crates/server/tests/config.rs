@@ -126,23 +126,6 @@ fn odd_files_are_refused_in_one_line() {
 }
 
 #[test]
-fn what_is_not_built_is_refused_by_name() {
-    let directory = tempfile::tempdir().unwrap();
-    let root = one_root(directory.path(), "['*']");
-    let config = directory.path().join("config.yaml");
-    std::fs::write(&config, format!("{root}log: {{audit_file: calls.log}}\n")).unwrap();
-    let output = binary()
-        .arg("check")
-        .arg("--config")
-        .arg(&config)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let expected = "mcp-filesystem: log.audit_file is not supported yet by this version";
-    assert_eq!(error_line(&output), expected);
-}
-
-#[test]
 fn a_config_file_that_cannot_be_read() {
     let directory = tempfile::tempdir().unwrap();
     let large = directory.path().join("large.yaml");

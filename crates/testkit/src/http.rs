@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -78,34 +81,50 @@ impl Http {
 
     /// Sends `GET`.
     pub async fn get(&self, path: &str) -> Reply {
-        self.try_get(path)
-            .await
-            .unwrap_or_else(|error| panic!("GET {path}: {error:?}"))
+        self.send("GET", path, &[]).await
     }
 
-    pub(crate) async fn try_get(&self, path: &str) -> Result<Reply, reqwest::Error> {
-        reply(self.client.get(self.url(path)).send().await?).await
+    /// Sends bytes as they are and gives back everything that comes until the server closes, as text.
+    pub async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address)
+            .await
+            .expect("a connection");
+        // A server that refuses early may close before it has read everything.
+        let _ = stream.write_all(bytes).await;
+        let mut answer = Vec::new();
+        let reading = timeout(PATIENCE, stream.read_to_end(&mut answer));
+        let _ = reading.await.expect("the server never closed");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Sends any method without a body.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let method = method.parse().expect("a method");
+        ask(self.client.request(method, self.url(path)), headers).await
+    }
+
+    /// Sends a body as it is.
+    pub async fn post_text(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let request = self.client.post(self.url(path));
+        ask(request.body(body.to_owned()), headers).await
     }
 
     /// Sends a JSON-RPC message as an MCP client would, with more headers.
     pub async fn post(&self, path: &str, headers: &[(&str, &str)], message: &Value) -> Reply {
         let accepted = "application/json, text/event-stream";
-        let mut request = self
-            .client
-            .post(self.url(path))
-            .header("accept", accepted)
-            .json(message);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let sent = request
-            .send()
-            .await
-            .unwrap_or_else(|error| panic!("POST {path}: {error:?}"));
-        reply(sent)
-            .await
-            .unwrap_or_else(|error| panic!("POST {path}: {error:?}"))
+        let request = self.client.post(self.url(path)).header("accept", accepted);
+        ask(request.json(message), headers).await
     }
+}
+
+async fn ask(mut request: reqwest::RequestBuilder, headers: &[(&str, &str)]) -> Reply {
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let sent = request.send().await;
+    let sent = sent.unwrap_or_else(|error| panic!("no reply: {error:?}"));
+    let reply = reply(sent).await;
+    reply.unwrap_or_else(|error| panic!("no whole reply: {error:?}"))
 }
 
 async fn reply(response: reqwest::Response) -> Result<Reply, reqwest::Error> {

@@ -141,10 +141,15 @@ impl Ended {
 
 /// Asks a process of ours to stop.
 pub(crate) fn ask_to_stop(child: &Child) {
+    signal(child, Signal::TERM);
+}
+
+/// Sends a signal to a process of ours.
+pub(crate) fn signal(child: &Child, signal: Signal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(pid) = id.and_then(Pid::from_raw) {
         // It may have ended by itself; then there is nobody to ask.
-        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(pid, signal);
     }
 }
 

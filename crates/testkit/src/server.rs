@@ -13,6 +13,7 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
@@ -28,8 +29,6 @@ use crate::setup::{Setup, Transport};
 
 /// How long one call may take before the test gives up.
 const CALL: Duration = Duration::from_secs(120);
-/// How often readiness is asked for.
-const AGAIN: Duration = Duration::from_millis(10);
 
 /// A process that is ready, and what belongs to it.
 pub(crate) struct Started {
@@ -66,23 +65,14 @@ pub(crate) async fn launch(setup: &Setup, transport: Transport) -> Started {
     }
 }
 
-/// Takes the address from the start-up line, then asks for health until it is there.
+/// Takes the address from the start-up line. The port is open by then, so whoever connects now is served.
 async fn ready(log: &Log) -> Http {
     let started = log.find(|line| address(line).is_some()).await;
     let address = started
         .as_ref()
         .and_then(address)
         .expect("no start-up line with an address");
-    let http = Http::new(address);
-    let healthy = async {
-        while !matches!(http.try_get("/health").await, Ok(reply) if reply.status == 200) {
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
-    timeout(PATIENCE, healthy)
-        .await
-        .expect("the server never became healthy");
-    http
+    Http::new(address)
 }
 
 fn address(line: &Value) -> Option<SocketAddr> {
@@ -272,6 +262,23 @@ impl Server {
         // The connection is gone either way; how it went is not the question.
         let _ = timeout(PATIENCE, self.client.cancel()).await;
         process::wait(&mut self.child, &self.log).await
+    }
+
+    /// Ends the process as a crash does, with SIGKILL, and waits until it is gone.
+    pub async fn kill(mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.start_kill();
+        let _ = timeout(PATIENCE, self.child.wait()).await;
+    }
+
+    /// Tells whether the process still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends SIGHUP: the server is to look at the operator's files again.
+    pub fn reload(&self) {
+        process::signal(&self.child, Signal::HUP);
     }
 
     /// Asks the process to stop with SIGTERM and does not wait.

@@ -1,5 +1,6 @@
 //! A running server without a client: messages written by hand.
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -7,7 +8,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 use crate::http::Http;
-use crate::process::{self, Ended, Log, PATIENCE};
+use crate::process::{self, Ended, Log, Memory, PATIENCE};
 use crate::report::Report;
 use crate::server::{Started, launch};
 use crate::setup::{Setup, Transport};
@@ -25,7 +26,7 @@ pub struct Wire {
 
 struct Pipes {
     input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
+    output: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Wire {
@@ -38,7 +39,10 @@ impl Wire {
         } = launch(setup, transport).await;
         let line = (transport == Transport::Stdio).then(|| Pipes {
             input: child.stdin.take(),
-            output: BufReader::new(child.stdout.take().expect("piped")).lines(),
+            output: child
+                .stdout
+                .take()
+                .map(|output| BufReader::new(output).lines()),
         });
         let log = report.log.clone();
         let endpoint = setup.endpoint.clone();
@@ -78,16 +82,48 @@ impl Wire {
 
     /// Writes one line on standard input; panics over HTTP.
     pub async fn send(&mut self, text: &str) {
+        self.send_bytes(format!("{text}\n").as_bytes()).await;
+    }
+
+    /// Writes bytes on standard input; panics over HTTP.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
         let input = self.pipes().input.as_mut().expect("standard input is open");
         // A server that hung up is seen by whoever reads next.
-        let _ = input.write_all(format!("{text}\n").as_bytes()).await;
+        let _ = input.write_all(bytes).await;
         let _ = input.flush().await;
     }
 
     /// The next line on standard output; none when the server closed it.
     pub async fn next(&mut self) -> Option<String> {
-        let next = timeout(PATIENCE, self.pipes().output.next_line()).await;
+        let output = self.pipes().output.as_mut();
+        let output = output.expect("standard output is read");
+        let next = timeout(PATIENCE, output.next_line()).await;
         next.expect("no line in time").expect("a line")
+    }
+
+    /// Stops reading standard output; panics over HTTP.
+    pub fn stop_reading(&mut self) {
+        self.pipes().output = None;
+    }
+
+    /// Sends SIGHUP: the server is to look at the operator's files again.
+    pub fn reload(&self) {
+        process::signal(&self.child, Signal::HUP);
+    }
+
+    /// How much memory the process has.
+    pub fn memory(&self) -> Memory {
+        Memory::of(self.child.id().expect("it has not been waited for"))
+    }
+
+    /// Waits for the process to end by itself.
+    pub async fn ended(&mut self) -> Ended {
+        process::wait(&mut self.child, &self.log).await
+    }
+
+    /// Waits for a log line; panics when there is none in time.
+    pub async fn logged(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.log.find(wanted).await.expect("no such log line")
     }
 
     /// Closes standard input (stdio) or asks the process to stop (HTTP), and waits for its end.

@@ -5,16 +5,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ops::LineIndexes;
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
 use crate::deployment::{Deployment, RootGrant};
 use crate::face::Failure;
 use crate::rate::RateLimit;
+use crate::tally::{Tallies, Tally};
 use crate::tool::{Access, Definition, RootSource, RootUse};
+use crate::turns::{Full, Turn, Turns};
+
+/// When to try again where too many calls wait already: by then many of them have run.
+const LATER_MS: u64 = 1000;
 
 /// Stands before every call of every tool set of the process.
 #[derive(Debug)]
@@ -22,7 +28,9 @@ pub struct Gate {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
-    running: Arc<Semaphore>,
+    turns: Arc<Turns>,
+    tallies: Tallies,
+    line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
 
@@ -34,16 +42,20 @@ impl Gate {
         let by_name = names
             .map(|(index, grant)| (grant.name.clone(), index))
             .collect();
-        let most = deployment
-            .max_concurrent_calls
-            .clamp(1, Semaphore::MAX_PERMITS);
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
+            tallies: Tallies::default(),
+            turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
-            running: Arc::new(Semaphore::new(most)),
+            line_indexes: Arc::default(),
             closing: CancellationToken::new(),
         })
+    }
+
+    /// What the process knows of where lines are.
+    pub(crate) fn line_indexes(&self) -> Arc<LineIndexes> {
+        Arc::clone(&self.line_indexes)
     }
 
     /// The operator's decisions.
@@ -83,12 +95,40 @@ impl Gate {
         Ok(grants)
     }
 
-    /// Waits for a turn; the permit is held until the work itself has ended.
-    pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let turn = Arc::clone(&self.running).acquire_owned().await;
-        turn.map_err(|closed| Failure::Internal {
-            reason: closed.to_string(),
+    /// Waits for a client's turn, which lasts until the work itself has ended.
+    pub(crate) async fn enter(&self, client: &str) -> Result<Turn, Failure> {
+        let turn = self.turns.take(client).await;
+        turn.map_err(|Full| Failure::RateLimited {
+            retry_after_ms: LATER_MS,
         })
+    }
+
+    /// Counts a client's call, and tells what it did so far.
+    pub(crate) fn tally(&self, client: &str, is_violation: bool) -> Tally {
+        self.tallies.add(client, is_violation)
+    }
+
+    /// Waits for a client's turn, then does some work on the blocking pool.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        client: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = self.enter(client).await?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _turn = turn;
+            work()
+        });
+        task.await.map_err(|error| Failure::Internal {
+            reason: crash(error),
+        })
+    }
+
+    /// How many calls run and how many wait for their turn.
+    #[must_use]
+    pub fn busy(&self) -> (usize, usize) {
+        self.turns.counts()
     }
 
     /// Cancels every running call, because the process ends.
@@ -169,6 +209,18 @@ impl Gate {
             root: root.to_owned(),
         })
     }
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {

@@ -98,6 +98,11 @@ pub(crate) fn not_a_string(
     }
 }
 
+/// Words arguments that are no object at all.
+pub(crate) fn not_an_object(got: &Value) -> BadArgument {
+    mistyped("arguments", "an object", got)
+}
+
 struct Judge<'schema> {
     definitions: Option<&'schema Value>,
 }
@@ -267,11 +272,15 @@ fn with_article(expected: &str) -> String {
     }
 }
 
-/// Takes 5.0 for 5 where an integer is wanted: some clients only have one kind of number.
+/// Takes 5.0 for 5 where an integer is wanted: some clients only have one kind of number. What is beyond the largest
+/// number that everything here counts with is that number: nothing has as many bytes, lines or entries.
 fn whole_number(kind: &str, value: &mut Value) {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     if kind != "integer" {
         return;
+    }
+    if value.is_u64() && !value.is_i64() {
+        *value = Value::from(i64::MAX);
     }
     let whole = value
         .as_number()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::face::{About, Failure, PlaceNamed, Worded};
+use crate::tally::Tally;
 
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
@@ -12,6 +13,7 @@ pub(crate) struct Line<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) about: &'call About,
     pub(crate) client: &'call str,
+    pub(crate) tally: Tally,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
 }
@@ -35,7 +37,7 @@ impl Line<'_> {
     pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
         let place = self.about.place_of(failure);
         match violation(failure) {
-            Some(resolved) => self.refused(&place, worded.code, resolved),
+            Some(violation) => self.refused(&place, worded.code, &violation),
             None => self.failed(&place, worded.code),
         }
         if let Failure::Internal { reason } = failure {
@@ -63,29 +65,60 @@ impl Line<'_> {
         );
     }
 
-    fn refused(&self, place: &PlaceNamed, code: &str, resolved: Option<&str>) {
+    fn refused(&self, place: &PlaceNamed, code: &str, violation: &Violation<'_>) {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.about.tool,
             root = root(place),
             path = path(place),
             attempted_path = path(place),
-            resolved_path = resolved.map(capped),
+            resolved_path = violation.leads_to.map(capped),
+            violation = violation.kind,
+            violations = violation.count,
             outcome = "error",
             error_code = code,
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
+            client_calls = self.tally.calls,
+            client_violations = self.tally.violations,
             "violation"
         );
     }
 }
 
-/// Tells whether a failure is a violation, and where it would have led.
-fn violation(failure: &Failure) -> Option<Option<&str>> {
+/// Something that was tried and is forbidden.
+#[derive(Default)]
+pub(crate) struct Violation<'failure> {
+    /// Where it would have led.
+    leads_to: Option<&'failure str>,
+    /// What kind it is, where there are several.
+    kind: Option<&'static str>,
+    /// How often this client has tried such things, where that is counted.
+    count: Option<u64>,
+}
+
+/// Tells whether a failure is a violation.
+pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
     match failure {
-        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Some(leads_to)),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(None),
+        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Violation {
+            leads_to: Some(leads_to),
+            ..Violation::default()
+        }),
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(Violation::default()),
+        Failure::Guide {
+            error:
+                guide::Error::Violation {
+                    violation,
+                    leads_to,
+                    ..
+                },
+            violations,
+        } => Some(Violation {
+            leads_to: leads_to.as_deref(),
+            kind: Some(violation.name()),
+            count: Some(*violations),
+        }),
         _ => None,
     }
 }

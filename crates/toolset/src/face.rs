@@ -1,6 +1,6 @@
 //! How a tool set speaks of failures. Each set has one [`Face`]; no code and no message is chosen anywhere else.
 
-use ops::PathFault;
+use ops::{Error, PathFault, QuotaLimit};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -26,6 +26,11 @@ pub enum Failure {
     RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
+    /// The agent's files could not be had; `violations` is how often this client has tried what is forbidden.
+    Guide {
+        error: guide::Error,
+        violations: u64,
+    },
     /// A bug of ours; `reason` is for the log only.
     Internal { reason: String },
 }
@@ -33,6 +38,15 @@ pub enum Failure {
 impl From<ops::Error> for Failure {
     fn from(error: ops::Error) -> Failure {
         Failure::Operation(error)
+    }
+}
+
+impl From<guide::Error> for Failure {
+    fn from(error: guide::Error) -> Failure {
+        Failure::Guide {
+            error,
+            violations: 0,
+        }
     }
 }
 
@@ -84,7 +98,13 @@ impl About {
                 root: root(use_.root),
                 path: text(use_.path),
             })
-            .collect();
+            .collect::<Vec<_>>();
+        // The agent's files lie in no root, but their paths are worth telling as well.
+        let lone = definition.roots.is_empty().then(|| PlaceNamed {
+            root: None,
+            path: text("path"),
+        });
+        let places = places.into_iter().chain(lone).collect();
         About {
             tool: definition.name,
             places,
@@ -96,6 +116,7 @@ impl About {
     pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
         let path = match failure {
             Failure::Operation(error) => error.path(),
+            Failure::Guide { error, .. } => error.path(),
             _ => None,
         };
         let root = match failure {
@@ -152,6 +173,9 @@ pub trait Face: Send + Sync + 'static {
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
 
+    /// What keeps clients in bounds, for the reference.
+    fn security(&self) -> &'static str;
+
     /// Words a failure.
     fn word(&self, failure: &Failure, about: &About) -> Worded;
 
@@ -188,5 +212,47 @@ pub(crate) fn path_fault(fault: PathFault) -> &'static str {
         PathFault::Nul => "it contains a NUL byte",
         PathFault::TooLong => "it is longer than 4095 bytes",
         PathFault::NameTooLong => "a name in it is longer than 255 bytes",
+    }
+}
+
+/// A quota that a change would exceed: its figures, and what to do.
+pub(crate) fn quota_words(error: &Error) -> String {
+    let Error::QuotaExceeded {
+        limit,
+        most,
+        used,
+        needed,
+        ..
+    } = error
+    else {
+        return String::new();
+    };
+    let (unit, key) = match limit {
+        QuotaLimit::Bytes => ("bytes", "max_bytes"),
+        QuotaLimit::Files => ("files and directories", "max_files"),
+    };
+    format!(
+        "this needs {needed} more, and {used} of the {most} {unit} that the root may hold ({key}) are in use; remove \
+         something first, or ask the operator for more"
+    )
+}
+
+/// The same for computing with.
+pub(crate) fn quota_facts(error: &Error) -> Value {
+    match error {
+        Error::QuotaExceeded {
+            limit,
+            most,
+            used,
+            needed,
+            ..
+        } => {
+            let quota = match limit {
+                QuotaLimit::Bytes => "max_bytes",
+                QuotaLimit::Files => "max_files",
+            };
+            json!({ "quota": quota, "limit": most, "used": used, "needed": needed })
+        }
+        _ => Value::Null,
     }
 }

@@ -7,16 +7,20 @@ use std::sync::Arc;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as McpTool,
+    InputResponses, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 
 use crate::admit::Gate;
 use crate::arguments::nearest;
-use crate::dispatch::{Caller, Entry, Progress};
+use crate::dispatch::{Caller, Entry, Progress, Questions};
+use crate::figures::{Counters, Figures};
+use crate::reference;
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
 
@@ -25,7 +29,12 @@ const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// Who a request came from, as the HTTP transport knows it. Put into the request's extensions.
 #[derive(Debug, Clone)]
-pub struct Client(pub Arc<str>);
+pub struct Client {
+    /// The address and port.
+    pub address: Arc<str>,
+    /// Whom the operator knows it as: by its token or its session. Without either it is whoever has that address.
+    pub known_as: Option<Arc<str>>,
+}
 
 /// Why a service cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -93,19 +102,69 @@ impl Service {
         })
     }
 
-    /// Takes a call all the way; `None` where no tool has this name.
+    /// Takes a call of somebody who cannot be asked all the way; `None` where no tool has this name.
     pub async fn call(
         &self,
         tool: &str,
         arguments: JsonObject,
         caller: &Caller,
     ) -> Option<CallToolResult> {
-        let entry = self
-            .inner
-            .by_name
-            .get(tool)
-            .and_then(|&index| self.inner.entries.get(index))?;
+        match self.respond(tool, arguments, caller).await? {
+            CallToolResponse::Complete(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
+    pub async fn respond(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Option<CallToolResponse> {
+        let entry = self.entry(tool)?;
         Some(entry.call(&self.inner.gate, arguments, caller).await)
+    }
+
+    /// What the calls of every tool came to so far, in order.
+    pub fn figures(&self) -> impl Iterator<Item = Figures> {
+        self.inner.entries.iter().map(|entry| {
+            let tool = entry.tool.definition().name;
+            entry.counters.figures(entry.face.name(), tool)
+        })
+    }
+
+    fn entry(&self, tool: &str) -> Option<&Entry> {
+        let index = self.inner.by_name.get(tool)?;
+        self.inner.entries.get(*index)
+    }
+
+    /// Answers a `tools/call` that rmcp could not read. Arguments of a wrong type are the tool's to refuse.
+    fn call_misread(
+        &self,
+        params: Option<&Value>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name = params
+            .and_then(|params| params.get("name"))
+            .and_then(Value::as_str);
+        let arguments = params.and_then(|params| params.get("arguments"));
+        let (Some(name), Some(arguments)) = (name, arguments.filter(|own| !own.is_object())) else {
+            return Err(ErrorData::invalid_params(
+                "tools/call takes params with name (string) and arguments (object)",
+                None,
+            ));
+        };
+        let entry = self.entry(name).ok_or_else(|| self.unknown_tool(name))?;
+        let result = entry.refuse(
+            &self.inner.gate,
+            arguments,
+            &caller(context, Questions::None),
+        );
+        let result = serde_json::to_value(result);
+        result
+            .map(CustomResult::new)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
     /// The tools as clients see them, in order.
@@ -118,6 +177,12 @@ impl Service {
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
         &self.inner.tools
+    }
+
+    /// A page that tells everything about the tools.
+    #[must_use]
+    pub fn reference(&self, title: &str) -> String {
+        reference::markdown(title, &self.inner.entries, &self.inner.tools)
     }
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
@@ -156,6 +221,7 @@ fn entries(set: ToolSet, gate: &Gate) -> Vec<Entry> {
         tool,
         face,
         directory: Arc::clone(&directory),
+        counters: Counters::default(),
     };
     set.tools.into_iter().map(entry).collect()
 }
@@ -237,17 +303,12 @@ impl ServerHandler for Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(context);
-        let result = self
-            .call(
-                &request.name,
-                request.arguments.unwrap_or_default(),
-                &caller,
-            )
-            .await;
-        result
-            .map(CallToolResponse::from)
-            .ok_or_else(|| self.unknown_tool(&request.name))
+        let answers = request.input_responses.unwrap_or_default();
+        let questions = questions(&context, answers, request.request_state);
+        let caller = caller(context, questions);
+        let arguments = request.arguments.unwrap_or_default();
+        let response = self.respond(&request.name, arguments, &caller).await;
+        response.ok_or_else(|| self.unknown_tool(&request.name))
     }
 
     async fn list_tools(
@@ -278,19 +339,17 @@ impl ServerHandler for Service {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(match request.method.as_str() {
-            "tools/call" => ErrorData::invalid_params(
-                "tools/call takes params with name (string) and arguments (object)",
-                None,
-            ),
-            method => ErrorData::new(
-                ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method: {}", crate::arguments::shortened(method)),
-                None,
-            ),
-        })
+        if request.method == "tools/call" {
+            return self.call_misread(request.params.as_ref(), context);
+        }
+        let method = crate::arguments::shortened(&request.method);
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("unknown method: {method}"),
+            None,
+        ))
     }
 
     async fn complete(
@@ -330,7 +389,25 @@ impl ServerHandler for Service {
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {}
 }
 
-fn caller(context: RequestContext<RoleServer>) -> Caller {
+/// How this client can be asked: it has to declare sampling, and its revision says which way.
+fn questions(
+    context: &RequestContext<RoleServer>,
+    answers: InputResponses,
+    state: Option<String>,
+) -> Questions {
+    let capabilities = context.client_capabilities();
+    if capabilities.is_none_or(|declared| declared.sampling.is_none()) {
+        return Questions::None;
+    }
+    match context.protocol_version() {
+        Some(revision) if revision >= ProtocolVersion::V_2026_07_28 => {
+            Questions::Result { answers, state }
+        }
+        _ => Questions::Request(context.peer.clone()),
+    }
+}
+
+fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
     let (client, account) = (client(&context), account(&context));
     let token = context.meta.get_progress_token();
     let progress = token.map(|token| Progress {
@@ -342,14 +419,26 @@ fn caller(context: RequestContext<RoleServer>) -> Caller {
         account,
         cancelled: context.ct,
         progress,
+        questions,
     }
 }
 
-/// Where a client calls from on HTTP, whatever its connection; on stdio there is only one.
+/// Whose allowance a call is taken from: the operator's name for him, else the host he calls from. On stdio there is
+/// only one.
 fn account(context: &RequestContext<RoleServer>) -> String {
-    let parts = context.extensions.get::<http::request::Parts>();
-    let address = parts.and_then(|parts| parts.extensions.get::<Client>());
-    address.map_or_else(String::new, |address| host_of(&address.0))
+    match http_client(context) {
+        Some(Client {
+            known_as: Some(name),
+            ..
+        }) => name.to_string(),
+        Some(Client { address, .. }) => host_of(address),
+        None => String::new(),
+    }
+}
+
+fn http_client(context: &RequestContext<RoleServer>) -> Option<&Client> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    parts.extensions.get()
 }
 
 /// The host of an address. A host on IPv6 has a whole network of addresses to call from.
@@ -364,21 +453,23 @@ fn host_of(address: &str) -> String {
     }
 }
 
-/// The client's own name where it gives one, and on HTTP where it calls from.
+/// The client's own name where it gives one, and on HTTP where it calls from and whom the operator knows it as.
 fn client(context: &RequestContext<RoleServer>) -> String {
-    let parts = context.extensions.get::<http::request::Parts>();
-    let address = parts.and_then(|parts| parts.extensions.get::<Client>());
+    let http = http_client(context);
     // Without a session rmcp makes up a client for older revisions; only what the request itself says counts.
-    let named = match address {
+    let named = match http {
         Some(_) => context.meta.client_info(),
         None => context.client_info(),
     };
     let named = named.map(|named| format!("{}/{}", named.name, named.version));
-    match (named, address) {
-        (Some(named), Some(address)) => format!("{named} {}", address.0),
-        (Some(named), None) => named,
-        (None, Some(address)) => address.0.to_string(),
-        (None, None) => "unknown".to_owned(),
+    let (address, known_as) = http.map_or((None, None), |http| {
+        (Some(http.address.to_string()), http.known_as.as_deref())
+    });
+    let words = [named, address, known_as.map(|name| format!("({name})"))];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    match words.is_empty() {
+        true => "unknown".to_owned(),
+        false => words.join(" "),
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use memchr::memchr;
 use sandbox::OpenFile;
 
-use super::lines::{Searched, last_line, newlines, search, shown_line};
+use super::lines::{OVERLAP, Searched, last_line, newlines, search, shown_line};
 use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, Output};
+use crate::error::Result;
 use crate::ordered::Halt;
-use crate::pattern::LineMatcher;
+use crate::pattern::{LineMatcher, PartEnd, PartStart};
 use crate::text::encoding::{HEAD, is_binary};
 
 /// Files up to this size are read whole, by one call.
@@ -19,8 +20,6 @@ pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
 pub(super) const PIECE: u64 = 512 * 1024;
 /// The longest line that is matched as a whole; what is behind it is matched part by part.
 const LINE_MAX: usize = 1024 * 1024;
-/// How much a part of an over-long line repeats of the one before it.
-const OVERLAP: usize = 4096;
 /// How much is read at a time to find a line's end.
 const TAIL: usize = 64 * 1024;
 /// What a match takes besides its text.
@@ -68,6 +67,8 @@ pub(super) struct Piece {
     /// How many lines begin in it.
     pub lines: u64,
     pub searched: Searched,
+    /// It could not be read.
+    pub unreadable: bool,
 }
 
 impl Default for Piece {
@@ -76,6 +77,7 @@ impl Default for Piece {
             hits: Hits::default(),
             lines: 0,
             searched: Searched::All,
+            unreadable: false,
         }
     }
 }
@@ -133,7 +135,12 @@ pub(super) fn search_piece(
     halt: &Halt,
 ) -> Piece {
     let file = &*large.opened;
-    let loaded = load(large, &mut scratch.buffer);
+    let Ok(loaded) = load(large, &mut scratch.buffer) else {
+        return Piece {
+            unreadable: true,
+            ..Piece::default()
+        };
+    };
     let bytes = loaded
         .as_ref()
         .and_then(|loaded| scratch.buffer.get(loaded.lines.clone()));
@@ -164,6 +171,7 @@ pub(super) fn search_piece(
         lines: collector.counted + 1,
         hits: collector.hits,
         searched,
+        unreadable: false,
     }
 }
 
@@ -180,12 +188,15 @@ struct Loaded {
 }
 
 /// Reads the lines that begin in a piece; `None` when there are none.
-fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Option<Loaded> {
+fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Result<Option<Loaded>> {
     // The byte before the piece tells whether a line begins with it.
     let start = large.start.saturating_sub(1);
-    let wanted = usize::try_from(large.end.saturating_sub(start)).ok()?;
-    let own = read_at(&large.opened, space(buffer, wanted), start).ok()?;
-    let first = first_line(buffer.get(..own)?, large.start)?;
+    let wanted = usize::try_from(large.end.saturating_sub(start)).unwrap_or(0);
+    let own = read_at(&large.opened, space(buffer, wanted), start)?;
+    let first = first_line(buffer.get(..own).unwrap_or_default(), large.start);
+    let Some(first) = first else {
+        return Ok(None);
+    };
     let mut loaded = Loaded {
         lines: first..own,
         offset: start + first as u64,
@@ -197,7 +208,7 @@ fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Option<Loaded> {
     } else {
         load_last_line(large, buffer, start, &mut loaded)?;
     }
-    Some(loaded)
+    Ok(Some(loaded))
 }
 
 /// Reads on to the end of the last line.
@@ -206,24 +217,26 @@ fn load_last_line(
     buffer: &mut Vec<u8>,
     start: u64,
     loaded: &mut Loaded,
-) -> Option<()> {
+) -> Result<()> {
     let end = &mut loaded.lines.end;
     let most = *end + LINE_MAX;
-    while buffer.get(end.checked_sub(1)?) != Some(&b'\n') {
+    while buffer.get(end.saturating_sub(1)) != Some(&b'\n') {
         if *end >= most {
             loaded.cut = true;
             break;
         }
-        let next = space(buffer, *end + TAIL).get_mut(*end..)?;
-        let read = read_at(&large.opened, next, start + *end as u64).ok()?;
-        let line_end = memchr(b'\n', next.get(..read)?);
+        let next = space(buffer, *end + TAIL)
+            .get_mut(*end..)
+            .unwrap_or_default();
+        let read = read_at(&large.opened, next, start + *end as u64)?;
+        let line_end = memchr(b'\n', next.get(..read).unwrap_or_default());
         *end += line_end.map_or(read, |newline| newline + 1);
         if read < TAIL && line_end.is_none() {
             loaded.size = start + *end as u64;
             break;
         }
     }
-    Some(())
+    Ok(())
 }
 
 /// Where the first line begins that belongs to a piece; `None` when none does. A line that begins at the
@@ -243,7 +256,7 @@ fn search_rest_of_line(
     mut from: u64,
     halt: &Halt,
 ) -> Option<bool> {
-    let mut part = vec![0; LINE_MAX];
+    let mut part = vec![0; matcher.reach().line];
     loop {
         if halt.must_stop() {
             return None;
@@ -251,14 +264,16 @@ fn search_rest_of_line(
         from = from.saturating_sub(OVERLAP as u64);
         let read = read_at(file, &mut part, from).unwrap_or(0);
         let line_end = part.get(OVERLAP..read).and_then(|new| memchr(b'\n', new));
-        let end = line_end.map_or(read, |newline| OVERLAP + newline);
+        let length = line_end.map_or(read, |newline| OVERLAP + newline);
+        let is_last = line_end.is_some() || read < part.len();
+        let end = if is_last { PartEnd::Line } else { PartEnd::Cut };
         if part
-            .get(..end)
-            .is_some_and(|part| matcher.is_match_within(part))
+            .get(..length)
+            .is_some_and(|part| matcher.is_match_within(part, PartStart::Cut, end))
         {
             return Some(true);
         }
-        if line_end.is_some() || read < part.len() {
+        if is_last {
             return Some(false);
         }
         from += read as u64;

@@ -5,13 +5,13 @@ use std::ops::{ControlFlow, Range};
 use memchr::{memchr_iter, memrchr, memrchr_iter};
 
 use crate::ordered::Halt;
-use crate::pattern::{LineMatcher, without_terminator};
+use crate::pattern::{LineMatcher, PartEnd, PartStart, without_terminator};
 use crate::text::encoding::trim_end;
 
 /// How much of a line is shown.
 pub(super) const SHOWN_MAX: usize = 2000;
-/// How many bytes are searched between two looks at the deadline.
-const STRETCH: usize = 64 * 1024;
+/// How much a part of a long line repeats of the one before it.
+pub(super) const OVERLAP: usize = 4096;
 
 /// How a search through bytes ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub(super) fn search(
         if from > 0 && halt.must_stop() {
             return Searched::Halted;
         }
-        let end = stretch_end(bytes, from);
-        let Some(stretch) = bytes.get(..end) else {
+        let end = stretch_end(bytes, from, matcher.reach().stretch);
+        let long = long_line(bytes, from..end, matcher.reach().line);
+        let plain = long.as_ref().map_or(end, |line| line.start);
+        let Some(stretch) = bytes.get(..plain) else {
             break;
         };
         while let Some(line) = matcher.next_line(stretch, from) {
@@ -46,20 +48,61 @@ pub(super) fn search(
                 return Searched::Enough;
             }
         }
+        if let Some(line) = long {
+            match search_in_parts(matcher, bytes.get(line.clone()).unwrap_or_default(), halt) {
+                None => return Searched::Halted,
+                Some(true) if matched(line).is_break() => return Searched::Enough,
+                Some(_) => {}
+            }
+        }
         from = end;
     }
     Searched::All
 }
 
 /// The end of the lines that one stretch holds.
-fn stretch_end(bytes: &[u8], from: usize) -> usize {
-    let tail = bytes
-        .get(from.saturating_add(STRETCH)..)
-        .unwrap_or_default();
+fn stretch_end(bytes: &[u8], from: usize, length: usize) -> usize {
+    let tail = bytes.get(from.saturating_add(length)..).unwrap_or_default();
     match memchr::memchr(b'\n', tail) {
-        Some(newline) => from + STRETCH + newline + 1,
+        Some(newline) => from + length + newline + 1,
         None => bytes.len(),
     }
+}
+
+/// The last line of a stretch, where it is longer than what is matched as a whole.
+fn long_line(bytes: &[u8], stretch: Range<usize>, longest: usize) -> Option<Range<usize>> {
+    if stretch.len() <= longest {
+        return None;
+    }
+    let start = stretch.start + last_line(bytes.get(stretch.clone())?);
+    (stretch.end - start > longest).then_some(start..stretch.end)
+}
+
+/// Matches a long line part by part; `None` when it has to stop.
+fn search_in_parts(matcher: &LineMatcher, line: &[u8], halt: &Halt) -> Option<bool> {
+    let step = matcher.reach().line.saturating_sub(OVERLAP).max(1);
+    for start in (0..line.len()).step_by(step) {
+        if halt.must_stop() {
+            return None;
+        }
+        let rest = line.get(start..)?;
+        let (part, end) = match rest.get(..step + OVERLAP) {
+            Some(part) if part.len() < rest.len() => (part, PartEnd::Cut),
+            _ => (rest, PartEnd::Line),
+        };
+        let begin = if start == 0 {
+            PartStart::Line
+        } else {
+            PartStart::Cut
+        };
+        if matcher.is_match_within(part, begin, end) {
+            return Some(true);
+        }
+        if end == PartEnd::Line {
+            break;
+        }
+    }
+    Some(false)
 }
 
 /// Where the last `count` lines of `bytes` begin; `None` where that is before them. `bytes` end with a line's end.

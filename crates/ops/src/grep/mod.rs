@@ -136,8 +136,9 @@ impl Grep {
     fn source(&self) -> Result<Option<Batch>> {
         let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
         if metadata.kind != FileKind::Directory {
+            let invalid_utf8 = located.is_invalid_utf8();
             return Ok(Some(Batch {
-                opened: Some(located.open_file()?),
+                opened: Some((located.open_file()?, invalid_utf8)),
                 ..Batch::default()
             }));
         }
@@ -154,12 +155,13 @@ impl Grep {
 #[derive(Default)]
 struct Batch {
     large: Option<LargeFile>,
-    opened: Option<OpenFile>,
+    opened: Option<(OpenFile, bool)>,
     walked: Option<Walked>,
 }
 
 /// What comes next in a batch.
 enum Upcoming {
+    /// A file, and whether its path is not UTF-8.
     File(OpenFile, bool),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable,
@@ -176,6 +178,8 @@ struct Found {
     full: bool,
     /// Set for a piece of a large file: where it begins and how many lines begin in it.
     piece: Option<(u64, u64)>,
+    /// The piece could not be read.
+    unreadable: bool,
 }
 
 /// What is committed so far.
@@ -188,6 +192,8 @@ struct Progress {
     lines: u64,
     /// The large file under way has matches.
     open_file: bool,
+    /// A piece of the large file under way could not be read.
+    unreadable: bool,
 }
 
 struct Search {
@@ -233,7 +239,11 @@ impl Search {
     fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<Search> {
         Ok(Search {
             matcher: LineMatcher::new(&request.pattern)?,
-            filter: request.filter.as_deref().map(FileFilter::new).transpose()?,
+            filter: request
+                .filter
+                .as_deref()
+                .map(|text| FileFilter::new("glob_filter", text))
+                .transpose()?,
             wanted: Wanted {
                 output: request.output,
                 context_lines: request.context_lines.min(CONTEXT_LINES_MAX),
@@ -363,6 +373,7 @@ impl Search {
         } = unit;
         let piece = search_piece(&large, self.wanted, scratch, room, halt);
         unit.found.piece = Some((large.start, piece.lines));
+        unit.found.unreadable = piece.unreadable;
         unit.found.full = room.text == 0;
         unit.found
             .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
@@ -447,7 +458,7 @@ impl Batch {
     /// Goes on to the next file or directory; `None` at the end.
     fn next(&mut self, search: &Search) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
-            return Some(Upcoming::File(opened, false));
+            return Some(Upcoming::File(opened.0, opened.1));
         }
         Some(match self.walked.as_mut()?.step(search)? {
             Met::Item(item) => match item.dir.open_file(&item.name) {
@@ -504,6 +515,13 @@ impl Progress {
         if start == 0 {
             self.lines = 0;
             self.open_file = false;
+            self.unreadable = false;
+        }
+        if found.unreadable && !self.unreadable {
+            self.unreadable = true;
+            // It was counted as searched when it was opened.
+            self.found.files_searched = self.found.files_searched.saturating_sub(1);
+            self.found.files_skipped += 1;
         }
         for line in found.files.iter_mut().flat_map(|file| &mut file.matches) {
             line.line_number += self.lines;
@@ -521,7 +539,7 @@ impl Wants for Search {
             && self
                 .filter
                 .as_ref()
-                .is_none_or(|filter| filter.is_match(seen))
+                .is_none_or(|filter| filter.chooses(seen))
     }
 
     fn enters(&self, directory: &Seen<'_>) -> bool {

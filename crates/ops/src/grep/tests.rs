@@ -561,3 +561,67 @@ proptest! {
         prop_assert_eq!(flat(&run(grep(&tree, pattern))), naive(&written, pattern));
     }
 }
+
+#[test]
+fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
+    let tree = Tree::new();
+    tree.file("large", "needle\n".repeat(400_000));
+    let place = tree.place("large");
+    let mut opened = place
+        .existing_file(Expected::File)
+        .unwrap()
+        .0
+        .open_file()
+        .unwrap();
+    // A descriptor that can only be written: reads fail, as on a broken disk.
+    let only_written = std::os::fd::AsRawFd::as_raw_fd(&opened.file);
+    let again = format!("/proc/self/fd/{only_written}");
+    let flags = rustix::fs::OFlags::WRONLY;
+    opened.file = rustix::fs::open(again, flags, rustix::fs::Mode::empty())
+        .unwrap()
+        .into();
+    let request = grep(&tree, "needle");
+    let search = Search::new(&request, &context(), &context().cancel).unwrap();
+    let source = Some(Batch {
+        opened: Some((opened, false)),
+        ..Batch::default()
+    });
+    let ended = ordered::run(search, source, Progress::default(), &context().cancel);
+    let found = ended.unwrap().0.found;
+    assert_eq!((found.files_searched, found.files_skipped), (0, 1));
+    assert!(found.files.is_empty());
+}
+
+#[test]
+fn a_path_that_is_not_text_is_said_to_be_so_when_it_is_the_place() {
+    let tree = Tree::new();
+    tree.file_named(b"\xff.txt", "needle\n");
+    let place = tree.place("\u{F7FF}.txt");
+    let found = run(Grep {
+        place,
+        ..grep(&tree, "needle")
+    });
+    assert!(found.files[0].invalid_utf8);
+}
+
+#[test]
+fn long_lines_are_matched_part_by_part_for_expressions_that_cost_much() {
+    let tree = Tree::new();
+    let filler = "b".repeat(300_000);
+    tree.file("end", format!("{filler}a7"))
+        .file("inside", format!("short\n{filler}aaa7{filler}\nlast a7\n"))
+        .file("none", filler.repeat(3));
+    // Thousands of places: lines of more than 10 KB are matched in parts.
+    let lines = |text: &str| {
+        let found = run(grep(&tree, text));
+        let lines = found.files.iter().flat_map(|file| {
+            let number = |line: &LineMatch| format!("{}:{}", file.path, line.line_number);
+            file.matches.iter().map(number).collect::<Vec<_>>()
+        });
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(lines("(?:a?){1900}7"), ["end:1", "inside:2", "inside:3"]);
+    assert_eq!(lines("(?:a?){1900}7$"), ["end:1", "inside:3"]);
+    assert!(lines("^(?:a?){1900}7").is_empty());
+    assert_eq!(lines("b(?:x?){1900}$"), ["inside:2", "none:1"]);
+}

@@ -1,8 +1,12 @@
 //! The quick look-up: no link on the way, so the path as written is the resolved path.
 
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
 use crate::error::{Error, Result};
 use crate::metadata::FileKind;
-use crate::rel_path::{self, RelPath, Step};
+use crate::name::Name;
+use crate::rel_path::RelPath;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
@@ -10,19 +14,16 @@ use super::{Follow, Found, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
-    let (Step::Into(last), before) = path.steps().split_last()? else {
-        return None;
-    };
-    let parent_path = rel_path::downward(before)?;
+    let (parent_path, last) = split_last(path.downward()?.to_bytes())?;
     let parent = match parent_path.is_empty() {
         true => None,
         false => Some(open_parent(root, &parent_path)?),
     };
-    let fd = match syscall::look_unchecked(root.fd_or(parent.as_ref()), last) {
+    let fd = match syscall::look_unchecked(root.fd_or(parent.as_ref()), &last) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
             let tail = Tail::Missing {
-                names: vec![last.clone()],
+                names: vec![last],
                 directory: false,
             };
             return Some(Ok(Found {
@@ -41,7 +42,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         return None;
     }
     let tail = Tail::Existing {
-        name: last.clone(),
+        name: last,
         fd,
         metadata,
     };
@@ -52,11 +53,21 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
     }))
 }
 
-fn open_parent(root: &Root, path: &[u8]) -> Option<std::os::fd::OwnedFd> {
+/// Cuts a path before its last name.
+fn split_last(path: &[u8]) -> Option<(Vec<u8>, Name)> {
+    let (parent, last) = match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (path.get(..slash)?, path.get(slash + 1..)?),
+        None => (&[][..], path),
+    };
+    Some((parent.to_vec(), Name::new(last)?))
+}
+
+fn open_parent(root: &Root, path: &[u8]) -> Option<OwnedFd> {
     if !root.uses_openat2() {
         return None;
     }
-    match syscall::openat2_dir_unchecked(root.fd(), path) {
+    let path = CString::new(path).ok()?;
+    match syscall::openat2_dir_unchecked(root.fd(), &path) {
         Ok(fd) => Some(fd),
         Err(Errno::NOSYS) => {
             root.forget_openat2();

@@ -3,6 +3,7 @@
 mod fast;
 mod walk;
 
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use crate::error::{Error, Result};
@@ -65,22 +66,14 @@ pub(crate) enum Tail {
     },
 }
 
-/// Looks a path up beneath a root.
+/// Looks a path up beneath a root. What a slash at the path's end asks for is checked by who knows links.
 pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
     let mut found = match fast::resolve(root, path, follow) {
         Some(result) => result?,
         None => walk::resolve(root, path, follow)?,
     };
-    if path.must_be_directory() {
-        match &mut found.tail {
-            Tail::Existing { metadata, .. } if !metadata.is_directory() => {
-                return Err(Error::NotADirectory {
-                    path: path.as_given().to_owned(),
-                });
-            }
-            Tail::Missing { directory, .. } => *directory = true,
-            Tail::Existing { .. } | Tail::Root => {}
-        }
+    if let (Tail::Missing { directory, .. }, true) = (&mut found.tail, path.must_be_directory()) {
+        *directory = true;
     }
     Ok(found)
 }
@@ -109,7 +102,8 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
     if root.uses_openat2()
         && !path.is_empty()
-        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), path)
+        && let Ok(whole) = CString::new(path)
+        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), &whole)
     {
         return Ok(Some(dir));
     }

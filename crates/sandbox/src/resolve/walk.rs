@@ -38,7 +38,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Fou
     walk_from(
         root,
         Start::default(),
-        path.steps(),
+        &path.steps(),
         path.as_given(),
         follow,
     )

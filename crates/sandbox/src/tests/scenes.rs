@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::support::{REPLACE, locate, locate_itself, write};
+use super::support::{REPLACE, locate, locate_itself, rename_as, write};
 use crate::syscall;
 use crate::{
     Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting, OnFault, Parents, RelPath,
@@ -398,12 +398,17 @@ fn mkdir(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
 
 fn rename_from(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let from = locate_itself(root, shape.file)?;
-    from.rename_to(&locate_itself(root, "spare/renamed/new")?, OnExisting::Fail)
+    rename_as(
+        &from,
+        &locate_itself(root, "spare/renamed/new")?,
+        OnExisting::Fail,
+    )
 }
 
 fn rename_to(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let from = locate_itself(root, "spare/mine")?;
-    from.rename_to(
+    rename_as(
+        &from,
         &locate_itself(root, &in_dir(shape, "mine"))?,
         OnExisting::Replace,
     )
@@ -411,7 +416,11 @@ fn rename_to(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
 
 fn rename_directory(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let from = locate(root, shape.dir)?;
-    from.rename_to(&locate_itself(root, "spare/renamed")?, OnExisting::Fail)
+    rename_as(
+        &from,
+        &locate_itself(root, "spare/renamed")?,
+        OnExisting::Fail,
+    )
 }
 
 fn unlink(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {

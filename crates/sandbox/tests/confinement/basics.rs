@@ -9,7 +9,7 @@ use sandbox::{
     StageOptions, WalkOptions, Walker,
 };
 
-use crate::support::{REPLACE, fresh_dir, locate, locate_itself, write};
+use crate::support::{REPLACE, fresh_dir, locate, locate_itself, rename_as, write};
 use crate::{everywhere, read};
 
 #[test]
@@ -160,9 +160,7 @@ fn a_link_is_removed_and_renamed_itself() {
         fs::write(inside.join("real"), "text").unwrap();
         symlink("real", inside.join("link")).unwrap();
         let link = |path: &str| locate_itself(root, path).unwrap();
-        link("link")
-            .rename_to(&link("renamed"), OnExisting::Fail)
-            .unwrap();
+        rename_as(&link("link"), &link("renamed"), OnExisting::Fail).unwrap();
         assert!(inside.join("renamed").is_symlink());
         link("renamed").unlink().unwrap();
         assert_eq!(fs::read(inside.join("real")).unwrap(), b"text");
@@ -264,6 +262,8 @@ fn deep_trees_are_walked_and_removed_with_few_descriptors() {
     for _ in 0..levels {
         dir = dir.make_dir(&name, 0o777).unwrap();
     }
+    // While the deepest one is open, the kernel goes through everything below with each directory that is removed.
+    drop(dir);
     let top = locate(&root, "").unwrap().open_dir().unwrap();
     let mut walker = Walker::new(top, WalkOptions::default());
     let mut met = 0;
@@ -292,5 +292,37 @@ fn names_that_are_not_utf8_open_by_the_form_they_are_shown_in() {
             .unwrap();
         assert!(entries[0].name.is_invalid_utf8());
         assert_eq!(read(root, &entries[0].name.shown()).unwrap(), b"text");
+    });
+}
+
+#[test]
+fn directories_made_for_nothing_go_again() {
+    everywhere(|root, inside, _| {
+        fs::create_dir(inside.join("there")).unwrap();
+        let place = || locate(root, "there/new/deep/file").unwrap();
+        drop(place().stage(REPLACE).unwrap());
+        assert!(!inside.join("there/new").exists() && inside.join("there").is_dir());
+        // What somebody else put there stays.
+        let staged = place().stage(REPLACE).unwrap();
+        fs::write(inside.join("there/new/theirs"), "").unwrap();
+        drop(staged);
+        assert!(
+            !inside.join("there/new/deep").exists() && inside.join("there/new/theirs").exists()
+        );
+        place().stage(REPLACE).unwrap().commit().unwrap();
+        assert!(inside.join("there/new/deep/file").exists());
+    });
+}
+
+#[test]
+fn a_deep_way_made_for_nothing_goes_again() {
+    everywhere(|root, inside, _| {
+        let path = "d/".repeat(200) + "file";
+        let options = StageOptions {
+            durability: Durability::Fast,
+            ..REPLACE
+        };
+        drop(locate(root, &path).unwrap().stage(options).unwrap());
+        assert_eq!(fs::read_dir(inside).unwrap().count(), 0);
     });
 }

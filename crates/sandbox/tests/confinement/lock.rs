@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Durability, Error, Exception, Landlock, NamedRoot, OnExisting, OnFault, Parents, Protection,
-    Resolver, Root, Roots, WalkOptions, Walker, copy_content, lock_in,
+    Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting, OnFault,
+    Parents, Protection, Resolver, Root, Roots, WalkOptions, Walker, copy_content, lock_in,
 };
 
 use crate::child;
-use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, write};
+use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, rename_as, write};
 use crate::{read, snapshot};
 
 fn named(path: &Path, resolver: Resolver, read_only: bool) -> NamedRoot {
@@ -63,13 +63,20 @@ fn everything_inside_works(root: &Root) {
         .unwrap();
     assert_eq!(read(root, "a/log").unwrap(), b"xy");
     let from = locate_itself(root, "a/b/file").unwrap();
-    from.rename_to(&locate_itself(root, "c/d/moved").unwrap(), OnExisting::Fail)
-        .unwrap();
+    rename_as(
+        &from,
+        &locate_itself(root, "c/d/moved").unwrap(),
+        OnExisting::Fail,
+    )
+    .unwrap();
     assert_eq!(read(root, "c/d/moved").unwrap(), b"two");
     let directory = locate_itself(root, "c").unwrap();
-    directory
-        .rename_to(&locate_itself(root, "a/c").unwrap(), OnExisting::Fail)
-        .unwrap();
+    rename_as(
+        &directory,
+        &locate_itself(root, "a/c").unwrap(),
+        OnExisting::Fail,
+    )
+    .unwrap();
     copies(root);
     links_and_walks(root);
     let tree = locate_itself(root, "a").unwrap();
@@ -131,7 +138,7 @@ fn locked_in(base: &Path) {
     let roots = Roots::new(roots);
     let log = Exception {
         path: &base.join("log"),
-        writable: true,
+        rights: ExceptionRights::Write,
     };
     let protection = lock_in(&roots, Landlock::Auto, &[log]).unwrap();
     if protection == Protection::Unavailable {
@@ -144,7 +151,15 @@ fn locked_in(base: &Path) {
             false => everything_inside_works(&root.root),
         }
     }
-    fs::write(base.join("log"), "a line").unwrap();
+    let mut log = fs::OpenOptions::new()
+        .append(true)
+        .open(base.join("log"))
+        .unwrap();
+    log.write_all(b"a line").unwrap();
+    denied(
+        fs::read(base.join("log")),
+        "reading what may only be written",
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod child;
 mod crash;
 mod lock;
 mod paths;
+mod quota;
 mod race;
 mod special;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use rustix::io::Errno;
 use sandbox::{Error, FileKind, LinkTarget, OnExisting, PathFault, RelPath, Resolver, Root};
 
-use crate::support::{fresh_dir, locate, locate_itself, under_filter, write};
+use crate::support::{fresh_dir, locate, locate_itself, rename_as, under_filter, write};
 use crate::{everywhere, read};
 
 fn fault(path: &str) -> Option<PathFault> {
@@ -132,13 +132,10 @@ fn a_slash_at_the_end_wants_a_directory() {
             );
         }
         let (file, to) = (locate(root, "file").unwrap(), locate(root, "new/").unwrap());
-        let refused = file.rename_to(&to, OnExisting::Fail);
+        let refused = rename_as(&file, &to, OnExisting::Fail);
         assert!(matches!(refused, Err(Error::NotADirectory { .. })));
         assert!(!inside.join("new").exists());
-        locate(root, "dir")
-            .unwrap()
-            .rename_to(&to, OnExisting::Fail)
-            .unwrap();
+        rename_as(&locate(root, "dir").unwrap(), &to, OnExisting::Fail).unwrap();
         assert!(inside.join("new").is_dir());
         locate(root, "made/").unwrap().make_dir().unwrap();
         assert!(inside.join("made").is_dir());

@@ -13,7 +13,7 @@ use sandbox::{
 };
 use tempfile::TempDir;
 
-use crate::support::{RESOLVERS, fresh_dir, locate, locate_itself, write};
+use crate::support::{RESOLVERS, fresh_dir, locate, locate_itself, rename_as, write};
 use crate::{read, snapshot};
 
 /// Operations in all, over every means of look-up.
@@ -157,7 +157,11 @@ impl Arena {
             5 => write(root, "dir/sub/file", b"replaced")?,
             6 => {
                 let to = locate_itself(root, &own("dir/sub/moved"))?;
-                locate_itself(root, &own("dir/new"))?.rename_to(&to, OnExisting::Replace)?;
+                rename_as(
+                    &locate_itself(root, &own("dir/new"))?,
+                    &to,
+                    OnExisting::Replace,
+                )?;
             }
             7 => locate_itself(root, &own("dir/sub/moved"))?.unlink()?,
             8 => write(root, &own("dir/tree/a/b/c"), b"deep")?,

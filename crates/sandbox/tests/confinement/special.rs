@@ -12,7 +12,7 @@ use sandbox::{
 };
 
 use crate::everywhere;
-use crate::support::{REPLACE, locate, locate_itself};
+use crate::support::{REPLACE, locate, locate_itself, rename_as};
 
 /// Long enough for a slow machine, and still the end of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -109,8 +109,12 @@ fn special_files_are_walked_renamed_and_removed_unopened() {
                 assert!(kinds.contains(&((*name).to_owned(), *kind)), "{name}");
             }
             let fifo = locate_itself(root, "tree/fifo").unwrap();
-            fifo.rename_to(&locate_itself(root, "moved").unwrap(), OnExisting::Fail)
-                .unwrap();
+            rename_as(
+                &fifo,
+                &locate_itself(root, "moved").unwrap(),
+                OnExisting::Fail,
+            )
+            .unwrap();
             locate_itself(root, "moved").unwrap().unlink().unwrap();
             let tree = locate_itself(root, "tree").unwrap();
             tree.remove_tree(&|| false, sandbox::OnFault::Stop, &|_| {})

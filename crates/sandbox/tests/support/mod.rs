@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use sandbox::{
-    Durability, Error, Follow, Located, OnExisting, Parents, RelPath, Resolver, Root, StageOptions,
+    Durability, Error, Follow, Located, OnExisting, Parents, RelPath, Renaming, Resolver, Root,
+    StageOptions,
 };
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
@@ -100,4 +101,18 @@ pub(crate) fn write(root: &Root, path: &str, bytes: &[u8]) -> Result<(), Error> 
     let mut staged = locate(root, path)?.stage(REPLACE)?;
     staged.write_all(bytes).unwrap();
     staged.commit().map(drop)
+}
+
+/// Renames, and does not wait for the disk.
+pub(crate) fn rename_as(
+    from: &Located<'_>,
+    to: &Located<'_>,
+    on_existing: OnExisting,
+) -> Result<(), Error> {
+    let durability = Durability::Fast;
+    let renaming = Renaming {
+        on_existing,
+        durability,
+    };
+    from.rename_to(to, renaming, &|| false)
 }

@@ -1,13 +1,10 @@
-//! Reads the config file: the one file the process opens by a path string, before it serves anyone.
+//! Reads the config file.
 
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::Fault;
-
-/// No config file is larger than this.
-const MAX_SIZE: u64 = 1024 * 1024;
+use crate::operator;
 
 /// A config file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,27 +33,9 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, Fault> {
     })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's own config file lies outside every root and is read before serving"
-)]
 fn read_regular(path: PathBuf) -> io::Result<ConfigFile> {
-    // Looked at before it is opened: opening a FIFO that was given by mistake would hang.
-    let metadata = std::fs::metadata(&path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let file = std::fs::File::open(&path)?;
-    let mut text = String::new();
-    file.take(MAX_SIZE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_SIZE {
-        return Err(io::Error::other(format!("larger than {MAX_SIZE} bytes")));
-    }
-    Ok(ConfigFile {
-        path,
-        text,
-        mode: metadata.mode() & 0o7777,
-    })
+    let (text, mode) = operator::read(&path)?;
+    Ok(ConfigFile { path, text, mode })
 }
 
 /// The system's words without its error number.

@@ -66,6 +66,15 @@ pub(crate) struct Quota {
     pub(crate) max_files: Option<u64>,
 }
 
+impl From<Quota> for sandbox::Quota {
+    fn from(quota: Quota) -> sandbox::Quota {
+        sandbox::Quota {
+            max_bytes: quota.max_bytes,
+            max_files: quota.max_files,
+        }
+    }
+}
+
 /// The tools that may be used in a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AllowedTools {

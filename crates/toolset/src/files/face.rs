@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, advice, shortened};
 use crate::face::{
     About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words,
 };
 
 pub(super) struct Files;
@@ -29,6 +30,11 @@ impl Face for Files {
          be reached. To look around use list, to find text use search, to see what a path is use info. read returns at most \
          max_size bytes: read long files in pieces with start_line and end_line, which count from 0. write replaces a whole \
          file unless its mode says otherwise."
+    }
+
+    fn security(&self) -> &'static str {
+        "Every path is relative to the server's root and looked up inside it by descriptor: neither `..` nor links nor races \
+         lead out of it, and nothing outside is touched or told. Refusals are logged with what was tried."
     }
 
     fn word(&self, failure: &Failure, about: &About) -> Worded {
@@ -59,7 +65,9 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
-        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
+            "io_error"
+        }
     }
 }
 
@@ -104,7 +112,9 @@ fn message(failure: &Failure, about: &About) -> String {
         }
         Failure::BadArguments(bad) => argument_message(bad),
         Failure::UnknownRoot { .. } => "The server has no root directory".to_owned(),
-        Failure::Internal { .. } => format!("Internal error in {tool}; it was logged"),
+        Failure::Guide { .. } | Failure::Internal { .. } => {
+            format!("Internal error in {tool}; it was logged")
+        }
     }
 }
 
@@ -174,6 +184,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         .to_owned(),
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
+        Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
         Error::Io {
@@ -247,6 +258,7 @@ fn facts(failure: &Failure, tool: &str) -> Value {
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }
+        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
             argument, valid, ..

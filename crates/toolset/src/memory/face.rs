@@ -5,7 +5,7 @@ use ops::{Error, ErrorKind, PathFault};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
-use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
+use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded, quota_words};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
@@ -30,6 +30,11 @@ impl Face for Memory {
          can be reached. View \".\" to see what is stored. Make files with create; it never overwrites. Change a file with \
          str_replace (the old text must occur exactly once) or insert. rename never overwrites either; delete takes files and \
          empty directories."
+    }
+
+    fn security(&self) -> &'static str {
+        "Every path is relative to the base directory; absolute paths, paths that climb out and links that lead out fail with \
+         path_security before anything is touched. Refusals are logged with what was tried."
     }
 
     fn word(&self, failure: &Failure, about: &About) -> Worded {
@@ -126,7 +131,9 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
+            "io_error"
+        }
     }
 }
 
@@ -256,6 +263,7 @@ fn operation_help(error: &Error, path: &str) -> Value {
         Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
         Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
+        Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
         Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
         Error::InvalidPath {
             fault: PathFault::Nul,

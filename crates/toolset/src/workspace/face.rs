@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, shortened};
 use crate::face::{
     About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words,
 };
 
 pub(super) struct Workspace;
@@ -29,6 +30,12 @@ impl Face for Workspace {
          root, and nothing outside it can be reached. Call list_roots to see the roots and what is allowed in each. \
          To find files use glob, to find text use grep, to see one directory use list_folder. Read large files in \
          pieces with offset_lines and limit_lines. Change part of a file with patch_file, all of it with write_file."
+    }
+
+    fn security(&self) -> &'static str {
+        "Every path is looked up inside its root by descriptor: neither `..` nor links nor races lead out of it, and nothing \
+         outside is touched or told. The operator's allowlist and read-only mark are checked before any path. Refusals are \
+         logged with what was tried."
     }
 
     fn word(&self, failure: &Failure, about: &About) -> Worded {
@@ -60,7 +67,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::Internal { .. } => "io_error",
+        Failure::Guide { .. } | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -105,7 +112,9 @@ fn message(failure: &Failure, about: &About) -> String {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
         Failure::BadArguments(bad) => argument_message(bad),
-        Failure::Internal { .. } => format!("internal error in {tool}; it was logged"),
+        Failure::Guide { .. } | Failure::Internal { .. } => {
+            format!("internal error in {tool}; it was logged")
+        }
     }
 }
 
@@ -145,12 +154,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
         Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
         Error::AlreadyExists { path, kind } => already_exists(path, *kind, tool),
-        Error::NotADirectory { path } => match tool {
-            "remove_folder" => {
-                format!("path is a file, not a directory: {path}; use remove_file instead")
-            }
-            _ => format!("path is not a directory: {path}"),
-        },
+        Error::NotADirectory { path } => not_a_directory(path, tool),
         Error::IsADirectory { path } => is_a_directory(path, tool),
         Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
         Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
@@ -165,6 +169,10 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::PatchMismatch { hunk, line, .. } => {
             format!("patch failed: hunk {hunk} does not match at line {line}")
         }
+        Error::PatchCreates { path } => format!(
+            "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
+             existing file and hunks with its lines"
+        ),
         Error::InvalidPattern {
             argument: "pattern",
             reason,
@@ -184,6 +192,12 @@ fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
+        Error::QuotaExceeded { path, .. } => {
+            format!(
+                "quota exceeded while writing {path}: {}",
+                quota_words(error)
+            )
+        }
         Error::RootProtected => root_protected(tool),
         Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
         Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
@@ -218,7 +232,31 @@ fn already_exists(path: &str, kind: FileKind, tool: &str) -> String {
     }
 }
 
+/// Says nothing of `remove_file` that `remove_file` itself would refuse: a slash behind a file's name.
+fn not_a_directory(path: &str, tool: &str) -> String {
+    let slashed = path.ends_with('/') || path.ends_with("/.");
+    match tool {
+        "remove_folder" if slashed => format!(
+            "path is a file, not a directory: {path}; use remove_file without the slash at the end instead"
+        ),
+        "remove_folder" => {
+            format!("path is a file, not a directory: {path}; use remove_file instead")
+        }
+        _ if slashed => {
+            format!(
+                "path is not a directory: {path}; leave out the slash at the end if it is a file"
+            )
+        }
+        _ => format!("path is not a directory: {path}"),
+    }
+}
+
 fn is_a_directory(path: &str, tool: &str) -> String {
+    let path = if path.is_empty() {
+        "(the root itself)"
+    } else {
+        path
+    };
     match tool {
         "hash_file" => format!("cannot hash a directory: {path}"),
         "remove_file" => format!("path is a directory: {path}; use remove_folder instead"),
@@ -302,6 +340,7 @@ fn facts(failure: &Failure) -> Value {
             json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
         }
         Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
+        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }

@@ -26,15 +26,9 @@ pub(super) fn run(
     work.output.extend_from_slice(bom);
     work.head = bom.len();
     if patch.creates && !content.is_empty() {
-        let found = TextLine::at(content, 0).map(|line| line.text);
-        return Err(work.mismatch(
-            0,
-            &Difference {
-                line: 0,
-                expected: None,
-                found,
-            },
-        ));
+        return Err(Error::PatchCreates {
+            path: path.to_owned(),
+        });
     }
     for (index, hunk) in patch.hunks.iter().enumerate() {
         cancel.check()?;

@@ -101,10 +101,10 @@ fn creation_needs_an_empty_text() {
     );
     check("", "@@ -0,0 +1,2 @@\n+x\n+y\n", "x\ny\n");
     check("", "@@ -1,0 +1 @@\n+x\n\\ No newline at end of file\n", "x");
-    let found = Some("old".to_owned());
-    assert_eq!(
-        mismatch("old\n", patch),
-        (1, 1, "(end of file)".to_owned(), found)
+    let refused = apply("file", b"old\n", patch, &Cancel::never());
+    assert!(
+        matches!(refused, Err(Error::PatchCreates { .. })),
+        "{refused:?}"
     );
 }
 

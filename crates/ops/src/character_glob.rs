@@ -1,0 +1,236 @@
+//! Globs whose `?` and classes stand for characters, where those of `globset` stand for bytes.
+//!
+//! `globset` parses and translates; only `?` and classes are taken out before and put in again as expressions over
+//! characters. Names that are not UTF-8 are matched in the form in which clients see them, so that a name from a reply
+//! works in a pattern. Nothing here bounds a pattern: that is done before.
+
+use std::borrow::Cow;
+use std::str::Chars;
+
+use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Where the characters begin that take the place of `?` and classes: private use, the last plane.
+const STAND_INS: std::ops::RangeInclusive<char> = '\u{100000}'..='\u{10FFFD}';
+/// What a compiled glob may take.
+const COMPILED_MAX: usize = 10 * 1024 * 1024;
+
+/// A compiled glob.
+#[derive(Debug)]
+pub(crate) enum CharacterGlob {
+    /// Without `?` and classes bytes and characters are the same, and this is quicker.
+    Bytes(GlobSet),
+    /// With them.
+    Characters(Regex),
+}
+
+impl CharacterGlob {
+    /// Compiles a glob; fails with a reason.
+    pub(crate) fn new(text: &str) -> Result<CharacterGlob, String> {
+        let glob = parse(text)?;
+        let (plain, taken_out) = take_out(text);
+        if taken_out.is_empty() {
+            // Security: `Glob::compile_matcher` panics where a set reports an error.
+            let set = GlobSetBuilder::new().add(glob).build();
+            return set.map(CharacterGlob::Bytes).map_err(reason);
+        }
+        let translated = put_in(parse(&plain)?.regex(), &taken_out);
+        RegexBuilder::new(&translated)
+            .dot_matches_new_line(true)
+            .size_limit(COMPILED_MAX)
+            .dfa_size_limit(COMPILED_MAX)
+            .build()
+            .map(CharacterGlob::Characters)
+            .map_err(|_| "it is too large once it is compiled".to_owned())
+    }
+
+    /// Tells whether a path matches as a whole.
+    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+        let path = as_shown(path);
+        match self {
+            CharacterGlob::Bytes(set) => set.is_match_candidate(&Candidate::from_bytes(&*path)),
+            CharacterGlob::Characters(regex) => regex.is_match(&path),
+        }
+    }
+}
+
+/// The bytes of a path as clients see it.
+fn as_shown(path: &[u8]) -> Cow<'_, [u8]> {
+    if path.is_ascii() {
+        return Cow::Borrowed(path);
+    }
+    match sandbox::shown(path) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+fn parse(text: &str) -> Result<Glob, String> {
+    GlobBuilder::new(text)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build()
+        .map_err(reason)
+}
+
+fn reason(error: globset::Error) -> String {
+    error.kind().to_string()
+}
+
+/// A character of the text with `?` and classes taken out, and the expression it stands for.
+type StandIn = (char, String);
+
+/// Puts a character of its own in the place of each `?` and class. The text is known to be a valid glob.
+fn take_out(text: &str) -> (String, Vec<StandIn>) {
+    let mut free = STAND_INS.filter(|stand_in| !text.contains(*stand_in));
+    let (mut plain, mut taken_out) = (String::with_capacity(text.len()), Vec::new());
+    let mut rest = text.chars();
+    while let Some(next) = rest.next() {
+        let expression = match next {
+            '?' => "(?u:[^/])".to_owned(),
+            '[' => class(&mut rest),
+            '\\' => {
+                plain.push(next);
+                plain.extend(rest.next());
+                continue;
+            }
+            literal => {
+                plain.push(literal);
+                continue;
+            }
+        };
+        // There are more of them than a pattern may have characters.
+        if let Some(stand_in) = free.next() {
+            plain.push(stand_in);
+            taken_out.push((stand_in, expression));
+        }
+    }
+    (plain, taken_out)
+}
+
+/// Reads a class behind its bracket and writes it as an expression; no class matches a slash.
+fn class(rest: &mut Chars<'_>) -> String {
+    let negated = rest.as_str().starts_with(['!', '^']);
+    if negated {
+        rest.next();
+    }
+    let mut members: Vec<char> = rest.next().into_iter().collect();
+    members.extend(rest.take_while(|member| *member != ']'));
+    let inside: String = ranges(&members).into_iter().map(in_class).collect();
+    let negation = if negated { "^" } else { "" };
+    format!("(?u:[[{negation}{inside}]&&[^/]])")
+}
+
+/// Reads ranges as `globset` does: a second hyphen makes the last range longer, one at an end is itself.
+fn ranges(members: &[char]) -> Vec<(char, char)> {
+    let mut ranges: Vec<(char, char)> = Vec::new();
+    let mut in_range = false;
+    for member in members {
+        match (in_range, ranges.last_mut()) {
+            (true, Some(last)) => {
+                last.1 = *member;
+                in_range = false;
+            }
+            (false, Some(_)) if *member == '-' => in_range = true,
+            _ => ranges.push((*member, *member)),
+        }
+    }
+    if in_range {
+        ranges.push(('-', '-'));
+    }
+    ranges
+}
+
+fn in_class((from, to): (char, char)) -> String {
+    format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(from), u32::from(to))
+}
+
+/// Puts the expressions where `globset` wrote their stand-ins, which it does byte by byte.
+fn put_in(regex: &str, taken_out: &[StandIn]) -> String {
+    taken_out
+        .iter()
+        .fold(regex.to_owned(), |regex, (stand_in, expression)| {
+            let mut buffer = [0; 4];
+            let bytes = stand_in.encode_utf8(&mut buffer).bytes();
+            let written: String = bytes.map(|byte| format!("\\x{byte:02x}")).collect();
+            regex.replacen(&written, expression, 1)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn matches(glob: &str, path: &[u8]) -> bool {
+        CharacterGlob::new(glob).unwrap().is_match(path)
+    }
+
+    #[test]
+    fn characters_count_and_not_bytes() {
+        for (glob, path, expected) in [
+            ("?.txt", "ä.txt", true),
+            ("?.txt", "日.txt", true),
+            ("?.txt", "ää.txt", false),
+            ("??.txt", "ä.txt", false),
+            ("?", "/", false),
+            ("[äö].txt", "ö.txt", true),
+            ("[äö].txt", "ü.txt", false),
+            ("[à-ü].txt", "ö.txt", true),
+            ("[!a].txt", "ö.txt", true),
+            ("[!ö].txt", "ö.txt", false),
+            ("a[!x]b", "a/b", false),
+            ("[]].txt", "].txt", true),
+            ("[!]].txt", "].txt", false),
+            ("[a-].txt", "-.txt", true),
+            ("[-a].txt", "-.txt", true),
+            ("[]-a].txt", "^.txt", true),
+            ("[&&~.]", "&", true),
+            (r"[\]x", r"\x", true),
+            (r"\?.txt", "?.txt", true),
+            (r"\?.txt", "a.txt", false),
+            (r"\[?]", "[ü]", true),
+            ("{?,ab}/[x-z]/**/*.t?t", "ä/y/deep/er/f.töt", true),
+            ("\u{100000}?", "\u{100000}x", true),
+            ("*.tx?", "日本.txt", true),
+        ] {
+            assert_eq!(
+                matches(glob, path.as_bytes()),
+                expected,
+                "{glob:?} on {path:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_match_as_they_are_shown() {
+        assert!(matches("?.txt", b"\xff.txt"));
+        assert!(!matches("?.txt", b"\xff\xfe.txt"));
+        assert!(matches("*.txt", b"\xff.txt"));
+        assert!(matches("\u{F7FF}.txt", b"\xff.txt"));
+        assert!(matches("[\u{F7FF}].t*", b"\xff.txt"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for glob in ["[a", "[z-a]", "{a", "a\\", "[", "[!"] {
+            assert!(CharacterGlob::new(glob).is_err(), "{glob:?}");
+        }
+    }
+
+    proptest! {
+        /// On names of one byte a character, `globset` is right.
+        #[test]
+        fn agrees_with_globset_on_ascii(glob in r"[a-c?*{},\[\]!\\-]{0,12}", name in "[a-c!,-]{0,4}") {
+            let own = CharacterGlob::new(&glob);
+            let theirs = parse(&glob).and_then(|glob| {
+                GlobSetBuilder::new().add(glob).build().map_err(reason)
+            });
+            prop_assert_eq!(own.is_ok(), theirs.is_ok());
+            if let (Ok(own), Ok(theirs)) = (own, theirs) {
+                prop_assert_eq!(own.is_match(name.as_bytes()), theirs.is_match(&name));
+            }
+        }
+    }
+}

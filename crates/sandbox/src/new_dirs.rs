@@ -1,0 +1,151 @@
+//! Directories made on the way to something, which go again where that something does not come.
+//!
+//! A failed call changes nothing, so the directories it made go with it: only those it made itself, only while they are
+//! empty, and never through a link.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::change::sync_dir;
+use crate::dir::take_away;
+use crate::error::Result;
+use crate::name::Name;
+use crate::quota::{Amount, Ledger};
+use crate::replace::Durability;
+use crate::root::Located;
+use crate::syscall::{self, Errno, SysResult};
+
+/// The mode of new directories before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
+
+/// Directories one inside the other, some of them new. Dropped, the new ones go again as far as they are empty.
+#[derive(Debug)]
+pub struct NewDirs {
+    /// The directory they begin in.
+    base: OwnedFd,
+    names: Vec<Name>,
+    /// How many of the names, from the first, were there already; the others are new.
+    old: usize,
+    innermost: OwnedFd,
+    ledger: Option<Arc<Ledger>>,
+}
+
+impl NewDirs {
+    /// Makes directories one inside the other below the parent of a place.
+    pub(crate) fn make(
+        place: &Located<'_>,
+        names: &[Name],
+        durability: Durability,
+    ) -> Result<NewDirs> {
+        let failed = |errno| place.failed("mkdir", errno);
+        let copy = || place.parent().try_clone_to_owned();
+        let no_descriptor = |_| failed(Errno::MFILE);
+        let mut made = NewDirs {
+            base: copy().map_err(no_descriptor)?,
+            names: Vec::with_capacity(names.len()),
+            old: 0,
+            innermost: copy().map_err(no_descriptor)?,
+            ledger: place.root().ledger().cloned(),
+        };
+        for name in names {
+            let newness = made.add(place.given(), name)?.map_err(failed)?;
+            if newness == Newness::New && durability == Durability::Fsync {
+                sync_dir(made.innermost.as_fd()).map_err(failed)?;
+            }
+            // Security: whatever took the name in between is entered only if it is a real directory.
+            made.innermost =
+                syscall::look_dir_unchecked(made.innermost.as_fd(), name).map_err(failed)?;
+        }
+        Ok(made)
+    }
+
+    /// Makes one more directory inside the innermost.
+    fn add(&mut self, given: &str, name: &Name) -> Result<SysResult<Newness>> {
+        let dir = self.innermost.as_fd();
+        let make = || syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE);
+        let made = match &self.ledger {
+            None => make(),
+            Some(ledger) => {
+                // What is there already needs no room.
+                let there = syscall::stat_at_unchecked(dir, name).is_ok();
+                let new = if there {
+                    Amount::default()
+                } else {
+                    Amount::ENTRY
+                };
+                ledger.exchange(given, new, None, &Amount::default, make)?
+            }
+        };
+        Ok(match made {
+            Ok(()) => {
+                self.names.push(name.clone());
+                Ok(Newness::New)
+            }
+            Err(Errno::EXIST) => {
+                self.names.push(name.clone());
+                self.old = self.names.len();
+                Ok(Newness::Old)
+            }
+            Err(errno) => Err(errno),
+        })
+    }
+
+    /// The last of them.
+    pub(crate) fn innermost(&self) -> BorrowedFd<'_> {
+        self.innermost.as_fd()
+    }
+
+    /// How many are new.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        (self.names.len() - self.old) as u64
+    }
+
+    /// Lets them stay.
+    pub fn keep(mut self) {
+        self.old = self.names.len();
+    }
+
+    /// Removes the last one; fails where it is not empty, or not there any more.
+    fn remove_last(&self, name: &Name) -> SysResult<()> {
+        let above = open_below(self.base.as_fd(), &self.names)?;
+        let dir = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
+        let remove = || syscall::remove_dir_unchecked(dir, name);
+        take_away(self.ledger.as_ref(), (dir, name), remove)
+    }
+}
+
+impl Drop for NewDirs {
+    fn drop(&mut self) {
+        while self.names.len() > self.old {
+            let Some(name) = self.names.pop() else { return };
+            if self.remove_last(&name).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Newness {
+    New,
+    Old,
+}
+
+/// Opens a directory by names that are never followed; `None` for the base itself.
+fn open_below(base: BorrowedFd<'_>, names: &[Name]) -> SysResult<Option<OwnedFd>> {
+    let pieces: Vec<&[u8]> = names.iter().map(Name::as_bytes).collect();
+    if !pieces.is_empty()
+        && let Ok(path) = CString::new(pieces.join(&b'/'))
+        && let Ok(dir) = syscall::openat2_dir_unchecked(base, &path)
+    {
+        return Ok(Some(dir));
+    }
+    let mut current: Option<OwnedFd> = None;
+    for name in names {
+        let dir = current.as_ref().map_or(base, AsFd::as_fd);
+        current = Some(syscall::look_dir_unchecked(dir, name)?);
+    }
+    Ok(current)
+}

@@ -1,0 +1,469 @@
+//! What a root may hold, and the account of what it holds.
+//!
+//! The account is opened by a walk, kept by every change that goes through this crate, and balanced by a new walk now and
+//! then, because others may write too. A change that adds something is entered before it is seen: nothing of ours ever
+//! exceeds a quota, however many write at once. Where a walk and changes overlap the account errs on the high side until
+//! the next walk.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::dir::{Common, Dir};
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata};
+use crate::replace::UnnamedFiles;
+use crate::roots::Roots;
+use crate::syscall::{self, SysResult};
+use crate::walk::{WalkOptions, Walker};
+
+/// The walker's priority: it gives way to everything.
+const NICENESS: i32 = 19;
+/// How long a change waits for the first walk.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long walks are apart at least: those that a refusal asks for, and those that nobody asks for.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+const IN_PEACE: Duration = Duration::from_secs(60);
+/// How many times as long as a walk took the time to the next one is at least.
+const REST: u32 = 20;
+
+/// What a root may hold at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quota {
+    /// The bytes of all files, by their sizes.
+    pub max_bytes: Option<u64>,
+    /// The number of files, directories, links and all other entries.
+    pub max_files: Option<u64>,
+}
+
+/// Which limit of a quota a change would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuotaLimit {
+    /// The bytes of all files.
+    Bytes,
+    /// The number of entries.
+    Files,
+}
+
+/// What something takes of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amount {
+    /// The bytes of files.
+    pub bytes: u64,
+    /// The number of entries.
+    pub files: u64,
+}
+
+impl Amount {
+    /// An entry without content: a directory, a link.
+    pub(crate) const ENTRY: Amount = Amount { bytes: 0, files: 1 };
+
+    /// An entry as it is.
+    pub(crate) fn of(metadata: &Metadata) -> Amount {
+        let bytes = match metadata.kind {
+            FileKind::File => metadata.size,
+            _ => 0,
+        };
+        Amount { bytes, files: 1 }
+    }
+
+    fn plus(self, other: Amount) -> Amount {
+        Amount {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+        }
+    }
+
+    fn minus(self, other: Amount) -> Amount {
+        Amount {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+        }
+    }
+}
+
+/// The account of one root.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    quota: Quota,
+    top: OwnedFd,
+    account: Mutex<Account>,
+    balanced: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    used: Amount,
+    /// What changes under way may add.
+    reserved: Amount,
+    /// Somebody walks just now.
+    walking: bool,
+    /// What was added since that walk began: it may have seen it or not.
+    added_meanwhile: Amount,
+    /// When the last walk ended, and how long it took.
+    walked: Option<(Instant, Duration)>,
+}
+
+impl Account {
+    fn add(&mut self, amount: Amount) {
+        self.used = self.used.plus(amount);
+        if self.walking {
+            self.added_meanwhile = self.added_meanwhile.plus(amount);
+        }
+    }
+
+    fn exchange(&mut self, old: Amount, new: Amount) {
+        self.used = self.used.minus(old.minus(new));
+        self.add(new.minus(old));
+    }
+
+    /// Tells whether the last walk is longer ago than `least`, and than a multiple of what it took.
+    fn is_due(&self, least: Duration) -> bool {
+        self.walked
+            .is_none_or(|(end, took)| end.elapsed() >= least.max(took.saturating_mul(REST)))
+    }
+}
+
+/// Room in a quota that a change under way has for itself; dropped, it is free again.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    ledger: Arc<Ledger>,
+    amount: Amount,
+}
+
+impl Reservation {
+    /// Ends the change that the room was for: this is what it really added.
+    pub(crate) fn settle(self, added: Amount) {
+        self.ledger.lock().add(added);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut account = self.ledger.lock();
+        account.reserved = account.reserved.minus(self.amount);
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(quota: Quota, top: OwnedFd) -> Ledger {
+        Ledger {
+            quota,
+            top,
+            account: Mutex::default(),
+            balanced: Condvar::new(),
+        }
+    }
+
+    /// Keeps room for a change that adds up to `most`.
+    pub(crate) fn reserve(self: &Arc<Self>, most: Amount, path: &str) -> Result<Reservation> {
+        let nothing = Amount::default();
+        let mut account = self.with_room(nothing, &|| (nothing, most), path)?;
+        account.reserved = account.reserved.plus(most);
+        Ok(Reservation {
+            ledger: Arc::clone(self),
+            amount: most,
+        })
+    }
+
+    /// Makes a change that puts something `new` in the place of what `old` finds there, if that has room.
+    ///
+    /// Both happen while nobody else changes the account, so that it is exact whoever else wants the same place.
+    pub(crate) fn exchange<T>(
+        &self,
+        path: &str,
+        new: Amount,
+        held: Option<Reservation>,
+        old: &dyn Fn() -> Amount,
+        change: impl FnOnce() -> SysResult<T>,
+    ) -> Result<SysResult<T>> {
+        let own = held.as_ref().map(|held| held.amount).unwrap_or_default();
+        let mut account = self.with_room(own, &|| (old(), new), path)?;
+        let old = old();
+        let changed = change();
+        if changed.is_ok() {
+            account.exchange(old, new);
+        }
+        // The reservation locks the account when it goes.
+        drop(account);
+        drop(held);
+        Ok(changed)
+    }
+
+    /// Makes a change that takes away what `old` finds.
+    pub(crate) fn take_away<T>(
+        &self,
+        old: &dyn Fn() -> Amount,
+        change: impl FnOnce() -> SysResult<T>,
+    ) -> SysResult<T> {
+        let mut account = self.lock();
+        let old = old();
+        let changed = change();
+        if changed.is_ok() {
+            account.exchange(old, Amount::default());
+        }
+        changed
+    }
+
+    /// Takes off what has gone to another root.
+    pub(crate) fn gone(&self, amount: Amount) {
+        self.lock().exchange(amount, Amount::default());
+    }
+
+    /// Locks the account when the new has room in the place of the old, and of what the change has reserved as its own.
+    /// Before it says no it looks again what is there.
+    fn with_room(
+        &self,
+        own: Amount,
+        change: &dyn Fn() -> (Amount, Amount),
+        path: &str,
+    ) -> Result<MutexGuard<'_, Account>> {
+        let mut walked_again = false;
+        loop {
+            let account = self.balanced_account()?;
+            let (old, new) = change();
+            let taken = account.used.plus(account.reserved.minus(own));
+            let Some(limit) = self.exceeded(taken, old, new) else {
+                return Ok(account);
+            };
+            if walked_again || !account.is_due(AFTER_REFUSAL) {
+                return Err(self.refusal(taken, limit, new.minus(old), path));
+            }
+            drop(account);
+            // Where it cannot be found out, what is known decides.
+            let _ = self.balance();
+            walked_again = true;
+        }
+    }
+
+    fn exceeded(&self, taken: Amount, old: Amount, new: Amount) -> Option<QuotaLimit> {
+        let after = taken.plus(new.minus(old));
+        let over = |grows: bool, after: u64, most: Option<u64>| {
+            grows && most.is_some_and(|most| after > most)
+        };
+        if over(new.bytes > old.bytes, after.bytes, self.quota.max_bytes) {
+            Some(QuotaLimit::Bytes)
+        } else if over(new.files > old.files, after.files, self.quota.max_files) {
+            Some(QuotaLimit::Files)
+        } else {
+            None
+        }
+    }
+
+    fn refusal(&self, taken: Amount, limit: QuotaLimit, more: Amount, path: &str) -> Error {
+        let (most, used, needed) = match limit {
+            QuotaLimit::Bytes => (self.quota.max_bytes, taken.bytes, more.bytes),
+            QuotaLimit::Files => (self.quota.max_files, taken.files, more.files),
+        };
+        Error::OverQuota {
+            path: path.to_owned(),
+            limit,
+            most: most.unwrap_or_default(),
+            used,
+            needed,
+        }
+    }
+
+    /// Locks the account once it was opened, by this call where nobody did.
+    fn balanced_account(&self) -> Result<MutexGuard<'_, Account>> {
+        let mut account = self.lock();
+        let start = Instant::now();
+        while account.walked.is_none() {
+            if start.elapsed() >= PATIENCE {
+                return Err(Error::QuotaUnknown);
+            }
+            if !account.walking {
+                drop(account);
+                self.balance()?;
+                account = self.lock();
+                continue;
+            }
+            let woken = self.balanced.wait_timeout(account, PATIENCE);
+            account = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(account)
+    }
+
+    /// Walks through the root and balances the account; one at a time, a second call does nothing.
+    fn balance(&self) -> Result<()> {
+        {
+            let mut account = self.lock();
+            if account.walking {
+                return Ok(());
+            }
+            account.walking = true;
+            account.added_meanwhile = Amount::default();
+        }
+        let start = Instant::now();
+        let found = self.walk();
+        let mut account = self.lock();
+        account.walking = false;
+        self.balanced.notify_all();
+        account.used = found?.plus(account.added_meanwhile);
+        account.walked = Some((Instant::now(), start.elapsed()));
+        Ok(())
+    }
+
+    /// Everything in the root. What this process may not read is not counted.
+    fn walk(&self) -> Result<Amount> {
+        let common = Common {
+            unnamed: UnnamedFiles::Avoided,
+            ledger: None,
+        };
+        let top = syscall::reopen_dir_unchecked(self.top.as_fd())
+            .map_err(|errno| Error::from_errno("open", ".", errno))?;
+        let top = Dir::new(top, Vec::new(), common);
+        measure(top, self.quota.max_bytes.is_some(), &|| false)
+    }
+
+    fn balance_if_due(&self) {
+        if self.lock().is_due(IN_PEACE) {
+            // Another time, then.
+            let _ = self.balance();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is below a directory; sizes only where they count.
+pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<Amount> {
+    let mut walker = Walker::new(top, WalkOptions::default());
+    let mut all = Amount::default();
+    while let Some(item) = walker.next(&mut |_| true) {
+        if stop() {
+            return Err(Error::Stopped);
+        }
+        let item = match item {
+            Ok(item) => item,
+            Err(fault) if matches!(fault.error, Error::TooManyOpenFiles) => return Err(fault.error),
+            Err(_) => continue,
+        };
+        let size = match item.kind {
+            FileKind::File if sizes => item.dir.stat(&item.name).map_or(0, |file| file.size),
+            _ => 0,
+        };
+        all = all.plus(Amount {
+            bytes: size,
+            files: 1,
+        });
+    }
+    Ok(all)
+}
+
+impl Roots {
+    /// Counts what the roots with a quota hold, now and then again, on a thread of its own.
+    pub fn count_in_background(&self) {
+        let ledgers = self.iter().filter_map(|root| root.root.ledger().cloned());
+        let ledgers: Vec<Arc<Ledger>> = ledgers.collect();
+        if ledgers.is_empty() {
+            return;
+        }
+        let count = move || {
+            // Per thread on Linux. Where it is refused the walks run as quickly as the rest.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            loop {
+                ledgers.iter().for_each(|ledger| ledger.balance_if_due());
+                std::thread::sleep(IN_PEACE / 4);
+            }
+        };
+        // Without a thread to spare the first change that needs to know counts.
+        let _ = std::thread::Builder::new()
+            .name("quota".to_owned())
+            .spawn(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(quota: Quota) -> (tempfile::TempDir, Arc<Ledger>) {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("dir")).unwrap();
+        std::fs::write(temp.path().join("dir/file"), "12345").unwrap();
+        let top = syscall::open_root_unchecked(temp.path()).unwrap();
+        (temp, Arc::new(Ledger::new(quota, top)))
+    }
+
+    fn bytes(bytes: u64) -> Amount {
+        Amount { bytes, files: 0 }
+    }
+
+    #[test]
+    fn what_is_there_counts_and_reservations_do() {
+        let (_temp, ledger) = ledger(Quota {
+            max_bytes: Some(10),
+            max_files: Some(3),
+        });
+        let first = ledger.reserve(bytes(4), "a").unwrap();
+        let refused = ledger.reserve(bytes(2), "b").unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                Error::OverQuota {
+                    limit: QuotaLimit::Bytes,
+                    most: 10,
+                    used: 9,
+                    needed: 2,
+                    ..
+                }
+            ),
+            "{refused:?}"
+        );
+        drop(first);
+        ledger.reserve(bytes(5), "b").unwrap().settle(bytes(5));
+        assert!(ledger.reserve(bytes(1), "c").is_err());
+        ledger
+            .reserve(Amount::ENTRY, "d")
+            .unwrap()
+            .settle(Amount::ENTRY);
+        let refused = ledger.reserve(Amount::ENTRY, "e").unwrap_err();
+        assert!(matches!(
+            refused,
+            Error::OverQuota {
+                limit: QuotaLimit::Files,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn getting_smaller_is_always_allowed() {
+        let (_temp, ledger) = ledger(Quota {
+            max_bytes: Some(3),
+            max_files: None,
+        });
+        let change = |new, old: u64| {
+            ledger
+                .exchange("a", bytes(new), None, &|| bytes(old), || Ok(()))
+                .map(drop)
+        };
+        assert!(change(4, 4).is_ok() && change(3, 4).is_ok());
+        assert!(change(5, 4).is_err());
+        assert_eq!(ledger.lock().used.bytes, 4);
+    }
+
+    #[test]
+    fn a_walk_finds_what_others_did() {
+        let (temp, ledger) = ledger(Quota {
+            max_bytes: Some(10),
+            max_files: None,
+        });
+        assert!(ledger.reserve(bytes(6), "a").is_err());
+        std::fs::remove_file(temp.path().join("dir/file")).unwrap();
+        ledger.lock().walked = Some((Instant::now() - AFTER_REFUSAL * 2, Duration::ZERO));
+        assert!(ledger.reserve(bytes(6), "a").is_ok());
+    }
+
+    #[test]
+    fn what_comes_during_a_walk_is_not_forgotten() {
+        let (_temp, ledger) = ledger(Quota::default());
+        ledger.lock().walking = true;
+        ledger.lock().add(bytes(7));
+        ledger.lock().exchange(bytes(7), bytes(2));
+        assert_eq!(ledger.lock().added_meanwhile, bytes(7));
+    }
+}

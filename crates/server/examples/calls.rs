@@ -1,0 +1,419 @@
+//! `make bench-calls`: what a small call costs beside a tool built by hand on rmcp (`floor`), as a Markdown table.
+//!
+//! Instructions are counted by callgrind, so that the table is the same on a busy machine; requests a second are
+//! taken in turns, round by round. Both servers have to be built for release already.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it makes its own files and drives the servers from outside"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+/// How many calls the shorter and the longer run under callgrind make; their difference is what is counted.
+const SMALL_RUNS: (usize, usize) = (200, 1200);
+const LARGE_RUNS: (usize, usize) = (5, 25);
+/// How long a server is loaded before the other has its turn, and how often.
+const TURN: Duration = Duration::from_millis(800);
+const TURNS: usize = 9;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Ours,
+    Floor,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wire {
+    Stdio,
+    Http,
+}
+
+impl Wire {
+    fn name(self) -> &'static str {
+        match self {
+            Wire::Stdio => "stdio",
+            Wire::Http => "HTTP, stateless, JSON",
+        }
+    }
+}
+
+/// Where everything is.
+struct Bench {
+    binaries: PathBuf,
+    root: PathBuf,
+}
+
+/// A server that runs, and how to reach it.
+struct Server {
+    child: Child,
+    address: String,
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: Option<BufReader<ChildStderr>>,
+}
+
+impl Bench {
+    fn new(root: PathBuf) -> Result<Bench> {
+        let line = "fn measure(line: &str) -> usize { line.len() } // é\n";
+        fs::write(root.join("small.txt"), cut(&line.repeat(100), 4096))?;
+        fs::write(root.join("large.txt"), cut(&line.repeat(40_000), 1 << 20))?;
+        let own = std::env::current_exe()?;
+        let binaries = own
+            .parent()
+            .and_then(Path::parent)
+            .context("no directory")?;
+        Ok(Bench {
+            binaries: binaries.to_owned(),
+            root,
+        })
+    }
+
+    fn command(&self, who: Who, wire: Wire, file: &str, address: &str) -> (PathBuf, Vec<String>) {
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let file = text(self.root.join(file));
+        let root = text(self.root.clone());
+        match (who, wire) {
+            (Who::Floor, Wire::Stdio) => (
+                self.binaries.join("examples/floor"),
+                vec!["stdio".into(), file],
+            ),
+            (Who::Floor, Wire::Http) => (
+                self.binaries.join("examples/floor"),
+                vec!["http".into(), address.into(), file],
+            ),
+            (Who::Ours, Wire::Stdio) => (self.binaries.join("mcp-filesystem"), vec![root]),
+            (Who::Ours, Wire::Http) => {
+                let port = address.rsplit(':').next().unwrap_or_default();
+                let flags = ["--transport", "http", "--host", "127.0.0.1", "--port", port];
+                let mut arguments: Vec<String> = flags.map(str::to_owned).into();
+                arguments.push(root);
+                (self.binaries.join("mcp-filesystem"), arguments)
+            }
+        }
+    }
+
+    /// Starts a server, under callgrind where its instructions are to be counted.
+    fn start(&self, who: Who, wire: Wire, file: &str, counted: Counted) -> Result<Server> {
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let address = free.to_string();
+        let (program, arguments) = self.command(who, wire, file, &address);
+        let mut command = match counted {
+            Counted::No => Command::new(program),
+            Counted::Yes => {
+                let mut command = Command::new("valgrind");
+                let out = self.root.with_extension("callgrind");
+                command
+                    .args(["--tool=callgrind", "--fair-sched=yes"])
+                    .arg(format!("--callgrind-out-file={}", out.display()))
+                    .arg(program);
+                command
+            }
+        };
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        command.stderr(match counted {
+            Counted::No => Stdio::null(),
+            Counted::Yes => Stdio::piped(),
+        });
+        let mut child = command.spawn().context("cannot start a server")?;
+        let stdout = child.stdout.take().map(BufReader::new);
+        let stderr = child.stderr.take().map(BufReader::new);
+        Ok(Server {
+            child,
+            address,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Instructions of one call.
+    fn instructions(&self, who: Who, wire: Wire, file: &str) -> Result<f64> {
+        let (few, many) = match file {
+            "large.txt" => LARGE_RUNS,
+            _ => SMALL_RUNS,
+        };
+        let count = |calls| -> Result<u64> {
+            let mut server = self.start(who, wire, file, Counted::Yes)?;
+            let counting = server.collect();
+            match wire {
+                Wire::Stdio => server.call_on_stdio(file, calls)?,
+                Wire::Http => server.call_on_http(file, calls)?,
+            }
+            server.stop(wire)?;
+            counting
+                .join()
+                .ok()
+                .flatten()
+                .context("valgrind said no count")
+        };
+        Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
+    }
+
+    /// What `serde_json` needs to make JSON of the large file's text.
+    fn escaping(&self) -> Result<f64> {
+        let count = |times: usize| -> Result<u64> {
+            let output = Command::new("valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(self.binaries.join("examples/floor"))
+                .arg("escape")
+                .arg(self.root.join("large.txt"))
+                .arg(times.to_string())
+                .output()?;
+            counted(&String::from_utf8_lossy(&output.stderr)).context("valgrind said no count")
+        };
+        let (few, many) = LARGE_RUNS;
+        Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
+    }
+
+    /// Requests a second of both servers, each the middle of its turns, and the middle of their ratios.
+    fn throughput(&self, connections: usize) -> Result<(f64, f64, f64)> {
+        let ours = self.start(Who::Ours, Wire::Http, "small.txt", Counted::No)?;
+        let floor = self.start(Who::Floor, Wire::Http, "small.txt", Counted::No)?;
+        let mut rounds = Vec::new();
+        for _ in 0..TURNS {
+            rounds.push((
+                load(&ours.address, connections)?,
+                load(&floor.address, connections)?,
+            ));
+        }
+        ours.stop(Wire::Http)?;
+        floor.stop(Wire::Http)?;
+        Ok((
+            middle(rounds.iter().map(|round| round.0)),
+            middle(rounds.iter().map(|round| round.1)),
+            middle(rounds.iter().map(|round| round.0 / round.1)),
+        ))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Yes,
+    No,
+}
+
+impl Server {
+    /// Reads what valgrind says at the end.
+    fn collect(&mut self) -> std::thread::JoinHandle<Option<u64>> {
+        let stderr = self.stderr.take();
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            stderr?.read_to_string(&mut said).ok()?;
+            counted(&said)
+        })
+    }
+
+    fn call_on_stdio(&mut self, file: &str, calls: usize) -> Result<()> {
+        let start = json!({
+            "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" }
+            }
+        });
+        self.exchange(&start.to_string())?;
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.say(&ready.to_string())?;
+        let call = request(file);
+        for _ in 0..calls {
+            let reply = self.exchange(&call)?;
+            ensure!(reply.contains("structuredContent"), "no reply: {reply}");
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, message: &str) -> Result<()> {
+        let stdin = self.child.stdin.as_mut().context("no standard input")?;
+        stdin.write_all(format!("{message}\n").as_bytes())?;
+        Ok(())
+    }
+
+    fn exchange(&mut self, message: &str) -> Result<String> {
+        self.say(message)?;
+        let mut reply = String::new();
+        let stdout = self.stdout.as_mut().context("no standard output")?;
+        stdout.read_line(&mut reply)?;
+        Ok(reply)
+    }
+
+    fn call_on_http(&self, file: &str, calls: usize) -> Result<()> {
+        let mut connection = Connection::open(&self.address)?;
+        let call = post(&self.address, &request(file));
+        for _ in 0..calls {
+            connection.exchange(&call)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the server and waits for it.
+    fn stop(mut self, wire: Wire) -> Result<()> {
+        drop(self.child.stdin.take());
+        if wire == Wire::Http {
+            let pid = self.child.id().to_string();
+            Command::new("kill").arg(pid).status()?;
+        }
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+/// One kept-alive connection.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    body: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects as soon as somebody listens.
+    fn open(address: &str) -> Result<Connection> {
+        let begun = Instant::now();
+        loop {
+            match TcpStream::connect(address) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(Connection {
+                        stream: BufReader::new(stream),
+                        body: Vec::new(),
+                    });
+                }
+                Err(error) if begun.elapsed() > Duration::from_secs(60) => return Err(error.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    fn exchange(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.get_mut().write_all(request)?;
+        let (mut line, mut length, mut status) = (String::new(), 0, String::new());
+        while line != "\r\n" {
+            line.clear();
+            ensure!(self.stream.read_line(&mut line)? > 0, "the server hung up");
+            let name = line.to_ascii_lowercase();
+            if let Some(value) = name.strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+            if status.is_empty() {
+                status.clone_from(&line);
+            }
+        }
+        self.body.resize(length, 0);
+        self.stream.read_exact(&mut self.body)?;
+        ensure!(status.contains("200") && length > 0, "refused: {status}");
+        Ok(())
+    }
+}
+
+/// A call of `read_file`.
+fn request(file: &str) -> String {
+    let params = json!({ "name": "read_file", "arguments": { "root": "bench", "path": file } });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
+}
+
+fn post(address: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// Requests a second that many connections get at once.
+fn load(address: &str, connections: usize) -> Result<f64> {
+    let (done, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let call = post(address, &request("small.txt"));
+    let opened: Result<Vec<Connection>> = (0..connections)
+        .map(|_| Connection::open(address))
+        .collect();
+    let begun = Instant::now();
+    std::thread::scope(|scope| -> Result<()> {
+        let work = |mut connection: Connection| {
+            while !over.load(Ordering::Relaxed) {
+                connection.exchange(&call)?;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok::<_, anyhow::Error>(())
+        };
+        let threads: Vec<_> = opened?
+            .into_iter()
+            .map(|connection| scope.spawn(move || work(connection)))
+            .collect();
+        std::thread::sleep(TURN);
+        over.store(true, Ordering::Relaxed);
+        let ended = threads.into_iter().filter_map(|thread| thread.join().ok());
+        ended.collect()
+    })?;
+    Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// The count in what callgrind says when it ends.
+fn counted(said: &str) -> Option<u64> {
+    let line = said
+        .lines()
+        .rev()
+        .find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The first `length` bytes, or a few less where a character would be cut.
+fn cut(text: &str, length: usize) -> &str {
+    let end = (0..=length).rev().find(|&end| text.is_char_boundary(end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+fn main() -> Result<()> {
+    let parent = tempfile::tempdir()?;
+    let root = parent.path().join("bench");
+    fs::create_dir(&root)?;
+    let bench = Bench::new(root)?;
+    let mut table = String::from("| call | ours | floor | ratio | goal |\n|---|---|---|---|---|\n");
+    for wire in [Wire::Stdio, Wire::Http] {
+        let name = wire.name();
+        let ours = bench.instructions(Who::Ours, wire, "small.txt")?;
+        let floor = bench.instructions(Who::Floor, wire, "small.txt")?;
+        let ratio = ours / floor;
+        writeln!(
+            table,
+            "| 4 KiB `read_file`, {name}: instructions | {ours:.0} | {floor:.0} | {ratio:.2} | ≤ 1.5 |"
+        )?;
+    }
+    let ours = bench.instructions(Who::Ours, Wire::Stdio, "large.txt")?;
+    let floor = bench.instructions(Who::Floor, Wire::Stdio, "large.txt")?;
+    let escaping = bench.escaping()?;
+    writeln!(
+        table,
+        "| 1 MiB `read_file`, stdio: instructions | {ours:.0} | {floor:.0} | {:.2} | |",
+        ours / floor
+    )?;
+    writeln!(
+        table,
+        "| … beside `serde_json` on the same string | {ours:.0} | {escaping:.0} | {:.2} | ≤ 3 |",
+        ours / escaping
+    )?;
+    for connections in [1, 50] {
+        let (ours, floor, ratio) = bench.throughput(connections)?;
+        let goal = if connections == 50 { "≥ 0.8" } else { "" };
+        writeln!(
+            table,
+            "| 4 KiB `read_file`, HTTP, {connections} connections: requests/s | {ours:.0} | {floor:.0} | {ratio:.2} | {goal} |"
+        )?;
+    }
+    io::stdout().write_all(table.as_bytes())?;
+    Ok(())
+}

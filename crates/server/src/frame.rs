@@ -1,0 +1,285 @@
+//! One message as a client wrote it, and what to tell him where it is none.
+//!
+//! rmcp drops what it cannot read, and a client then waits for ever. So what is wrong is said here, with the id that
+//! the message carries as far as it can be made out, for both transports in the same words.
+
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use serde_json::{Map, Value};
+
+/// What some editors put before the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The longest id that is made out in a message that cannot be read.
+const MAX_ID: usize = 256;
+
+/// What the bytes of a message came to.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// A message, for rmcp to serve.
+    Message(Box<ClientJsonRpcMessage>),
+    /// Nothing that wants an answer: an empty line, or a notification that nobody here knows.
+    Nothing,
+    /// A mistake, and the reply to it.
+    Mistake(Box<ServerJsonRpcMessage>),
+}
+
+/// Reads one message.
+pub(crate) fn read(bytes: &[u8]) -> Frame {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if bytes.trim_ascii().is_empty() {
+        return Frame::Nothing;
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(message) => Frame::Message(Box::new(message)),
+        Err(_) => explained(bytes),
+    }
+}
+
+/// The reply to a message that is longer than what is taken.
+pub(crate) fn too_large(id: Option<RequestId>, most: usize) -> ServerJsonRpcMessage {
+    let message = format!(
+        "Invalid Request: the message is larger than {most} bytes; send less at once, or raise server.max_body_size"
+    );
+    error(ErrorCode::INVALID_REQUEST, message, id)
+}
+
+/// The reply to a request whose id another one still has.
+pub(crate) fn id_in_use(id: &RequestId) -> ServerJsonRpcMessage {
+    let id = match id {
+        RequestId::Number(number) => number.to_string(),
+        RequestId::String(text) => format!("{:?}", shortened(text)),
+    };
+    let message = format!(
+        "Invalid Request: the id {id} is in use by a request that still runs; give every request an id of its own"
+    );
+    // Without the id: the request that has it gets its own answer.
+    error(ErrorCode::INVALID_REQUEST, message, None)
+}
+
+fn explained(bytes: &[u8]) -> Frame {
+    let (code, message, id) = match serde_json::from_slice::<Value>(bytes) {
+        Err(mistake) => (ErrorCode::PARSE_ERROR, unreadable(&mistake), id_in(bytes)),
+        Ok(Value::Object(object)) if is_notification(&object) => return Frame::Nothing,
+        Ok(value) => {
+            let (message, id) = misshapen(&value);
+            (ErrorCode::INVALID_REQUEST, message, id)
+        }
+    };
+    Frame::Mistake(Box::new(error(code, message, id)))
+}
+
+fn unreadable(mistake: &serde_json::Error) -> String {
+    format!("Parse error: the message is not JSON ({mistake})")
+}
+
+/// A notification never gets a reply, not even a refusal.
+fn is_notification(object: &Map<String, Value>) -> bool {
+    !object.contains_key("id") && object.get("method").is_some_and(Value::is_string)
+}
+
+fn misshapen(value: &Value) -> (String, Option<RequestId>) {
+    let Value::Object(object) = value else {
+        let what = match value {
+            Value::Array(_) => "batches are not taken; send one message at a time",
+            _ => "a message is an object with jsonrpc, id, method and params",
+        };
+        return (format!("Invalid Request: {what}"), None);
+    };
+    let id = object.get("id").cloned();
+    let id = id.and_then(|id| serde_json::from_value(id).ok());
+    (format!("Invalid Request: {}", fault(object, &id)), id)
+}
+
+fn fault(object: &Map<String, Value>, id: &Option<RequestId>) -> &'static str {
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        "jsonrpc has to be \"2.0\""
+    } else if id.is_none() {
+        "id has to be a string or a whole number"
+    } else if !object.get("method").is_some_and(Value::is_string) {
+        "method has to be a string"
+    } else {
+        "params do not fit the method"
+    }
+}
+
+fn error(code: ErrorCode, message: String, id: Option<RequestId>) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::error(ErrorData::new(code, message, None), id)
+}
+
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(MAX_ID).map(|(end, _)| end);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+fn id_in(bytes: &[u8]) -> Option<RequestId> {
+    let mut search = IdSearch::default();
+    search.feed(bytes);
+    search.found
+}
+
+/// Looks for the id of a message that is not kept or is not JSON, byte by byte and in constant memory. Keys and
+/// plain values of the outermost object pass through `token`.
+#[derive(Debug, Default)]
+pub(crate) struct IdSearch {
+    found: Option<RequestId>,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    is_id: bool,
+    token: Vec<u8>,
+}
+
+impl IdSearch {
+    /// Looks through the next bytes of the message.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.in_string {
+                self.inside_string(*byte);
+            } else {
+                self.between_strings(*byte);
+            }
+        }
+    }
+
+    /// The id, when the whole message went by.
+    pub(crate) fn finish(self) -> Option<RequestId> {
+        self.found
+    }
+
+    fn inside_string(&mut self, byte: u8) {
+        self.keep(byte);
+        let quoted = std::mem::take(&mut self.escaped);
+        match byte {
+            b'\\' => self.escaped = !quoted,
+            b'"' => self.in_string = quoted,
+            _ => {}
+        }
+    }
+
+    fn between_strings(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.end_value();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b',' => self.end_value(),
+            b':' if self.depth == 1 => {
+                self.is_id = self.token == b"\"id\"";
+                self.token.clear();
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            byte => self.keep(byte),
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() <= MAX_ID {
+            self.token.push(byte);
+        }
+    }
+
+    fn end_value(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        if std::mem::take(&mut self.is_id) {
+            self.found = serde_json::from_slice(&self.token).ok();
+        }
+        self.token.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn reply(bytes: &[u8]) -> Option<Value> {
+        match read(bytes) {
+            Frame::Mistake(reply) => serde_json::to_value(reply).ok(),
+            Frame::Nothing => None,
+            Frame::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    fn refused(bytes: &[u8]) -> (Value, Value, String) {
+        let reply = reply(bytes).expect("a reply");
+        let message = reply["error"]["message"].as_str().expect("a message");
+        let message = message.to_owned();
+        (reply["id"].clone(), reply["error"]["code"].clone(), message)
+    }
+
+    #[test]
+    fn messages_are_read_also_behind_a_byte_order_mark() {
+        for start in ["", "\u{feff}", "  "] {
+            let text = format!(r#"{start}{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#);
+            assert!(
+                matches!(read(text.as_bytes()), Frame::Message(_)),
+                "{start:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_answered_with_its_id() {
+        let cases: [(&[u8], Value); 6] = [
+            (br#"{"jsonrpc":"2.0","id":7,"x":"\ud800"}"#, json!(7)),
+            (b"{\"x\":\"\xff\",\"id\":\"a\"}", json!("a")),
+            (br#"{"params":{"id":1},"id":2,"#, json!(2)),
+            (br#"{"a":"\",\"id\":3,","id":4]"#, json!(4)),
+            (b"hello", Value::Null),
+            (br#"{"id":{"id":1}"#, Value::Null),
+        ];
+        for (bytes, expected) in cases {
+            let (id, code, message) = refused(bytes);
+            assert_eq!((id, code), (expected, json!(-32700)), "{message}");
+            assert!(
+                message.starts_with("Parse error: the message is not JSON ("),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_no_message() {
+        let deep = format!(r#"{{"id":5,"params":{}"#, "[".repeat(100_000));
+        let (_, code, _) = refused(deep.as_bytes());
+        assert_eq!(code, json!(-32700));
+    }
+
+    #[test]
+    fn json_that_is_no_message_is_told_what_it_lacks() {
+        let message = |text: &str| refused(text.as_bytes()).2;
+        assert!(message("[]").contains("one message at a time"));
+        assert!(message("3").contains("an object"));
+        assert!(message(r#"{"id":1,"method":"ping"}"#).contains("jsonrpc has to be \"2.0\""));
+        let odd = r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#;
+        assert!(message(odd).contains("id has to be"), "{}", message(odd));
+        assert!(
+            message(r#"{"jsonrpc":"2.0","id":1,"method":3}"#).contains("method has to be a string")
+        );
+    }
+
+    #[test]
+    fn notifications_and_empty_lines_get_no_reply() {
+        let notification = r#"{"method":"notifications/strange","params":[]}"#;
+        for text in ["", "  \r", notification] {
+            assert!(reply(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_found_in_pieces_of_any_size() {
+        let text =
+            br#"{"method":"x","params":{"a":["id",{"id":9}]},"jsonrpc":"2.0","id": "q\"r" }"#;
+        for size in 1..text.len() {
+            let mut search = IdSearch::default();
+            text.chunks(size).for_each(|piece| search.feed(piece));
+            assert_eq!(search.finish(), Some(RequestId::String("q\"r".into())));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `/metrics`: what the process did since its start, as Prometheus reads it. Tools and codes, never a path or a client.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use toolset::{DURATION_CLASSES, Figures};
+
+/// Everything that is shown.
+pub(super) struct Snapshot {
+    /// The calls of every tool of every endpoint.
+    pub(super) tools: Vec<Figures>,
+    /// How many requests were refused before any call, by status.
+    pub(super) refusals: BTreeMap<u16, u64>,
+    /// Open connections.
+    pub(super) connections: u64,
+    /// Open sessions.
+    pub(super) sessions: usize,
+    /// Calls that run.
+    pub(super) running: usize,
+    /// Calls that wait for their turn.
+    pub(super) waiting: usize,
+    /// The cache of `guide`, where it is served.
+    pub(super) cache: Option<guide::Figures>,
+}
+
+/// Writes the page.
+pub(super) fn page(snapshot: &Snapshot) -> String {
+    let mut page = Page(String::new());
+    page.calls(&snapshot.tools);
+    page.durations(&snapshot.tools);
+    page.bytes(&snapshot.tools);
+    page.head(
+        "refusals_total",
+        "counter",
+        "Requests refused before any call.",
+    );
+    for (status, count) in &snapshot.refusals {
+        page.line("refusals_total", &format!("status=\"{status}\""), count);
+    }
+    let gauges = [
+        ("connections", "Open connections.", snapshot.connections),
+        ("sessions", "Open sessions.", snapshot.sessions as u64),
+        (
+            "calls_running",
+            "Calls that run now.",
+            snapshot.running as u64,
+        ),
+        (
+            "calls_waiting",
+            "Calls that wait for their turn.",
+            snapshot.waiting as u64,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.head(name, "gauge", help);
+        page.line(name, "", value);
+    }
+    if let Some(cache) = &snapshot.cache {
+        page.cache(cache);
+    }
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let name = format!("mcp_filesystem_{name}");
+        self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        match labels {
+            "" => self.push(format_args!("mcp_filesystem_{name} {value}\n")),
+            _ => self.push(format_args!("mcp_filesystem_{name}{{{labels}}} {value}\n")),
+        }
+    }
+
+    /// Writing to a string cannot fail.
+    fn push(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.0.write_fmt(text);
+    }
+
+    fn calls(&mut self, tools: &[Figures]) {
+        self.head(
+            "calls_total",
+            "counter",
+            "Calls by tool and outcome: ok, or the error's code.",
+        );
+        for tool in tools {
+            for (outcome, count) in &tool.outcomes {
+                let labels = format!("{},outcome=\"{outcome}\"", labels(tool));
+                self.line("calls_total", &labels, count);
+            }
+        }
+    }
+
+    fn durations(&mut self, tools: &[Figures]) {
+        self.head("call_duration_seconds", "histogram", "How long calls took.");
+        for tool in tools {
+            let count: u64 = tool.outcomes.values().sum();
+            if count == 0 {
+                continue;
+            }
+            let labels = labels(tool);
+            for (most, calls) in DURATION_CLASSES.iter().zip(tool.at_most) {
+                let labels = format!("{labels},le=\"{most}\"");
+                self.line("call_duration_seconds_bucket", &labels, calls);
+            }
+            let all = format!("{labels},le=\"+Inf\"");
+            self.line("call_duration_seconds_bucket", &all, count);
+            let sum = tool.duration.as_secs_f64();
+            self.line("call_duration_seconds_sum", &labels, sum);
+            self.line("call_duration_seconds_count", &labels, count);
+        }
+    }
+
+    fn cache(&mut self, cache: &guide::Figures) {
+        let counters = &cache.counters;
+        let lines = [
+            ("guide_cache_entries", "gauge", cache.entries),
+            ("guide_cache_bytes", "gauge", cache.bytes),
+            ("guide_cache_hits_total", "counter", counters.hits),
+            ("guide_cache_misses_total", "counter", counters.misses),
+            ("guide_cache_evictions_total", "counter", counters.evictions),
+        ];
+        for (name, kind, value) in lines {
+            self.head(name, kind, "The agents' files that guide keeps.");
+            self.line(name, "", value);
+        }
+    }
+
+    fn bytes(&mut self, tools: &[Figures]) {
+        self.head(
+            "response_bytes_total",
+            "counter",
+            "Bytes of content in replies.",
+        );
+        for tool in tools.iter().filter(|tool| tool.bytes > 0) {
+            self.line("response_bytes_total", &labels(tool), tool.bytes);
+        }
+    }
+}
+
+fn labels(tool: &Figures) -> String {
+    format!("toolset=\"{}\",tool=\"{}\"", tool.toolset, tool.tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_page_reads_as_prometheus_expects_it() {
+        let mut at_most = [3; DURATION_CLASSES.len()];
+        at_most[0] = 1;
+        let tool = Figures {
+            toolset: "workspace",
+            tool: "grep",
+            outcomes: BTreeMap::from([("ok", 3), ("timeout", 1)]),
+            at_most,
+            duration: Duration::from_millis(1500),
+            bytes: 42,
+        };
+        let page = page(&Snapshot {
+            tools: vec![tool],
+            refusals: BTreeMap::from([(403, 2)]),
+            connections: 5,
+            sessions: 0,
+            running: 1,
+            waiting: 0,
+            cache: None,
+        });
+        for line in [
+            "mcp_filesystem_calls_total{toolset=\"workspace\",tool=\"grep\",outcome=\"ok\"} 3",
+            "mcp_filesystem_call_duration_seconds_bucket{toolset=\"workspace\",tool=\"grep\",le=\"0.0005\"} 1",
+            "mcp_filesystem_call_duration_seconds_bucket{toolset=\"workspace\",tool=\"grep\",le=\"+Inf\"} 4",
+            "mcp_filesystem_call_duration_seconds_sum{toolset=\"workspace\",tool=\"grep\"} 1.5",
+            "mcp_filesystem_response_bytes_total{toolset=\"workspace\",tool=\"grep\"} 42",
+            "mcp_filesystem_refusals_total{status=\"403\"} 2",
+            "mcp_filesystem_connections 5",
+        ] {
+            assert!(page.lines().any(|own| own == line), "{line}\nin\n{page}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The operator's own files, which lie outside every root: the config, tokens, certificates, the audit file.
+//!
+//! These are the only files that the process opens by a path string, and none of them is ever named by a client.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the operator's files lie outside every root, where no sandbox holds"
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// None of these files is larger than this.
+const MAX_SIZE: u64 = 1024 * 1024;
+
+/// Reads a regular file of at most 1 MiB of UTF-8; gives its text and its mode bits.
+pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
+    // Looked at before it is opened: opening a FIFO that was given by mistake would hang.
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    let file = File::open(path)?;
+    file.take(MAX_SIZE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_SIZE {
+        return Err(io::Error::other(format!("larger than {MAX_SIZE} bytes")));
+    }
+    Ok((text, metadata.mode() & 0o7777))
+}
+
+/// Opens a regular file to be written at its end, and makes it where it is missing, for its owner alone.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path)
+}
+
+/// The directory a file is in: what has to stay reachable for a file that may be replaced by a new one.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

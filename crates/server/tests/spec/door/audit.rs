@@ -1,0 +1,116 @@
+//! The audit file, and what violations tell about their client.
+
+use testkit::{Setup, Transport, Tree, Value, json};
+
+use crate::desk::program;
+
+fn with_audit(tree: &Tree, logs: &Tree) -> Setup {
+    program()
+        .root("workspace", tree.path())
+        .set("log.audit_file", json!(logs.join("calls.log")))
+}
+
+fn lines(logs: &Tree, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(logs.join(name)).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn audit_every_call_is_one_line_whatever_the_log_level() {
+    testkit::over_both(async |transport| {
+        let (tree, logs) = (Tree::new().file("f", "x"), Tree::new());
+        // Over HTTP the start-up line tells the address.
+        let level = match transport {
+            Transport::Stdio => "error",
+            Transport::Http => "info",
+        };
+        let setup = with_audit(&tree, &logs).set("log.level", level);
+        let server = setup.start(transport).await;
+        let paths = ["f", "no", "../x", "a\nb"];
+        for path in paths {
+            server
+                .call("read_file", json!({"root": "workspace", "path": path}))
+                .await;
+        }
+        let ended = server.stop().await;
+        assert_eq!(ended.log().is_empty(), transport == Transport::Stdio);
+        let written = lines(&logs, "calls.log");
+        let seen: Vec<_> = written
+            .iter()
+            .map(|line| line["path"].as_str().unwrap())
+            .collect();
+        assert_eq!(seen, paths, "{transport:?}");
+        assert_eq!(written[2]["message"], "violation");
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &std::fs::metadata(logs.join("calls.log"))
+                .unwrap()
+                .permissions(),
+        );
+        assert_eq!(mode & 0o777, 0o600);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn audit_a_file_that_was_moved_away_is_let_go_of_on_hangup() {
+    testkit::over_both(async |transport| {
+        let (tree, logs) = (Tree::new().file("f", "x"), Tree::new());
+        let server = with_audit(&tree, &logs).start(transport).await;
+        let call = async || {
+            server
+                .call("read_file", json!({"root": "workspace", "path": "f"}))
+                .await
+                .ok();
+        };
+        call().await;
+        std::fs::rename(logs.join("calls.log"), logs.join("calls.1")).unwrap();
+        server.reload();
+        for _ in 0..500 {
+            if logs.join("calls.log").exists() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        call().await;
+        server.stop().await;
+        assert_eq!(lines(&logs, "calls.1").len(), 1, "{transport:?}");
+        assert_eq!(lines(&logs, "calls.log").len(), 1, "{transport:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn audit_a_file_that_cannot_be_written_is_a_start_up_error() {
+    let (tree, logs) = (Tree::new(), Tree::new().dir("calls.log"));
+    let ended = with_audit(&tree, &logs).refuse(Transport::Stdio).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let line = ended.stderr.join("\n");
+    assert!(
+        line.contains("log.audit_file") && line.contains("not a regular file"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn audit_violations_are_counted_per_client() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("f", "x");
+        let server = program()
+            .root("workspace", tree.path())
+            .start(transport)
+            .await;
+        for path in ["f", "../one", "../two"] {
+            server
+                .call("read_file", json!({"root": "workspace", "path": path}))
+                .await;
+        }
+        let line = server
+            .logged(|line| line["attempted_path"] == "../two")
+            .await;
+        assert_eq!(line["client_violations"], 2, "{line}");
+        assert_eq!(line["client_calls"], 3, "{line}");
+    })
+    .await;
+}

@@ -1,0 +1,93 @@
+//! Sessions of clients up to 2025-11-25, where the operator wants them.
+
+use testkit::{Http, Reply, Setup, Transport, Tree, json};
+
+use super::list_roots;
+use crate::desk::program;
+
+fn with_sessions(tree: &Tree) -> Setup {
+    program()
+        .root("workspace", tree.path())
+        .set("server.sessions", "on")
+}
+
+async fn begin(http: &Http, headers: &[(&str, &str)]) -> Reply {
+    let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    http.post("/mcp", headers, &request).await
+}
+
+async fn call(http: &Http, session: &str, headers: &[(&str, &str)]) -> u16 {
+    let mut all = vec![
+        ("mcp-session-id", session),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    all.extend(headers);
+    http.post("/mcp", &all, &list_roots()).await.status
+}
+
+#[tokio::test]
+async fn door_sessions_work_have_a_cap_and_end() {
+    let tree = Tree::new();
+    let wire = with_sessions(&tree)
+        .set("server.max_sessions", 2)
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    let first = begin(http, &[]).await;
+    let first = first.header("mcp-session-id").unwrap().to_owned();
+    let second = begin(http, &[]).await;
+    assert!(
+        second
+            .header("mcp-session-id")
+            .is_some_and(|own| own != first)
+    );
+    let third = begin(http, &[]).await;
+    assert_eq!(third.status, 503, "{third:?}");
+    assert!(third.body.contains("server.max_sessions"), "{third:?}");
+    assert!(third.header("retry-after").is_some());
+    assert_eq!(
+        call(http, &first, &[]).await,
+        200,
+        "those who are in stay in"
+    );
+    let page = http.get("/metrics").await.body;
+    assert!(page.contains("mcp_filesystem_sessions 2"), "{page}");
+
+    let ended = http
+        .send("DELETE", "/mcp", &[("mcp-session-id", &first)])
+        .await;
+    assert!(matches!(ended.status, 200 | 202 | 204), "{ended:?}");
+    assert_eq!(call(http, &first, &[]).await, 404);
+    assert_eq!(begin(http, &[]).await.status, 200, "there is room again");
+    assert_eq!(call(http, "forged", &[]).await, 404);
+}
+
+#[tokio::test]
+async fn door_a_session_is_its_holders_alone() {
+    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
+    let setup = with_sessions(&tree).set("server.bearer_tokens_file", json!(tokens.join("tokens")));
+    let wire = setup.wire(Transport::Http).await;
+    let (one, two) = (
+        ("authorization", "Bearer one"),
+        ("authorization", "Bearer two"),
+    );
+    let begun = begin(wire.http(), &[one]).await;
+    let session = begun.header("mcp-session-id").unwrap();
+    assert_eq!(call(wire.http(), session, &[one]).await, 200);
+    assert_eq!(call(wire.http(), session, &[two]).await, 404);
+    let headers = [("mcp-session-id", session), two];
+    let ended = wire.http().send("DELETE", "/mcp", &headers).await;
+    assert_eq!(ended.status, 404, "{ended:?}");
+    assert_eq!(call(wire.http(), session, &[one]).await, 200);
+}
+
+#[tokio::test]
+async fn door_the_newest_revision_needs_no_session_where_there_are_some() {
+    let tree = Tree::new();
+    let setup = with_sessions(&tree).revision(testkit::ProtocolVersion::V_2026_07_28);
+    let server = setup.start(Transport::Http).await;
+    server.call("list_roots", json!({})).await.ok();
+    let page = server.http().get("/metrics").await.body;
+    assert!(page.contains("mcp_filesystem_sessions 0"), "{page}");
+}

@@ -1,0 +1,141 @@
+//! Bearer tokens.
+
+use testkit::{Reply, Setup, Transport, Tree, json};
+
+use super::list_roots;
+use crate::desk::program;
+
+fn with_tokens(tree: &Tree, tokens: &Tree) -> Setup {
+    program()
+        .root("workspace", tree.path())
+        .set("server.bearer_tokens_file", json!(tokens.join("tokens")))
+}
+
+async fn ask(http: &testkit::Http, token: &str) -> Reply {
+    let value = format!("Bearer {token}");
+    http.post("/mcp", &[("authorization", &value)], &list_roots())
+        .await
+}
+
+#[tokio::test]
+async fn door_a_token_is_needed_where_tokens_are_set() {
+    let (tree, tokens) = (
+        Tree::new(),
+        Tree::new().file("tokens", "# ours\nalpha-1\nbeta-2\n"),
+    );
+    let wire = with_tokens(&tree, &tokens).wire(Transport::Http).await;
+    let http = wire.http();
+    let missing = http.post("/mcp", &[], &list_roots()).await;
+    assert_eq!(missing.status, 401, "{missing:?}");
+    let challenge = missing.header("www-authenticate").unwrap();
+    assert_eq!(challenge, "Bearer realm=\"mcp-filesystem\"");
+    assert!(
+        missing.body.contains("server.bearer_tokens_file"),
+        "{missing:?}"
+    );
+    let wrong = ask(http, "alpha-2").await;
+    assert_eq!(wrong.status, 401, "{wrong:?}");
+    assert!(
+        wrong
+            .header("www-authenticate")
+            .unwrap()
+            .contains("invalid_token")
+    );
+    let query = http
+        .post(
+            "/mcp?access_token=alpha-1&token=alpha-1",
+            &[],
+            &list_roots(),
+        )
+        .await;
+    assert_eq!(
+        query.status, 401,
+        "a token in the address would end up in logs"
+    );
+    for token in ["alpha-1", "beta-2"] {
+        assert_eq!(ask(http, token).await.status, 200);
+    }
+    assert_eq!(http.get("/health").await.status, 200);
+    assert_eq!(http.get("/metrics").await.status, 401);
+}
+
+#[tokio::test]
+async fn door_tokens_are_never_logged_and_clients_are_known_by_number() {
+    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "alpha-1\nbeta-2\n"));
+    let setup = with_tokens(&tree, &tokens).arguments(["--log-level", "trace"]);
+    let wire = setup.wire(Transport::Http).await;
+    ask(wire.http(), "beta-2").await;
+    ask(wire.http(), "gamma-3").await;
+    let line = wire.logged(|line| line["tool"] == "list_roots").await;
+    assert!(
+        line["client"].as_str().unwrap().ends_with("(token 2)"),
+        "{line}"
+    );
+    let ended = wire.stop().await;
+    let log = ended.stderr.join("\n");
+    for token in ["alpha-1", "beta-2", "gamma-3"] {
+        assert!(!log.contains(token), "{token} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn door_tokens_are_read_again_on_hangup() {
+    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "old\n"));
+    let setup = with_tokens(&tree, &tokens);
+    let wire = setup.wire(Transport::Http).await;
+    assert_eq!(ask(wire.http(), "old").await.status, 200);
+    // As editors and secret stores do it: another file of the same name.
+    std::fs::write(tokens.join("next"), "new\n").unwrap();
+    std::fs::rename(tokens.join("next"), tokens.join("tokens")).unwrap();
+    wire.reload();
+    wire.logged(|line| line["message"] == "tokens and certificates were read again")
+        .await;
+    assert_eq!(ask(wire.http(), "old").await.status, 401);
+    assert_eq!(ask(wire.http(), "new").await.status, 200);
+    std::fs::write(tokens.join("tokens"), "# nobody\n").unwrap();
+    wire.reload();
+    wire.logged(|line| line["level"] == "ERROR").await;
+    assert_eq!(
+        ask(wire.http(), "new").await.status,
+        200,
+        "the old ones stay in force"
+    );
+}
+
+#[tokio::test]
+async fn door_a_file_without_tokens_is_a_start_up_error() {
+    let tree = Tree::new();
+    for (text, reason) in [("# none\n", "there is no token in it"), ("a b\n", "line 1")] {
+        let tokens = Tree::new().file("tokens", text);
+        let ended = with_tokens(&tree, &tokens).refuse(Transport::Http).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let line = ended.stderr.join("\n");
+        assert!(
+            line.contains("server.bearer_tokens_file") && line.contains(reason),
+            "{line}"
+        );
+        assert!(!line.contains("a b"), "{line}");
+    }
+    let ended = with_tokens(&tree, &Tree::new())
+        .refuse(Transport::Http)
+        .await;
+    assert!(
+        ended.stderr.join("\n").contains("no such file"),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test]
+async fn door_each_token_has_its_own_allowance() {
+    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
+    let setup =
+        with_tokens(&tree, &tokens).set("limits.rate", json!({"per_second": 1, "burst": 2}));
+    let wire = setup.wire(Transport::Http).await;
+    let is_limited = async |token: &str| {
+        let reply = ask(wire.http(), token).await.json();
+        reply["result"]["structuredContent"]["error"]["code"] == "rate_limited"
+    };
+    assert!(!is_limited("one").await && !is_limited("one").await);
+    assert!(is_limited("one").await);
+    assert!(!is_limited("two").await, "the same address, another client");
+}

@@ -1,0 +1,222 @@
+//! Lines on standard input that are no message, or odd ones: each gets an answer, and the next line is served.
+
+use testkit::{Transport, Tree, Value, Wire, json};
+
+use crate::desk::program;
+
+async fn begun(tree: &Tree) -> Wire {
+    let setup = program().root("workspace", tree.path());
+    let mut wire = setup
+        .set("server.max_body_size", 1_000_000)
+        .set("limits.request_timeout", 300)
+        .wire(Transport::Stdio)
+        .await;
+    initialise(&mut wire).await;
+    wire
+}
+
+async fn initialise(wire: &mut Wire) {
+    let request = json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    assert_eq!(
+        wire.request(&request).await["result"]["serverInfo"]["name"],
+        "mcp-filesystem"
+    );
+    wire.notify(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        .await;
+}
+
+async fn next(wire: &mut Wire) -> Value {
+    serde_json::from_str(&wire.next().await.expect("a line")).expect("JSON")
+}
+
+async fn still_serves(wire: &mut Wire) {
+    let answer = wire.request(&super::door::list_roots()).await;
+    assert_eq!(
+        answer["result"]["structuredContent"]["roots"][0]["name"],
+        "workspace"
+    );
+}
+
+#[tokio::test]
+async fn frames_that_are_no_message_are_answered() {
+    let tree = Tree::new();
+    let mut wire = begun(&tree).await;
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{}1"#,
+        "[".repeat(100_000)
+    );
+    let cases: [(&[u8], Value, i64); 8] = [
+        (b"garbage", Value::Null, -32700),
+        (
+            br#"{"jsonrpc":"2.0","id":5,"method":"\ud800"}"#,
+            json!(5),
+            -32700,
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":\"six\",\"method\":\"\xff\"}",
+            json!("six"),
+            -32700,
+        ),
+        (deep.as_bytes(), json!(9), -32700),
+        (
+            br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+            Value::Null,
+            -32600,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+        ),
+        (br#"{"id":8,"method":"ping"}"#, json!(8), -32600),
+    ];
+    for (line, id, code) in cases {
+        wire.send_bytes(line).await;
+        wire.send_bytes(b"\n").await;
+        let answer = next(&mut wire).await;
+        let shown = String::from_utf8_lossy(&line[..line.len().min(80)]);
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(code)),
+            "{shown}: {answer}"
+        );
+    }
+    still_serves(&mut wire).await;
+}
+
+#[tokio::test]
+async fn frames_too_long_are_answered_with_their_id_in_bounded_memory() {
+    let tree = Tree::new();
+    let mut wire = begun(&tree).await;
+    wire.send_bytes(br#"{"jsonrpc":"2.0","method":"ping","params":{"x":""#)
+        .await;
+    let piece = vec![b'x'; 1_000_000];
+    for _ in 0..100 {
+        wire.send_bytes(&piece).await;
+    }
+    wire.send_bytes(b"\"},\"id\":77}\n").await;
+    let answer = next(&mut wire).await;
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(77), &json!(-32600)),
+        "{answer}"
+    );
+    assert!(
+        answer["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("server.max_body_size")
+    );
+    still_serves(&mut wire).await;
+    assert!(wire.memory().peak < 64 << 20, "{:?}", wire.memory());
+}
+
+#[tokio::test]
+async fn frames_of_strangers_do_not_end_the_server() {
+    let tree = Tree::new();
+    let mut wire = program()
+        .root("workspace", tree.path())
+        .wire(Transport::Stdio)
+        .await;
+    wire.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    wire.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+    wire.send("").await;
+    wire.send("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}")
+        .await;
+    assert_eq!(next(&mut wire).await["id"], 2);
+    initialise(&mut wire).await;
+    still_serves(&mut wire).await;
+}
+
+#[tokio::test]
+async fn frames_with_an_id_in_use_leave_the_first_request_alone() {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let mut wire = begun(&tree).await;
+    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
+        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    wire.send(&hash.to_string()).await;
+    wire.send(&hash.to_string()).await;
+    let refused = next(&mut wire).await;
+    assert!(refused["id"].is_null(), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("the id 3 is in use")
+    );
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+    wire.notify(&cancel).await;
+    wire.logged(|line| line["error_code"] == "cancelled").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+    assert!(
+        wire.request(&ping).await["result"].is_object(),
+        "the id is free again"
+    );
+}
+
+#[tokio::test]
+async fn frames_end_with_or_without_a_line_end() {
+    let tree = Tree::new();
+    let mut wire = begun(&tree).await;
+    wire.send_bytes(super::door::list_roots().to_string().as_bytes())
+        .await;
+    let ended = wire.stop().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.log().iter().any(|line| line["tool"] == "list_roots"),
+        "{ended:?}"
+    );
+    let mut wire = begun(&tree).await;
+    wire.send_bytes(br#"{"jsonrpc":"2.0","id":4,"meth"#).await;
+    assert_eq!(wire.stop().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn frames_that_nobody_reads_end_the_server() {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let mut wire = begun(&tree).await;
+    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
+        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    wire.send(&hash.to_string()).await;
+    wire.stop_reading();
+    wire.send(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#)
+        .await;
+    let ended = wire.ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test]
+async fn frames_whose_arguments_are_no_object_are_refused_by_the_tool() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new();
+        let mut wire = program()
+            .root("workspace", tree.path())
+            .wire(transport)
+            .await;
+        if transport == Transport::Stdio {
+            initialise(&mut wire).await;
+        }
+        for arguments in [json!([1]), json!("x"), json!(3), json!(true)] {
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "read_file", "arguments": arguments}});
+            let answer = wire.request(&call).await;
+            let result = &answer["result"];
+            assert_eq!(result["isError"], true, "{answer}");
+            assert_eq!(
+                result["structuredContent"]["error"]["code"], "invalid_arguments",
+                "{answer}"
+            );
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("arguments must be an object"), "{text}");
+        }
+    })
+    .await;
+}
