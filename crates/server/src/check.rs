@@ -13,6 +13,7 @@ use sandbox::{NamedRoot, Protection, Roots};
 
 use crate::known::KNOWN_TOOLS;
 use crate::listen::address;
+use crate::project::{self, Project};
 use crate::roots;
 use crate::settings::{
     AllowedTools, KnownTools, Landlock, Loaded, Quota, RootAccess, RootSettings, Settings, Toolset,
@@ -22,9 +23,10 @@ use crate::settings::{
 /// Writes the report. A mistake in the configuration is the error that comes back.
 pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
     let roots = roots::open(&loaded.settings)?;
+    let project = project::open(&loaded.settings)?;
     let found: Vec<Found> = roots.iter().map(Found::of).collect();
     let kernel = protections(&roots, loaded.settings.landlock)?;
-    output.write_all(report(loaded, &found, &kernel).as_bytes())?;
+    output.write_all(report(loaded, &found, project.as_ref(), &kernel).as_bytes())?;
     Ok(())
 }
 
@@ -75,7 +77,12 @@ fn landlock_in_words(protection: &Protection) -> String {
     format!("{protection}: {meaning}")
 }
 
-fn report(loaded: &Loaded, found: &[Found], kernel: &[String]) -> String {
+fn report(
+    loaded: &Loaded,
+    found: &[Found],
+    project: Option<&Project>,
+    kernel: &[String],
+) -> String {
     let settings = &loaded.settings;
     let sections = [
         ("Configuration", vec![configuration(settings)]),
@@ -85,6 +92,7 @@ fn report(loaded: &Loaded, found: &[Found], kernel: &[String]) -> String {
                 .iter()
                 .zip(&settings.roots)
                 .flat_map(root_lines(settings))
+                .chain(project.into_iter().flat_map(project_lines))
                 .collect(),
         ),
         ("Who can reach it", reach(settings)),
@@ -116,7 +124,12 @@ fn root_lines<'a>(
 ) -> impl Fn((&'a Found, &'a RootSettings)) -> Vec<String> + 'a {
     move |(found, root)| {
         let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
-        lines.extend(settings.toolsets.iter().map(|set| {
+        // The agent's files lie in no root.
+        let sets = settings
+            .toolsets
+            .iter()
+            .filter(|set| **set != Toolset::Guide);
+        lines.extend(sets.map(|set| {
             format!(
                 "  {}: {}",
                 set.name(),
@@ -130,6 +143,19 @@ fn root_lines<'a>(
         );
         lines
     }
+}
+
+/// The project of the `guide` set.
+fn project_lines(project: &Project) -> Vec<String> {
+    let mut lines = vec![
+        format!("the project of guide: {}", project.path.display()),
+        "  its files are never opened; agents hand them over".to_owned(),
+        format!("  allowed paths: {}", project.allowed.join(", ")),
+    ];
+    if !project.missing.is_empty() {
+        lines.push(format!("  not there: {}", project.missing.join(", ")));
+    }
+    lines
 }
 
 fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> {
@@ -407,7 +433,7 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
         let kernel = ["openat2: yes".to_owned()];
-        assert_eq!(report(&loaded, &found, &kernel), expected);
+        assert_eq!(report(&loaded, &found, None, &kernel), expected);
     }
 
     #[test]

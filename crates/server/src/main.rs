@@ -14,6 +14,7 @@ mod known;
 mod listen;
 mod log;
 mod operator;
+mod project;
 mod reload;
 mod roots;
 mod serve;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SETS: [&str; 2] = ["workspace", "files"];
+const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
 
 fn document(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -164,11 +164,21 @@ impl Setup {
 
     /// Answers sampling requests: parameters in, result or error message out.
     #[must_use]
-    pub fn sampling<Answer>(mut self, answer: Answer) -> Setup
+    pub fn sampling<Answer>(self, answer: Answer) -> Setup
     where
         Answer: Fn(Value) -> Result<Value, String> + Send + Sync + 'static,
     {
-        self.sampler = Some(Arc::new(answer));
+        self.sampling_later(move |params| std::future::ready(answer(params)))
+    }
+
+    /// Answers sampling requests after a while, or never.
+    #[must_use]
+    pub fn sampling_later<Answer, Later>(mut self, answer: Answer) -> Setup
+    where
+        Answer: Fn(Value) -> Later + Send + Sync + 'static,
+        Later: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.sampler = Some(Arc::new(move |params| Box::pin(answer(params))));
         self
     }
 

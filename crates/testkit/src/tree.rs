@@ -141,6 +141,15 @@ impl Tree {
         self
     }
 
+    /// Makes a file that is there already this large, without content behind its own.
+    #[must_use]
+    pub fn stretched(self, path: impl AsRef<Path>, size: u64) -> Tree {
+        let file = File::options().write(true).open(self.join(path));
+        let file = file.expect("open a file to stretch");
+        file.set_len(size).expect("set its size");
+        self
+    }
+
     /// Adds a named pipe that nobody writes to.
     #[must_use]
     pub fn pipe(self, path: impl AsRef<Path>) -> Tree {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use ops::{Cancel, Context};
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+    CallToolResponse, CallToolResult, ContentBlock, InputResponses, JsonObject,
+    ProgressNotificationParam, ProgressToken,
 };
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,8 @@ use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
-use crate::tool::{AnyTool, Call, Reply, RootCard};
+use crate::tally::Tally;
+use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -38,6 +39,25 @@ pub struct Caller {
     pub cancelled: CancellationToken,
     /// Where progress goes, if he wants it.
     pub progress: Option<Progress>,
+    /// How he can be asked something.
+    pub questions: Questions,
+}
+
+/// How a client can be asked something while its call runs.
+#[derive(Debug, Clone, Default)]
+pub enum Questions {
+    /// Not at all.
+    #[default]
+    None,
+    /// By a request of ours: revisions up to 2025-11-25.
+    Request(Peer<RoleServer>),
+    /// By a result that names what is missing; the call then comes again with the answers and our state.
+    Result {
+        /// What the client answered.
+        answers: InputResponses,
+        /// The state we gave it.
+        state: Option<String>,
+    },
 }
 
 /// Where progress of a call is told.
@@ -64,11 +84,19 @@ impl Entry {
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> CallToolResult {
+    ) -> CallToolResponse {
         let start = Instant::now();
         let about = self.about(gate, &arguments);
-        let outcome = self.admit_and_run(gate, arguments, caller).await;
-        self.settle(gate, caller, &about, start, outcome)
+        let outcome = match self.admit_and_run(gate, arguments, caller).await {
+            Ok(Ended::Question(question)) => {
+                let tally = gate.tally(&caller.account, false);
+                self.line(caller, &about, start, 0, tally).success();
+                return (*question).into();
+            }
+            Ok(Ended::Reply(reply)) => Ok(reply),
+            Err(failure) => Err(failure),
+        };
+        self.settle(gate, caller, &about, start, outcome).into()
     }
 
     /// Answers a call whose arguments are no object at all.
@@ -94,14 +122,7 @@ impl Entry {
     ) -> CallToolResult {
         let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
         let tally = gate.tally(&caller.account, is_violation);
-        let line = |response_size| audit::Line {
-            tally,
-            toolset: self.face.name(),
-            about,
-            client: &caller.client,
-            duration: start.elapsed(),
-            response_size,
-        };
+        let line = |response_size| self.line(caller, about, start, response_size, tally);
         match outcome {
             Ok(reply) => {
                 let result = success(reply);
@@ -123,12 +144,30 @@ impl Entry {
         }
     }
 
+    fn line<'call>(
+        &self,
+        caller: &'call Caller,
+        about: &'call About,
+        start: Instant,
+        response_size: usize,
+        tally: Tally,
+    ) -> audit::Line<'call> {
+        audit::Line {
+            tally,
+            toolset: self.face.name(),
+            about,
+            client: &caller.client,
+            duration: start.elapsed(),
+            response_size,
+        }
+    }
+
     async fn admit_and_run(
         &self,
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Ended, Failure> {
         gate.check_rate(&caller.account)?;
         let deployment = gate.deployment();
         let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
@@ -138,42 +177,25 @@ impl Entry {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
+                line_indexes: gate.line_indexes(),
                 cancel: cancel.clone(),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
+            caller: caller.clone(),
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
-        let permit = patience.wait(gate.enter(&caller.account)).await??;
-        let work = prepared.work;
-        let task = tokio::task::spawn_blocking(move || {
-            // Held by the work, not by the caller: work that is slow to stop still counts as running.
-            let _permit = permit;
-            work(&call)
-        });
-        patience.wait(joined(task)).await?
+        match prepared.work {
+            Work::Blocking(work) => {
+                let reply = patience
+                    .wait(gate.run(&caller.account, move || work(&call)))
+                    .await??;
+                reply.map(Ended::Reply)
+            }
+            Work::Asking(work) => patience.wait(work(call, gate)).await?,
+        }
     }
-}
-
-async fn joined(task: JoinHandle<Result<Reply, Failure>>) -> Result<Reply, Failure> {
-    task.await.unwrap_or_else(|error| {
-        Err(Failure::Internal {
-            reason: crash(error),
-        })
-    })
-}
-
-/// What a panic said.
-fn crash(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "the task was stopped".to_owned();
-    };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
 }
 
 /// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it

@@ -8,6 +8,7 @@ mod door;
 mod faults;
 mod files;
 mod frames;
+mod guide;
 mod memory;
 mod project;
 mod workspace;
