@@ -120,6 +120,15 @@ impl Tree {
         self
     }
 
+    /// Makes a file that is there already this large, without content behind its own.
+    #[must_use]
+    pub fn stretched(self, path: impl AsRef<Path>, size: u64) -> Tree {
+        let file = File::options().write(true).open(self.join(path));
+        let file = file.expect("open a file to stretch");
+        file.set_len(size).expect("set its size");
+        self
+    }
+
     /// Adds directories one inside the other, each called `directory`, with a file in the innermost: more than 400 are
     /// deeper than a path can name.
     #[must_use]
@@ -138,15 +147,6 @@ impl Tree {
         File::from(file)
             .write_all(content.as_bytes())
             .expect("write it");
-        self
-    }
-
-    /// Makes a file that is there already this large, without content behind its own.
-    #[must_use]
-    pub fn stretched(self, path: impl AsRef<Path>, size: u64) -> Tree {
-        let file = File::options().write(true).open(self.join(path));
-        let file = file.expect("open a file to stretch");
-        file.set_len(size).expect("set its size");
         self
     }
 
