@@ -2,24 +2,35 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-use crate::tokens::TokenDigest;
+use crate::tokens::{Holder, TokenDigest};
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 /// How many names of ended sessions are kept before they are looked for.
 const ENDED_KEPT: usize = 256;
+/// How long a session may go unused after it was begun; whoever wants one goes on at once.
+const USED_WITHIN: Duration = Duration::from_secs(20);
 
 /// The sessions of one endpoint.
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
     most: usize,
-    /// Whose token began each session.
-    holders: Mutex<HashMap<Arc<str>, TokenDigest>>,
+    begun: Mutex<HashMap<Arc<str>, Begun>>,
+}
+
+/// What is known of a session besides what rmcp knows.
+struct Begun {
+    /// Whose token began it.
+    holder: Option<TokenDigest>,
+    /// Since when it waits for its first request; none once that came.
+    unused_since: Option<Instant>,
 }
 
 impl Sessions {
@@ -27,7 +38,7 @@ impl Sessions {
         Sessions {
             manager: Arc::default(),
             most,
-            holders: Mutex::default(),
+            begun: Mutex::default(),
         }
     }
 
@@ -44,21 +55,56 @@ impl Sessions {
         self.count().await >= self.most && begins_session(body)
     }
 
-    /// Remembers who began a session.
-    pub(super) async fn begun(&self, reply: &HeaderMap, holder: TokenDigest) {
+    /// Remembers who began a session, and ends those that were begun and never used.
+    pub(super) async fn begun(&self, reply: &HeaderMap, holder: Option<TokenDigest>) {
         let Some(session) = named(reply) else { return };
-        let alive = self.manager.sessions.read().await;
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        holders.insert(session, holder);
-        if holders.len() > alive.len() + ENDED_KEPT {
-            holders.retain(|session, _| alive.contains_key(session));
+        for unused in self.note(session, holder, Instant::now()).await {
+            // It may have ended by itself.
+            let _ = self.manager.close_session(&unused).await;
         }
     }
 
-    /// Tells whether a session is another's.
-    pub(super) fn is_anothers(&self, session: &str, holder: &TokenDigest) -> bool {
-        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        holders.get(session).is_some_and(|own| own != holder)
+    /// Adds a session; gives back those whose time to be used is over.
+    async fn note(
+        &self,
+        session: Arc<str>,
+        holder: Option<TokenDigest>,
+        now: Instant,
+    ) -> Vec<Arc<str>> {
+        let alive = self.manager.sessions.read().await;
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused_since = Some(now);
+        begun.insert(
+            session,
+            Begun {
+                holder,
+                unused_since,
+            },
+        );
+        if begun.len() > alive.len() + ENDED_KEPT {
+            begun.retain(|session, _| alive.contains_key(session));
+        }
+        let is_over = |own: &mut Begun| {
+            let since = own.unused_since.take_if(|since| now - *since > USED_WITHIN);
+            since.is_some()
+        };
+        let over = begun
+            .iter_mut()
+            .filter_map(|(name, own)| is_over(own).then(|| Arc::clone(name)));
+        over.collect()
+    }
+
+    /// Takes note that a session is used; tells whether it is its user's own, as far as that is known.
+    pub(super) fn is_used_by_its_own(&self, session: &str, holder: Option<&Holder>) -> bool {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = begun.get_mut(session) else {
+            return true;
+        };
+        let is_own = own.holder == holder.map(|holder| holder.digest);
+        if is_own {
+            own.unused_since = None;
+        }
+        is_own
     }
 }
 
@@ -74,5 +120,35 @@ fn begins_session(body: &[u8]) -> bool {
             matches!(request.request, ClientRequest::InitializeRequest(_))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_that_is_not_used_is_over_and_a_used_one_is_not() {
+        let sessions = Sessions::new(10);
+        let now = Instant::now();
+        assert!(sessions.note("used".into(), None, now).await.is_empty());
+        assert!(sessions.note("idle".into(), None, now).await.is_empty());
+        assert!(sessions.is_used_by_its_own("used", None));
+        let later = now + USED_WITHIN + Duration::from_secs(1);
+        let over = sessions.note("new".into(), None, later).await;
+        assert_eq!(over, ["idle".into()]);
+        assert!(sessions.note("newer".into(), None, later).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_session_is_its_holders_alone() {
+        let sessions = Sessions::new(10);
+        let holder = |digest| Holder { number: 1, digest };
+        sessions
+            .note("one".into(), Some([1; 32]), Instant::now())
+            .await;
+        assert!(sessions.is_used_by_its_own("one", Some(&holder([1; 32]))));
+        assert!(!sessions.is_used_by_its_own("one", Some(&holder([2; 32]))));
+        assert!(!sessions.is_used_by_its_own("one", None));
     }
 }

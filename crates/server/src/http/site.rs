@@ -332,8 +332,9 @@ impl Place {
         });
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let reply = self.protocol.handle(request).await;
-        if let (Some(sessions), Some(holder)) = (&self.sessions, holder) {
-            sessions.begun(reply.headers(), holder.digest).await;
+        if let (Some(sessions), None) = (&self.sessions, session) {
+            let holder = holder.map(|holder| holder.digest);
+            sessions.begun(reply.headers(), holder).await;
         }
         match reply.status() {
             StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => Ok(misread(&body)),
@@ -351,8 +352,8 @@ impl Place {
             return Ok(None);
         };
         let session = sessions::named(headers);
-        if let (Some(session), Some(holder)) = (&session, holder)
-            && sessions.is_anothers(session, &holder.digest)
+        if let Some(session) = &session
+            && !sessions.is_used_by_its_own(session, holder)
         {
             return Err(Refusal {
                 status: StatusCode::NOT_FOUND,
