@@ -372,7 +372,7 @@ impl ServerHandler for Service {
 fn caller(context: RequestContext<RoleServer>) -> Caller {
     let (client, account) = (client(&context), account(&context));
     let token = context.meta.get_progress_token();
-    let progress = token.map(|token| Progress {
+    let progress = token.map(|token| Progress::Client {
         peer: context.peer,
         token,
     });
