@@ -11,7 +11,7 @@ CONFIG ?= config/$(CMD).yaml
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench docker-build
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -59,4 +59,10 @@ bench: ## what confinement and searches cost beside the plain calls (criterion; 
 	$(CARGO) bench --locked --package sandbox --package ops
 
 docker-build: ## an image of the server; needs a Docker engine
-	docker build --tag mcp-filesystem .
+	docker build --tag mcp-filesystem:0.1.0 .
+
+bundle: build ## a desktop bundle, target/mcp-filesystem.mcpb (needs zip)
+	rm -rf target/mcpb target/mcp-filesystem.mcpb
+	install -D --mode=0755 target/release/$(CMD) target/mcpb/server/$(CMD)
+	install --mode=0644 packaging/mcpb/manifest.json target/mcpb/manifest.json
+	cd target/mcpb && zip --quiet --recurse-paths ../mcp-filesystem.mcpb .

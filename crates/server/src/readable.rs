@@ -49,11 +49,12 @@ fn list(items: &[Value]) -> Vec<String> {
     }
 }
 
-/// One row a thing, one column a name that any of them has.
+/// One row a thing, one column a name under which any of them has something.
 fn table(objects: &[&Map<String, Value>]) -> Vec<String> {
     let mut columns: Vec<&str> = Vec::new();
-    for name in objects.iter().flat_map(|object| object.keys()) {
-        if !columns.contains(&name.as_str()) {
+    for (name, value) in objects.iter().flat_map(|object| object.iter()) {
+        let is_empty = value.as_array().is_some_and(Vec::is_empty);
+        if !is_empty && !columns.contains(&name.as_str()) {
             columns.push(name);
         }
     }
@@ -109,7 +110,7 @@ mod tests {
         let reply = json!({
             "root": "app",
             "entries": [
-                { "name": "a.txt", "size": 12 },
+                { "name": "a.txt", "size": 12, "notes": [] },
                 { "name": "folder", "type": "directory" },
             ],
             "names": ["x", "y"],
