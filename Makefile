@@ -11,7 +11,11 @@ CONFIG ?= config/$(CMD).yaml
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive fuzz bench docker-build bundle
+# How many clients `make load` has, and how long they go on.
+LOAD_CLIENTS ?= 1000
+LOAD_SECONDS ?= 120
+
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-calls docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -49,6 +53,10 @@ test-clients: ## other people's clients and the official conformance suite (need
 test-exhaustive: ## every attack at every system call of the sandbox, nothing left out (minutes)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
 
+load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
+	$(CARGO) build --release --locked --bin mcp-filesystem --bin load
+	target/release/load --clients $(LOAD_CLIENTS) --seconds $(LOAD_SECONDS) target/release/mcp-filesystem
+
 fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs cargo-fuzz if it is missing
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
 	@for target in $$($(CARGO) +nightly fuzz list); do \
@@ -56,7 +64,11 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 	done
 
 bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
-	$(CARGO) bench --locked --package sandbox --package ops
+	$(CARGO) bench --locked --package sandbox --package ops --package guide
+
+bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)
+	$(CARGO) build --release --locked --package mcp-filesystem --bin mcp-filesystem --example floor --example calls
+	target/release/examples/calls
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -101,6 +101,7 @@ fn searches(criterion: &mut Criterion) {
     let context = Context {
         limits: Arc::new(Limits::default()),
         users: Arc::new(Users::load()),
+        line_indexes: Arc::default(),
         cancel: Cancel::never(),
     };
     let mut group = criterion.benchmark_group("search");

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use regex_syntax::hir::{Hir, HirKind};
 
 /// The most places an expression for lines may have, and one for paths, which are short.
-pub(crate) const LINE_PLACES: u64 = 5_000;
+pub(crate) const LINE_PLACES: u64 = 2_000;
 pub(crate) const PATH_PLACES: u64 = 1_000;
 /// Places times bytes that take a tenth of a second in the worst case, and a second, about.
 const TENTH: u64 = 2_000_000;
@@ -17,7 +17,7 @@ const SECOND: u64 = 20_000_000;
 /// What is searched without a look at the clock, whatever the expression.
 const STRETCH: RangeInclusive<u64> = 1024..=64 * 1024;
 /// The longest line that is matched as a whole, whatever the expression.
-const LINE: RangeInclusive<u64> = 16 * 1024..=1024 * 1024;
+const LINE: RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 
 /// How much may be searched at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +94,6 @@ mod tests {
         let plain = Reach::of(10);
         assert_eq!((plain.stretch, plain.line), (64 * 1024, 1024 * 1024));
         let bomb = Reach::of(LINE_PLACES);
-        assert_eq!((bomb.stretch, bomb.line), (1024, 16 * 1024));
+        assert_eq!((bomb.stretch, bomb.line), (1024, 10_000));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::line_indexes::LineIndexes;
 
 /// What no call may exceed, whatever its arguments say.
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub struct Context {
     pub limits: Arc<Limits>,
     /// The names of owners and groups.
     pub users: Arc<sandbox::Users>,
+    /// Where the lines of large files are, as far as the process knows.
+    pub line_indexes: Arc<LineIndexes>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
 }
@@ -78,6 +81,15 @@ impl Cancel {
         Cancel {
             deadline,
             shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The same caller with a quarter of the time that is left, for work that is good to have but was not asked for.
+    #[must_use]
+    pub(crate) fn share(&self) -> Cancel {
+        match self.deadline {
+            Some(deadline) => self.within(deadline.saturating_duration_since(Instant::now()) / 4),
+            None => self.clone(),
         }
     }
 

@@ -240,9 +240,8 @@ impl Filter {
         // "*" is the usual default and matches every name.
         let pattern = pattern.filter(|&text| text != "*");
         let pattern = pattern
-            .map(FileFilter::new)
-            .transpose()
-            .map_err(in_pattern)?;
+            .map(|text| FileFilter::new("pattern", text))
+            .transpose()?;
         Ok(Filter { pattern, hidden })
     }
 
@@ -259,17 +258,6 @@ impl Filter {
 
     fn shows(&self, name: &Name) -> bool {
         self.hidden == Hidden::Include || !name.is_hidden()
-    }
-}
-
-/// Names this operation's own argument.
-fn in_pattern(error: Error) -> Error {
-    match error {
-        Error::InvalidPattern { reason, .. } => Error::InvalidPattern {
-            argument: "pattern",
-            reason,
-        },
-        other => other,
     }
 }
 

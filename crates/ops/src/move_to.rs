@@ -458,6 +458,34 @@ mod tests {
     }
 
     #[test]
+    fn a_move_and_a_copy_wait_for_the_edits_of_their_destination() {
+        use crate::{Cancel, Context, Copy, Recurse};
+        let tree = Tree::new();
+        tree.file("new", "n").file("old", "o");
+        let place = tree.place("old");
+        let held = EditLock::take(&place, &Cancel::never()).unwrap();
+        let hasty = || Context {
+            cancel: Cancel::after(std::time::Duration::from_millis(1)),
+            ..context()
+        };
+        let copy = || Copy {
+            source: tree.place("new"),
+            destination: tree.place("old"),
+            on_existing: OnExisting::Replace,
+            on_directory: OnDirectory::Into,
+            recurse: Recurse::No,
+        };
+        let moving = request(&tree, "new", &tree, "old").run(&hasty());
+        assert_eq!(moving.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(copy().run(&hasty()).unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(tree.read("old"), "o");
+        drop(held);
+        copy().run(&context()).unwrap();
+        rename(&tree, "new", "old").unwrap();
+        assert_eq!(tree.names(""), ["old"]);
+    }
+
+    #[test]
     fn other_roots_get_plain_things_by_rename() {
         let (from, to) = (Tree::new(), Tree::new());
         from.file("dir/file", "x").file("file", "y");

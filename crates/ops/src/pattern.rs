@@ -314,22 +314,22 @@ impl PathGlob {
 
 /// Chooses files by a glob: without `/` by their name at any depth, else by their relative path.
 #[derive(Debug)]
-pub(crate) struct FileFilter {
+pub struct FileFilter {
     glob: PathGlob,
     by_path: bool,
 }
 
 impl FileFilter {
-    /// Compiles a filter.
-    pub(crate) fn new(text: &str) -> Result<FileFilter> {
+    /// Compiles a filter that came as `argument`.
+    pub fn new(argument: &'static str, text: &str) -> Result<FileFilter> {
         Ok(FileFilter {
-            glob: PathGlob::new("glob_filter", text)?,
+            glob: PathGlob::new(argument, text)?,
             by_path: text.contains('/'),
         })
     }
 
     /// Tells whether a file is chosen; `path` is only asked where it counts.
-    pub(crate) fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
+    pub fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
         if self.by_path {
             self.glob.is_match(&path())
         } else {
@@ -609,10 +609,10 @@ mod tests {
 
     #[test]
     fn a_filter_without_slash_is_about_names() {
-        let by_name = FileFilter::new("*.go").unwrap();
+        let by_name = FileFilter::new("glob_filter", "*.go").unwrap();
         assert!(by_name.is_match(b"a.go", || unreachable!()));
         assert!(by_name.may_match_below(b"any", 1));
-        let by_path = FileFilter::new("src/**/*.go").unwrap();
+        let by_path = FileFilter::new("glob_filter", "src/**/*.go").unwrap();
         assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
         assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
         assert!(!by_path.may_match_below(b"docs", 1));

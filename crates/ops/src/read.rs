@@ -10,10 +10,12 @@ use sandbox::{Metadata, OpenFile};
 use crate::content::{read_up_to, reader};
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
+use crate::line_search::LineSearch;
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::text::encoding;
-use crate::text::lines::{self, Blocks, LineCounter, LineSeeker, Sought};
+use crate::text::line_index::STRIDE;
+use crate::text::lines::{self, Blocks, LineSeeker, Sought};
 
 /// The most bytes of a character after its first.
 const CONTINUATION: u64 = 3;
@@ -130,7 +132,7 @@ pub struct Contents {
     pub metadata: Metadata,
     /// Where what was read begins in the file.
     pub start_byte: u64,
-    /// How many lines the file has; for whole texts and counted line ranges.
+    /// How many lines the file has; for whole texts, and for counted line ranges where counting did not take too long.
     pub lines_total: Option<u64>,
     /// The number of the first line returned, from 1; for whole texts and line ranges.
     pub start_line: Option<u64>,
@@ -177,6 +179,17 @@ struct Piece {
     cut: bool,
 }
 
+impl Piece {
+    /// The beginning of the file, where it was read.
+    fn head(&self, file_size: u64) -> Option<&[u8]> {
+        let length = self.bytes.len();
+        let from_start = self.start == self.asked.start as u64;
+        let enough = length >= encoding::HEAD || length as u64 >= file_size;
+        let head = self.bytes.get(..length.min(encoding::HEAD));
+        head.filter(|_| from_start && enough)
+    }
+}
+
 /// Where a line range begins.
 struct LineStart {
     /// The position of its first byte, or the end of the file.
@@ -204,9 +217,8 @@ impl Reader<'_> {
             cut,
         })?;
         contents.truncated = cut;
-        if let Body::Text(text) = &contents.body {
-            let lines = lines::count(text.as_bytes());
-            contents.number_lines(1);
+        if matches!(contents.body, Body::Text(_)) {
+            let lines = contents.number_lines(1);
             contents.lines_total = (!cut).then_some(lines);
         }
         Ok(contents)
@@ -247,13 +259,11 @@ impl Reader<'_> {
     }
 
     fn lines(self, offset: i64, limit: Option<u64>) -> Result<Contents> {
-        let start = self.first_line(offset)?;
-        let piece = self.collect_lines(start.position, limit.unwrap_or(u64::MAX))?;
+        let mut search = LineSearch::new(&self.open, self.context);
+        let found = self.find_lines(&mut search, offset, limit);
+        search.keep();
+        let (start, piece, total) = found?;
         let (cut, end) = (piece.cut, start.position + piece.bytes.len() as u64);
-        let total = match (self.request.totals, start.before) {
-            (Totals::Count, Some(before)) => Some(before + self.count_from(&piece)?),
-            _ => None,
-        };
         let mut contents = self.contents(piece)?;
         contents.truncated = cut || end < contents.metadata.size;
         contents.lines_total = total;
@@ -263,35 +273,31 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    fn first_line(&self, offset: i64) -> Result<LineStart> {
-        let mut read = reader(&self.open, &self.context.cancel);
-        if offset < 0 {
-            return self.first_of_last(offset.unsigned_abs());
-        }
-        let before = offset.unsigned_abs().saturating_sub(1);
-        Ok(match lines::find_line_start(&mut read, before)? {
-            Sought::At(position) => LineStart {
-                position,
-                before: Some(before),
-            },
-            Sought::Beyond { lines, size } => LineStart {
-                position: size,
-                before: Some(lines),
-            },
-        })
+    fn find_lines(
+        &self,
+        search: &mut LineSearch<'_>,
+        offset: i64,
+        limit: Option<u64>,
+    ) -> Result<(LineStart, Piece, Option<u64>)> {
+        let start = match offset {
+            ..0 => self.first_of_last(search, offset.unsigned_abs())?,
+            _ => first_line(search, offset.unsigned_abs())?,
+        };
+        let piece = self.collect_lines(start.position, limit.unwrap_or(u64::MAX))?;
+        let total = match self.request.totals {
+            Totals::Count => search.total()?,
+            Totals::Skip => None,
+        };
+        Ok((start, piece, total))
     }
 
-    fn first_of_last(&self, wanted: u64) -> Result<LineStart> {
+    fn first_of_last(&self, search: &mut LineSearch<'_>, wanted: u64) -> Result<LineStart> {
         let mut read = reader(&self.open, &self.context.cancel);
         let size = self.open.metadata.size;
         let position = lines::find_last_lines(&mut read, size, wanted)?.offset;
         let before = match self.request.totals {
             Totals::Skip => None,
-            Totals::Count => {
-                let mut counter = LineCounter::default();
-                self.count_range(0..position, &mut counter)?;
-                Some(counter.lines())
-            }
+            Totals::Count => search.lines_before(position)?,
         };
         Ok(LineStart { position, before })
     }
@@ -321,28 +327,6 @@ impl Reader<'_> {
         })
     }
 
-    /// Counts the lines from the beginning of a piece to the end of the file.
-    fn count_from(&self, piece: &Piece) -> Result<u64> {
-        let mut counter = LineCounter::default();
-        counter.feed(&piece.bytes);
-        let end = piece.start + piece.bytes.len() as u64;
-        self.count_range(end..u64::MAX, &mut counter)?;
-        Ok(counter.lines())
-    }
-
-    fn count_range(&self, range: Range<u64>, counter: &mut LineCounter) -> Result<()> {
-        let mut read = reader(&self.open, &self.context.cancel);
-        let mut blocks = Blocks::new(&mut read, range.start, self.block_size(range.start));
-        while let Some((position, block)) = blocks.next()? {
-            let left = size_of(range.end.saturating_sub(position));
-            counter.feed(block.get(..left).unwrap_or(block));
-            if left <= block.len() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Large enough for speed, no larger than what is left of the file.
     fn block_size(&self, start: u64) -> usize {
         let left = self
@@ -351,7 +335,7 @@ impl Reader<'_> {
             .size
             .saturating_sub(start)
             .saturating_add(1);
-        size_of(left).min(lines::BLOCK)
+        size_of(left).min(STRIDE)
     }
 
     /// The most bytes this reply may have.
@@ -362,7 +346,7 @@ impl Reader<'_> {
 
     /// Decides whether a piece is text and makes the reply of it.
     fn contents(self, piece: Piece) -> Result<Contents> {
-        let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head()?;
+        let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head(&piece)?;
         let Piece {
             bytes,
             asked,
@@ -401,21 +385,40 @@ impl Reader<'_> {
         })
     }
 
-    fn has_nul_in_head(&self) -> Result<bool> {
+    fn has_nul_in_head(&self, piece: &Piece) -> Result<bool> {
+        if let Some(head) = piece.head(self.open.metadata.size) {
+            return Ok(encoding::is_binary(head));
+        }
         let head = read_up_to(&self.open, 0, encoding::HEAD as u64, &self.context.cancel)?;
         Ok(encoding::is_binary(&head))
     }
 }
 
 impl Contents {
-    /// Numbers the returned lines, the first being `first`; nothing returned has no numbers.
-    fn number_lines(&mut self, first: u64) {
+    /// Numbers the returned lines, the first being `first`, and says how many they are; nothing returned has no numbers.
+    fn number_lines(&mut self, first: u64) -> u64 {
         let lines = self.body.line_count();
         if lines > 0 {
             self.start_line = Some(first);
             self.end_line = Some(first + lines - 1);
         }
+        lines
     }
+}
+
+/// Finds a line, counted from 1.
+fn first_line(search: &mut LineSearch<'_>, line: u64) -> Result<LineStart> {
+    let before = line.saturating_sub(1);
+    Ok(match search.seek(before)? {
+        Sought::At(position) => LineStart {
+            position,
+            before: Some(before),
+        },
+        Sought::Beyond { lines, size } => LineStart {
+            position: size,
+            before: Some(lines),
+        },
+    })
 }
 
 /// Moves both ends of `asked` to where characters begin, so that text stays text. `None` where an end lies inside

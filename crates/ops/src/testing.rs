@@ -94,6 +94,13 @@ impl Tree {
         self
     }
 
+    /// Makes a file that is there already this large, without content behind its own.
+    pub(crate) fn stretch(&self, path: &str, size: u64) -> &Tree {
+        let file = std::fs::File::options().write(true).open(self.host(path));
+        file.unwrap().set_len(size).unwrap();
+        self
+    }
+
     /// Gives a file to another owner, which only the superuser may; tells whether that was so.
     pub(crate) fn give_away(&self, path: &str, uid: u32, gid: u32) -> bool {
         std::os::unix::fs::chown(self.host(path), Some(uid), Some(gid)).is_ok()
@@ -157,6 +164,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
     Context {
         limits: Arc::new(limits),
         users: Arc::new(Users::load()),
+        line_indexes: Arc::default(),
         cancel: Cancel::never(),
     }
 }

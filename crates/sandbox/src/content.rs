@@ -25,6 +25,14 @@ pub struct OpenFile {
     pub path: String,
 }
 
+impl OpenFile {
+    /// What is known of it by now, but for its birth time.
+    pub fn current(&self) -> Result<Metadata> {
+        syscall::stat_content_unchecked(self.file.as_fd())
+            .map_err(|errno| Error::from_errno("stat", &self.path, errno))
+    }
+}
+
 /// Opens the content of a place for a purpose.
 pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
     let (name, fd, metadata) = match place.is_root() {

@@ -17,9 +17,9 @@ use sandbox::{NamedRoot, Protection, Roots};
 use self::own_files::OwnFile;
 pub(crate) use self::risks::open_door;
 use crate::keys::KeyRing;
-
 use crate::known::KNOWN_TOOLS;
 use crate::listen::address;
+use crate::project::{self, Project};
 use crate::settings::{
     InYaml, KnownTools, Landlock, Loaded, LogFormat, Quota, RootAccess, RootSettings, Settings,
     Toolset, Transport, tools_of,
@@ -29,10 +29,12 @@ use crate::{operator, roots};
 /// Writes the report. A mistake in the configuration is the error that comes back.
 pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
     let roots = roots::open(&loaded.settings)?;
+    let project = project::open(&loaded.settings)?;
     let keys = KeyRing::load(&loaded.settings)?.keys();
     let facts = Facts {
         loaded,
         found: roots.iter().map(Found::of).collect(),
+        project: project.as_ref(),
         files: own_files::all(loaded),
         tokens: keys.tokens.map(|tokens| tokens.count()),
         is_superuser: operator::is_superuser(),
@@ -47,6 +49,8 @@ pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
 struct Facts<'a> {
     loaded: &'a Loaded,
     found: Vec<Found>,
+    /// The project of `guide`.
+    project: Option<&'a Project>,
     /// The operator's own files.
     files: Vec<OwnFile>,
     /// How many tokens let somebody in; none means that nobody is asked.
@@ -106,9 +110,11 @@ fn landlock_in_words(protection: &Protection) -> String {
 fn report(facts: &Facts<'_>) -> String {
     let settings = &facts.loaded.settings;
     let roots = facts.found.iter().zip(&settings.roots);
+    let roots = roots.flat_map(root_lines(settings));
+    let project = facts.project.into_iter().flat_map(project_lines);
     let sections = [
         ("Configuration", vec![configuration(settings)]),
-        ("Roots", roots.flat_map(root_lines(settings)).collect()),
+        ("Roots", roots.chain(project).collect()),
         ("Who can reach it", reach(settings, facts.tokens)),
         ("Limits", limits(settings)),
         ("Log", log(settings)),
@@ -140,7 +146,12 @@ fn root_lines<'a>(
 ) -> impl Fn((&'a Found, &'a RootSettings)) -> Vec<String> + 'a {
     move |(found, root)| {
         let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
-        lines.extend(settings.toolsets.iter().map(|set| {
+        // The agent's files lie in no root.
+        let sets = settings
+            .toolsets
+            .iter()
+            .filter(|set| **set != Toolset::Guide);
+        lines.extend(sets.map(|set| {
             format!(
                 "  {}: {}",
                 set.name(),
@@ -154,6 +165,19 @@ fn root_lines<'a>(
         );
         lines
     }
+}
+
+/// The project of the `guide` set.
+fn project_lines(project: &Project) -> Vec<String> {
+    let mut lines = vec![
+        format!("the project of guide: {}", project.path.display()),
+        "  its files are never opened; agents hand them over".to_owned(),
+        format!("  allowed paths: {}", project.allowed.join(", ")),
+    ];
+    if !project.missing.is_empty() {
+        lines.push(format!("  not there: {}", project.missing.join(", ")));
+    }
+    lines
 }
 
 fn changes_in_words(root: &RootSettings, found: &Found) -> Option<&'static str> {
@@ -334,6 +358,7 @@ mod tests {
         Facts {
             loaded,
             found,
+            project: None,
             files: Vec::new(),
             tokens: None,
             is_superuser: false,

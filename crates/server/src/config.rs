@@ -181,6 +181,9 @@ impl File<'_> {
             section.read("cache_ttl", |field| seconds(&field, bounds::TTL))?;
         partial.guide_sampling_timeout =
             section.read("sampling_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
+        partial.guide_state_key_file = section.read("state_key_file", |field| {
+            field.secret().nullable(|field| self.path(&field))
+        })?;
         section.finish()
     }
 

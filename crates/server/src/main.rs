@@ -17,6 +17,7 @@ mod log;
 mod operator;
 mod pages;
 mod progress;
+mod project;
 mod readable;
 mod reload;
 mod roots;

@@ -18,11 +18,12 @@ use crate::config::reason;
 use crate::door::Door;
 use crate::keys::KeyRing;
 use crate::log::AuditFile;
+use crate::project::Project;
 use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{call, http, listen, log, operator, reload, roots, shutdown, stdio, welcome};
+use crate::{call, http, listen, log, operator, project, reload, roots, shutdown, stdio, welcome};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -32,6 +33,7 @@ const LAST_WORK: Duration = Duration::from_millis(500);
 pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     sandbox::raise_descriptor_limit();
     let roots = roots::open(settings)?;
+    let project = project::open(settings)?;
     let listener = match settings.transport {
         Transport::Stdio => None,
         Transport::Http => Some(listen::bind(settings)?),
@@ -44,6 +46,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let log = log::start(settings, audit)?;
     roots.sweep_leftovers_in_background();
     roots.count_in_background();
+    project.iter().for_each(Project::warn);
     let gate = Gate::new(deployment(settings, &roots, users));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -54,7 +57,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
-        serve(settings, listener, gate, keys).await
+        serve(settings, listener, gate, keys, project.as_ref()).await
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
@@ -63,10 +66,11 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
 /// Takes one call from the shell through the same walls as a client's.
 pub(crate) fn call_once(settings: &Settings, tool: &str, arguments: &Arguments) -> Result<()> {
     let roots = roots::open(settings)?;
+    let project = project::open(settings)?;
     let users = Users::load();
     sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
     let gate = Gate::new(deployment(settings, &roots, users));
-    let service = every_set(settings, gate)?;
+    let service = every_set(settings, gate, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -95,9 +99,10 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
 }
 
 /// One service that speaks all configured sets.
-fn every_set(settings: &Settings, gate: Arc<Gate>) -> Result<Service> {
-    let sets = settings.toolsets.iter().map(|set| tools_of(*set));
-    Ok(Service::new(sets.collect::<Result<_>>()?, gate)?)
+fn every_set(settings: &Settings, gate: Arc<Gate>, project: Option<&Project>) -> Result<Service> {
+    let desk = project.map(|project| &project.desk);
+    let sets = settings.toolsets.iter().map(|set| tools_of(*set, desk));
+    Ok(Service::new(sets.collect(), gate)?)
 }
 
 async fn serve(
@@ -105,11 +110,12 @@ async fn serve(
     listener: Option<TcpListener>,
     gate: Arc<Gate>,
     keys: Arc<KeyRing>,
+    project: Option<&Project>,
 ) -> Result<()> {
     let shutdown = shutdown::on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
-        return stdio::serve(every_set(settings, gate)?, max_size, shutdown).await;
+        return stdio::serve(every_set(settings, gate, project)?, max_size, shutdown).await;
     };
     let options = http::Options {
         door: Door::new(
@@ -126,17 +132,23 @@ async fn serve(
     let endpoints = settings
         .toolsets
         .iter()
-        .map(|set| endpoint(*set, settings, &gate));
+        .map(|set| endpoint(*set, settings, &gate, project));
     let endpoints = endpoints.collect::<Result<_>>()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     http::serve(listener, options, endpoints, shutdown).await;
     Ok(())
 }
 
-fn endpoint(set: Toolset, settings: &Settings, gate: &Arc<Gate>) -> Result<http::Endpoint> {
+fn endpoint(
+    set: Toolset,
+    settings: &Settings,
+    gate: &Arc<Gate>,
+    project: Option<&Project>,
+) -> Result<http::Endpoint> {
+    let desk = project.map(|project| &project.desk);
     Ok(http::Endpoint {
         name: set.name().to_owned(),
-        service: Service::new(vec![tools_of(set)?], Arc::clone(gate))?,
+        service: Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?,
         sessions: match settings.sessions {
             Sessions::On => true,
             Sessions::Off => false,
@@ -209,8 +221,14 @@ mod tests {
 
     #[test]
     fn allowlists_know_the_tools_that_are_there() {
-        for set in [Toolset::Workspace, Toolset::Files, Toolset::Memory] {
-            let tools = tools_of(set).unwrap().tools;
+        let sets = [
+            Toolset::Workspace,
+            Toolset::Files,
+            Toolset::Memory,
+            Toolset::Guide,
+        ];
+        for set in sets {
+            let tools = tools_of(set, None).tools;
             let names = tools.iter().map(|tool| tool.definition().name);
             let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
             let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);

@@ -1,17 +1,17 @@
 //! The tool sets by name.
 
-use anyhow::{Result, bail};
-use toolset::{ToolSet, files, memory, workspace};
+use std::sync::Arc;
+
+use toolset::{ToolSet, files, guide, memory, workspace};
 
 use crate::settings::Toolset;
 
-/// A set's tools and words.
-pub(crate) fn tools_of(set: Toolset) -> Result<ToolSet> {
+/// A set's tools and words; `guide` can only be called with its desk.
+pub(crate) fn tools_of(set: Toolset, desk: Option<&Arc<guide::Desk>>) -> ToolSet {
     match set {
-        Toolset::Workspace => Ok(workspace::toolset()),
-        Toolset::Files => Ok(files::toolset()),
-        Toolset::Memory => Ok(memory::toolset()),
-        // Settings refuse it before we come here.
-        Toolset::Guide => bail!("no tool set {}", set.name()),
+        Toolset::Workspace => workspace::toolset(),
+        Toolset::Files => files::toolset(),
+        Toolset::Memory => memory::toolset(),
+        Toolset::Guide => guide::toolset(desk.cloned()),
     }
 }

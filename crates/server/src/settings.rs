@@ -18,7 +18,7 @@ pub(crate) use in_yaml::InYaml;
 pub(crate) use load::{CURRENT_DIRECTORY, Loaded, Roots as RootsNeed, load};
 pub(crate) use reference::page as reference;
 pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, tools_of};
-pub(crate) use support::{first_collision, first_unsupported};
+pub(crate) use support::first_collision;
 pub(crate) use words::{
     Durability, Landlock, LogFormat, LogLevel, Replies, Sessions, Toolset, Transport,
 };
@@ -163,6 +163,8 @@ settings! {
     guide_cache_ttl: Duration = Duration::from_secs(3600);
     /// How long `guide` waits for the client to answer.
     guide_sampling_timeout: Duration = Duration::from_secs(60);
+    /// The key that seals what clients carry for `guide`, the same for all replicas; none is one of this process alone.
+    guide_state_key_file: Option<PathBuf> = None;
     /// The least important log lines that are written.
     log_level: LogLevel = LogLevel::Info;
     /// How a log line is written.

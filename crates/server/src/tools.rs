@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::json;
-use toolset::{Deployment, Gate, Service, reference};
+use toolset::{Deployment, Gate, Service};
 
 use crate::cli::Format;
 use crate::sets::tools_of;
@@ -17,7 +17,7 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
         match format {
             Format::Markdown => {
                 let title = format!("Tools of the `{}` set", set.name());
-                write!(out, "{}", reference::markdown(&title, service.described()))?;
+                write!(out, "{}", service.reference(&title))?;
             }
             Format::Json => {
                 let page = json!({ "toolset": set.name(), "tools": service.described() });
@@ -31,7 +31,7 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
 /// A service that nobody calls: it only describes its tools.
 fn every_tool(set: Toolset) -> Result<Service> {
     Ok(Service::new(
-        vec![tools_of(set)?],
+        vec![tools_of(set, None)],
         Gate::new(Deployment::default()),
     )?)
 }

@@ -5,6 +5,7 @@
     reason = "the SDK marks sampling as deprecated; clients of today still use it"
 )]
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
@@ -16,7 +17,9 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 
 /// Answers a sampling request: its parameters in, its result out, or the message of an error.
-pub(crate) type Sampler = Arc<dyn Fn(Value) -> Result<Value, String> + Send + Sync>;
+pub(crate) type Sampler = Arc<dyn Fn(Value) -> Sampled + Send + Sync>;
+/// An answer that may take its time.
+pub(crate) type Sampled = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
 
 /// A client that remembers progress and answers sampling where it was told how.
 #[derive(Clone)]
@@ -61,7 +64,7 @@ impl ClientHandler for Agent {
             .clone()
             .ok_or_else(|| refused("no sampling".to_owned()))?;
         let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
-        let result = sampler(params).map_err(refused)?;
+        let result = sampler(params).await.map_err(refused)?;
         serde_json::from_value(result).map_err(|error| refused(error.to_string()))
     }
 }

@@ -264,6 +264,18 @@ impl Server {
         process::wait(&mut self.child, &self.log).await
     }
 
+    /// Ends the process as a crash does, with SIGKILL, and waits until it is gone.
+    pub async fn kill(mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.start_kill();
+        let _ = timeout(PATIENCE, self.child.wait()).await;
+    }
+
+    /// Tells whether the process still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Sends SIGHUP: the server is to look at the operator's files again.
     pub fn reload(&self) {
         process::signal(&self.child, Signal::HUP);

@@ -34,6 +34,7 @@ pub async fn over_both(body: impl AsyncFn(Transport)) {
 #[derive(Clone)]
 pub struct Setup {
     program: PathBuf,
+    wrapper: Vec<String>,
     config: Config,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -58,6 +59,7 @@ impl Setup {
     pub fn new(program: impl Into<PathBuf>) -> Setup {
         Setup {
             program: program.into(),
+            wrapper: Vec::new(),
             config: Config::None,
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -122,6 +124,16 @@ impl Setup {
         self
     }
 
+    /// Starts the program by another one that becomes it: these words, then the program and its own words.
+    #[must_use]
+    pub fn wrapped_in<Word: Into<String>>(
+        mut self,
+        words: impl IntoIterator<Item = Word>,
+    ) -> Setup {
+        self.wrapper = words.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Setup {
@@ -152,11 +164,21 @@ impl Setup {
 
     /// Answers sampling requests: parameters in, result or error message out.
     #[must_use]
-    pub fn sampling<Answer>(mut self, answer: Answer) -> Setup
+    pub fn sampling<Answer>(self, answer: Answer) -> Setup
     where
         Answer: Fn(Value) -> Result<Value, String> + Send + Sync + 'static,
     {
-        self.sampler = Some(Arc::new(answer));
+        self.sampling_later(move |params| std::future::ready(answer(params)))
+    }
+
+    /// Answers sampling requests after a while, or never.
+    #[must_use]
+    pub fn sampling_later<Answer, Later>(mut self, answer: Answer) -> Setup
+    where
+        Answer: Fn(Value) -> Later + Send + Sync + 'static,
+        Later: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.sampler = Some(Arc::new(move |params| Box::pin(answer(params))));
         self
     }
 
@@ -211,8 +233,9 @@ impl Setup {
         }
         arguments.extend(more);
         arguments.extend(self.arguments.iter().cloned());
+        let (program, arguments) = self.wrapped(arguments);
         let line = Line {
-            program: self.program.clone(),
+            program,
             arguments,
             environment: self.environment.clone(),
             directory: self
@@ -225,6 +248,16 @@ impl Setup {
             config,
             files,
         }
+    }
+
+    /// The program to start and its words.
+    fn wrapped(&self, arguments: Vec<String>) -> (PathBuf, Vec<String>) {
+        let Some((first, words)) = self.wrapper.split_first() else {
+            return (self.program.clone(), arguments);
+        };
+        let own = self.program.display().to_string();
+        let words = words.iter().cloned().chain([own]).chain(arguments);
+        (PathBuf::from(first), words.collect())
     }
 
     fn made(&mut self) -> &mut Map<String, Value> {
@@ -271,6 +304,14 @@ mod tests {
             fs::read_to_string(&prepared.line.arguments[1]).unwrap(),
             prepared.config
         );
+    }
+
+    #[test]
+    fn a_wrapper_comes_before_the_program() {
+        let setup = Setup::new("x").arguments(["y"]).wrapped_in(["nice", "-n1"]);
+        let line = setup.prepare_for(Transport::Stdio).line;
+        assert_eq!(line.program, Path::new("nice"));
+        assert_eq!(line.arguments, ["-n1", "x", "--transport", "stdio", "y"]);
     }
 
     #[tokio::test]

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ops::LineIndexes;
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -28,6 +30,7 @@ pub struct Gate {
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
     tallies: Tallies,
+    line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
 
@@ -45,8 +48,14 @@ impl Gate {
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
+            line_indexes: Arc::default(),
             closing: CancellationToken::new(),
         })
+    }
+
+    /// What the process knows of where lines are.
+    pub(crate) fn line_indexes(&self) -> Arc<LineIndexes> {
+        Arc::clone(&self.line_indexes)
     }
 
     /// The operator's decisions.
@@ -97,6 +106,23 @@ impl Gate {
     /// Counts a client's call, and tells what it did so far.
     pub(crate) fn tally(&self, client: &str, is_violation: bool) -> Tally {
         self.tallies.add(client, is_violation)
+    }
+
+    /// Waits for a client's turn, then does some work on the blocking pool.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        client: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = self.enter(client).await?;
+        let task = tokio::task::spawn_blocking(move || {
+            // Held by the work, not by the caller: work that is slow to stop still counts as running.
+            let _turn = turn;
+            work()
+        });
+        task.await.map_err(|error| Failure::Internal {
+            reason: crash(error),
+        })
     }
 
     /// How many calls run and how many wait for their turn.
@@ -183,6 +209,18 @@ impl Gate {
             root: root.to_owned(),
         })
     }
+}
+
+/// What a panic said.
+fn crash(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was stopped".to_owned();
+    };
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {

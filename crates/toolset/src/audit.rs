@@ -37,7 +37,7 @@ impl Line<'_> {
     pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
         let place = self.about.place_of(failure);
         match violation(failure) {
-            Some(resolved) => self.refused(&place, worded.code, resolved),
+            Some(violation) => self.refused(&place, worded.code, &violation),
             None => self.failed(&place, worded.code),
         }
         if let Failure::Internal { reason } = failure {
@@ -65,14 +65,16 @@ impl Line<'_> {
         );
     }
 
-    fn refused(&self, place: &PlaceNamed, code: &str, resolved: Option<&str>) {
+    fn refused(&self, place: &PlaceNamed, code: &str, violation: &Violation<'_>) {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.about.tool,
             root = root(place),
             path = path(place),
             attempted_path = path(place),
-            resolved_path = resolved.map(capped),
+            resolved_path = violation.leads_to.map(capped),
+            violation = violation.kind,
+            violations = violation.count,
             outcome = "error",
             error_code = code,
             duration_ms = milliseconds(self.duration),
@@ -85,11 +87,38 @@ impl Line<'_> {
     }
 }
 
-/// Tells whether a failure is a violation, and where it would have led.
-pub(crate) fn violation(failure: &Failure) -> Option<Option<&str>> {
+/// Something that was tried and is forbidden.
+#[derive(Default)]
+pub(crate) struct Violation<'failure> {
+    /// Where it would have led.
+    leads_to: Option<&'failure str>,
+    /// What kind it is, where there are several.
+    kind: Option<&'static str>,
+    /// How often this client has tried such things, where that is counted.
+    count: Option<u64>,
+}
+
+/// Tells whether a failure is a violation.
+pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
     match failure {
-        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Some(leads_to)),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(None),
+        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Violation {
+            leads_to: Some(leads_to),
+            ..Violation::default()
+        }),
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(Violation::default()),
+        Failure::Guide {
+            error:
+                guide::Error::Violation {
+                    violation,
+                    leads_to,
+                    ..
+                },
+            violations,
+        } => Some(Violation {
+            leads_to: leads_to.as_deref(),
+            kind: Some(violation.name()),
+            count: Some(*violations),
+        }),
         _ => None,
     }
 }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use ops::{Cancel, Context};
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+    CallToolResponse, CallToolResult, ContentBlock, InputResponses, JsonObject,
+    ProgressNotificationParam, ProgressToken,
 };
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,8 @@ use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
-use crate::tool::{AnyTool, Call, Reply, RootCard};
+use crate::tally::Tally;
+use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -39,6 +40,25 @@ pub struct Caller {
     pub cancelled: CancellationToken,
     /// Where progress goes, if he wants it.
     pub progress: Option<Progress>,
+    /// How he can be asked something.
+    pub questions: Questions,
+}
+
+/// How a client can be asked something while its call runs.
+#[derive(Debug, Clone, Default)]
+pub enum Questions {
+    /// Not at all.
+    #[default]
+    None,
+    /// By a request of ours: revisions up to 2025-11-25.
+    Request(Peer<RoleServer>),
+    /// By a result that names what is missing; the call then comes again with the answers and our state.
+    Result {
+        /// What the client answered.
+        answers: InputResponses,
+        /// The state we gave it.
+        state: Option<String>,
+    },
 }
 
 /// Where progress of a call is told.
@@ -70,11 +90,19 @@ impl Entry {
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> CallToolResult {
+    ) -> CallToolResponse {
         let start = Instant::now();
         let about = self.about(gate, &arguments);
-        let outcome = self.admit_and_run(gate, arguments, caller).await;
-        self.settle(gate, caller, &about, start, outcome)
+        let outcome = match self.admit_and_run(gate, arguments, caller).await {
+            Ok(Ended::Question(question)) => {
+                let tally = gate.tally(&caller.account, false);
+                self.line(caller, &about, start, 0, tally).success();
+                return (*question).into();
+            }
+            Ok(Ended::Reply(reply)) => Ok(reply),
+            Err(failure) => Err(failure),
+        };
+        self.settle(gate, caller, &about, start, outcome).into()
     }
 
     /// Answers a call whose arguments are no object at all.
@@ -100,14 +128,7 @@ impl Entry {
     ) -> CallToolResult {
         let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
         let tally = gate.tally(&caller.account, is_violation);
-        let line = |response_size| audit::Line {
-            tally,
-            toolset: self.face.name(),
-            about,
-            client: &caller.client,
-            duration: start.elapsed(),
-            response_size,
-        };
+        let line = |response_size| self.line(caller, about, start, response_size, tally);
         match outcome {
             Ok(reply) => {
                 let result = success(reply);
@@ -129,12 +150,30 @@ impl Entry {
         }
     }
 
+    fn line<'call>(
+        &self,
+        caller: &'call Caller,
+        about: &'call About,
+        start: Instant,
+        response_size: usize,
+        tally: Tally,
+    ) -> audit::Line<'call> {
+        audit::Line {
+            tally,
+            toolset: self.face.name(),
+            about,
+            client: &caller.client,
+            duration: start.elapsed(),
+            response_size,
+        }
+    }
+
     async fn admit_and_run(
         &self,
         gate: &Gate,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Ended, Failure> {
         gate.check_rate(&caller.account)?;
         let deployment = gate.deployment();
         let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
@@ -144,42 +183,25 @@ impl Entry {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
+                line_indexes: gate.line_indexes(),
                 cancel: cancel.clone(),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
+            caller: caller.clone(),
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
-        let permit = patience.wait(gate.enter(&caller.account)).await??;
-        let work = prepared.work;
-        let task = tokio::task::spawn_blocking(move || {
-            // Held by the work, not by the caller: work that is slow to stop still counts as running.
-            let _permit = permit;
-            work(&call)
-        });
-        patience.wait(joined(task)).await?
+        match prepared.work {
+            Work::Blocking(work) => {
+                let reply = patience
+                    .wait(gate.run(&caller.account, move || work(&call)))
+                    .await??;
+                reply.map(Ended::Reply)
+            }
+            Work::Asking(work) => patience.wait(work(call, gate)).await?,
+        }
     }
-}
-
-async fn joined(task: JoinHandle<Result<Reply, Failure>>) -> Result<Reply, Failure> {
-    task.await.unwrap_or_else(|error| {
-        Err(Failure::Internal {
-            reason: crash(error),
-        })
-    })
-}
-
-/// What a panic said.
-fn crash(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "the task was stopped".to_owned();
-    };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
 }
 
 /// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it
@@ -552,6 +574,58 @@ mod tests {
                 json!("io_error"),
                 "internal error in toy; it was logged".to_owned()
             )
+        );
+    }
+
+    /// Remembers the messages and reasons of errors.
+    #[derive(Default, Clone)]
+    struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl tracing::Subscriber for Errors {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::ERROR
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut text = String::new();
+            event.record(
+                &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                    text += &format!("{field}={value:?} ");
+                },
+            );
+            self.0.lock().unwrap().push(text);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
+        let errors = Errors::default();
+        let _guard = tracing::subscriber::set_default(errors.clone());
+        let service = service(|deployment| deployment.max_concurrent_calls = 1);
+        for _ in 0..3 {
+            let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
+            assert_eq!(code(&result), "io_error");
+        }
+        let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+        assert_eq!(text(&result), "text of a");
+        let logged = errors.0.lock().unwrap().clone();
+        assert_eq!(logged.len(), 3, "{logged:?}");
+        assert!(
+            logged
+                .iter()
+                .all(|line| line.contains("bug in a tool") && line.contains("toy"))
         );
     }
 

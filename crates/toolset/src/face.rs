@@ -26,6 +26,11 @@ pub enum Failure {
     RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
+    /// The agent's files could not be had; `violations` is how often this client has tried what is forbidden.
+    Guide {
+        error: guide::Error,
+        violations: u64,
+    },
     /// A bug of ours; `reason` is for the log only.
     Internal { reason: String },
 }
@@ -33,6 +38,15 @@ pub enum Failure {
 impl From<ops::Error> for Failure {
     fn from(error: ops::Error) -> Failure {
         Failure::Operation(error)
+    }
+}
+
+impl From<guide::Error> for Failure {
+    fn from(error: guide::Error) -> Failure {
+        Failure::Guide {
+            error,
+            violations: 0,
+        }
     }
 }
 
@@ -84,7 +98,13 @@ impl About {
                 root: root(use_.root),
                 path: text(use_.path),
             })
-            .collect();
+            .collect::<Vec<_>>();
+        // The agent's files lie in no root, but their paths are worth telling as well.
+        let lone = definition.roots.is_empty().then(|| PlaceNamed {
+            root: None,
+            path: text("path"),
+        });
+        let places = places.into_iter().chain(lone).collect();
         About {
             tool: definition.name,
             places,
@@ -96,6 +116,7 @@ impl About {
     pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
         let path = match failure {
             Failure::Operation(error) => error.path(),
+            Failure::Guide { error, .. } => error.path(),
             _ => None,
         };
         let root = match failure {
@@ -151,6 +172,9 @@ pub trait Face: Send + Sync + 'static {
 
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
+
+    /// What keeps clients in bounds, for the reference.
+    fn security(&self) -> &'static str;
 
     /// Words a failure.
     fn word(&self, failure: &Failure, about: &About) -> Worded;

@@ -13,11 +13,12 @@ mod dispatch;
 mod face;
 mod figures;
 pub mod files;
+pub mod guide;
 mod left_out;
 pub mod memory;
 mod moment;
 mod rate;
-pub mod reference;
+mod reference;
 mod schema;
 mod search;
 mod service;
@@ -29,12 +30,12 @@ pub mod workspace;
 pub use admit::Gate;
 pub use arguments::BadArgument;
 pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
-pub use dispatch::{Caller, Progress};
+pub use dispatch::{Caller, Progress, Questions};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
 pub use service::{Client, Service, SetupError};
 pub use tool::{
-    Access, AnyTool, Call, Definition, Effect, Prepared, Reply, RootCard, RootSource, RootUse,
-    Tool, ToolSet, Work, tool,
+    Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Prepared, Reply,
+    RootCard, RootSource, RootUse, Talk, Tool, ToolSet, Work, tool,
 };

@@ -3,17 +3,74 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use rmcp::model::Tool as McpTool;
-use serde_json::{Map, Value};
+use rmcp::model::{JsonObject, Tool as McpTool};
+use serde_json::{Map, Value, json};
+
+use crate::dispatch::Entry;
+use crate::face::About;
 
 /// A Markdown page that tells everything about these tools.
 #[must_use]
-pub fn markdown(title: &str, tools: &[McpTool]) -> String {
+pub(crate) fn markdown(title: &str, entries: &[Entry], tools: &[McpTool]) -> String {
     let mut page = format!("# {title}\n");
-    for tool in tools {
+    if let Some(first) = entries.first() {
+        let _ = writeln!(page, "\n{}", first.face.security());
+    }
+    for (entry, tool) in entries.iter().zip(tools) {
         tool_section(&mut page, tool);
+        examples(&mut page, entry);
     }
     page
+}
+
+/// The tool's own examples, or else the call its description shows; and always a failure in the set's words.
+fn examples(page: &mut String, entry: &Entry) {
+    let definition = entry.tool.definition();
+    for example in definition.examples {
+        show(
+            page,
+            example.title,
+            &parsed(example.arguments),
+            &parsed(example.reply),
+        );
+    }
+    if !definition.examples.is_empty() {
+        return;
+    }
+    if let Some(arguments) = described_call(definition.description) {
+        let _ = writeln!(page, "\nExample call:\n\n```json\n{arguments:#}\n```");
+    }
+    if let Some((arguments, reply)) = refused_call(entry) {
+        show(page, "A call that is refused", &arguments, &reply);
+    }
+}
+
+fn show(page: &mut String, title: &str, arguments: &Value, reply: &Value) {
+    let _ = writeln!(
+        page,
+        "\n{title}:\n\n```json\n{arguments:#}\n```\n\n```json\n{reply:#}\n```"
+    );
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+/// The arguments that a description ends with.
+fn described_call(description: &str) -> Option<Value> {
+    let (_, example) = description.rsplit_once("Example: ")?;
+    serde_json::from_str(example.trim()).ok()
+}
+
+/// A call that the tool's own schema refuses: without its required arguments, or with one it does not have.
+fn refused_call(entry: &Entry) -> Option<(Value, Value)> {
+    let calls = [json!({}), json!({ "unknown": true })];
+    calls.into_iter().find_map(|arguments| {
+        let given: JsonObject = arguments.as_object().cloned()?;
+        let about = About::new(entry.tool.definition(), &given, None);
+        let refused = entry.tool.prepare(given, std::time::Duration::ZERO).err()?;
+        Some((arguments, entry.face.word(&refused.into(), &about).object))
+    })
 }
 
 fn tool_section(page: &mut String, tool: &McpTool) {
@@ -49,11 +106,11 @@ fn hints(tool: &McpTool) -> String {
         .map(|(_, word)| *word)
         .collect();
     match words.as_slice() {
-        [] => "Changes files.".to_owned(),
+        [] => "Not read-only.".to_owned(),
         words if annotations.read_only_hint == Some(true) => {
             format!("Hints: {}.", words.join(", "))
         }
-        words => format!("Changes files. Hints: {}.", words.join(", ")),
+        words => format!("Not read-only. Hints: {}.", words.join(", ")),
     }
 }
 
@@ -62,12 +119,22 @@ fn arguments_table(
     schema: &Map<String, Value>,
     properties: &Map<String, Value>,
 ) {
-    let required = required(schema);
     let _ = writeln!(
         page,
         "| argument | type | required | default | constraints | meaning |"
     );
     let _ = writeln!(page, "|---|---|---|---|---|---|");
+    argument_rows(page, "", schema, properties);
+}
+
+/// One row an argument, and one for each field of arguments that are objects.
+fn argument_rows(
+    page: &mut String,
+    prefix: &str,
+    schema: &Map<String, Value>,
+    properties: &Map<String, Value>,
+) {
+    let required = required(schema);
     for (name, property) in properties {
         let needed = if required.contains(&name.as_str()) {
             "yes"
@@ -76,7 +143,7 @@ fn arguments_table(
         };
         let _ = writeln!(
             page,
-            "| `{name}` | {} | {needed} | {} | {} | {} |",
+            "| `{prefix}{name}` | {} | {needed} | {} | {} | {} |",
             type_of(property),
             property
                 .get("default")
@@ -85,17 +152,32 @@ fn arguments_table(
             constraints(property),
             cell(text(property, "description")),
         );
+        for (inner, dots) in [(Some(property), "."), (property.get("items"), "[].")] {
+            if let Some(inner) = inner.and_then(Value::as_object) {
+                let prefix = format!("{prefix}{name}{dots}");
+                argument_rows(page, &prefix, inner, self::properties(inner));
+            }
+        }
     }
 }
 
 fn reply_table(page: &mut String, schema: &Map<String, Value>) {
     let _ = writeln!(page, "\n| reply field | type | meaning |\n|---|---|---|");
+    reply_rows(page, "", schema);
+}
+
+/// One row a field, and one for each field of those that are objects.
+fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
     for (name, property) in properties(schema)
         .iter()
         .filter(|(name, _)| *name != "error")
     {
         let meaning = cell(text(property, "description"));
-        let _ = writeln!(page, "| `{name}` | {} | {meaning} |", type_of(property));
+        let kind = type_of(property);
+        let _ = writeln!(page, "| `{prefix}{name}` | {kind} | {meaning} |");
+        if let Some(inner) = property.as_object() {
+            reply_rows(page, &format!("{prefix}{name}."), inner);
+        }
     }
 }
 
@@ -141,7 +223,13 @@ fn constraints(property: &Value) -> String {
         return format!("one of {}", choices.join(", "));
     }
     let bound = |key: &str, word: &str| property.get(key).map(|value| format!("{word} {value}"));
-    let bounds = [bound("minimum", "at least"), bound("maximum", "at most")];
+    let items = |key: &str, word: &str| bound(key, word).map(|bound| format!("{bound} items"));
+    let bounds = [
+        bound("minimum", "at least"),
+        bound("maximum", "at most"),
+        items("minItems", "at least"),
+        items("maxItems", "at most"),
+    ];
     bounds.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as McpTool,
+    InputResponses, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -17,8 +18,9 @@ use serde_json::Value;
 
 use crate::admit::Gate;
 use crate::arguments::nearest;
-use crate::dispatch::{Caller, Entry, Progress};
+use crate::dispatch::{Caller, Entry, Progress, Questions};
 use crate::figures::{Counters, Figures};
+use crate::reference;
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
 
@@ -100,13 +102,26 @@ impl Service {
         })
     }
 
-    /// Takes a call all the way; `None` where no tool has this name.
+    /// Takes a call of somebody who cannot be asked all the way; `None` where no tool has this name.
     pub async fn call(
         &self,
         tool: &str,
         arguments: JsonObject,
         caller: &Caller,
     ) -> Option<CallToolResult> {
+        match self.respond(tool, arguments, caller).await? {
+            CallToolResponse::Complete(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
+    pub async fn respond(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Option<CallToolResponse> {
         let entry = self.entry(tool)?;
         Some(entry.call(&self.inner.gate, arguments, caller).await)
     }
@@ -141,7 +156,11 @@ impl Service {
             ));
         };
         let entry = self.entry(name).ok_or_else(|| self.unknown_tool(name))?;
-        let result = entry.refuse(&self.inner.gate, arguments, &caller(context));
+        let result = entry.refuse(
+            &self.inner.gate,
+            arguments,
+            &caller(context, Questions::None),
+        );
         let result = serde_json::to_value(result);
         result
             .map(CustomResult::new)
@@ -158,6 +177,12 @@ impl Service {
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
         &self.inner.tools
+    }
+
+    /// A page that tells everything about the tools.
+    #[must_use]
+    pub fn reference(&self, title: &str) -> String {
+        reference::markdown(title, &self.inner.entries, &self.inner.tools)
     }
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
@@ -278,17 +303,12 @@ impl ServerHandler for Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(context);
-        let result = self
-            .call(
-                &request.name,
-                request.arguments.unwrap_or_default(),
-                &caller,
-            )
-            .await;
-        result
-            .map(CallToolResponse::from)
-            .ok_or_else(|| self.unknown_tool(&request.name))
+        let answers = request.input_responses.unwrap_or_default();
+        let questions = questions(&context, answers, request.request_state);
+        let caller = caller(context, questions);
+        let arguments = request.arguments.unwrap_or_default();
+        let response = self.respond(&request.name, arguments, &caller).await;
+        response.ok_or_else(|| self.unknown_tool(&request.name))
     }
 
     async fn list_tools(
@@ -369,7 +389,25 @@ impl ServerHandler for Service {
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {}
 }
 
-fn caller(context: RequestContext<RoleServer>) -> Caller {
+/// How this client can be asked: it has to declare sampling, and its revision says which way.
+fn questions(
+    context: &RequestContext<RoleServer>,
+    answers: InputResponses,
+    state: Option<String>,
+) -> Questions {
+    let capabilities = context.client_capabilities();
+    if capabilities.is_none_or(|declared| declared.sampling.is_none()) {
+        return Questions::None;
+    }
+    match context.protocol_version() {
+        Some(revision) if revision >= ProtocolVersion::V_2026_07_28 => {
+            Questions::Result { answers, state }
+        }
+        _ => Questions::Request(context.peer.clone()),
+    }
+}
+
+fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
     let (client, account) = (client(&context), account(&context));
     let token = context.meta.get_progress_token();
     let progress = token.map(|token| Progress::Client {
@@ -381,6 +419,7 @@ fn caller(context: RequestContext<RoleServer>) -> Caller {
         account,
         cancelled: context.ct,
         progress,
+        questions,
     }
 }
 

@@ -2,18 +2,21 @@
 //! erased form, [`AnyTool`]. Name, schemas, hints, write gate and allowlist entry all come from that one place.
 
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ops::{Context, Place, Root};
-use rmcp::model::{JsonObject, ToolAnnotations};
+use rmcp::model::{InputRequiredResult, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::admit::Gate;
 use crate::arguments::{self, BadArgument};
 use crate::deployment::Replies;
+use crate::dispatch::Caller;
 use crate::face::{Face, Failure};
 use crate::schema;
 
@@ -34,6 +37,8 @@ pub trait Tool: Send + Sync + 'static {
     const EFFECT: Effect;
     /// Which roots a call uses, and for what: gives admission and the write gate.
     const ROOTS: &'static [RootUse];
+    /// Calls and what comes of them, for the reference.
+    const EXAMPLES: &'static [Example] = &[];
 
     /// How long a call may take; the server's request timeout unless the tool says otherwise.
     fn timeout(_arguments: &Self::Arguments, request_timeout: Duration) -> Duration {
@@ -47,6 +52,17 @@ pub trait Tool: Send + Sync + 'static {
     fn text(_reply: &Self::Reply) -> Option<String> {
         None
     }
+}
+
+/// A call and its reply, as the reference shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Example {
+    /// What it shows.
+    pub title: &'static str,
+    /// The arguments, as JSON.
+    pub arguments: &'static str,
+    /// The reply, or the error object, as JSON.
+    pub reply: &'static str,
 }
 
 /// What a tool does to files, as the hints tell it to clients.
@@ -145,6 +161,7 @@ pub struct Call {
     pub(crate) roots: Vec<Arc<Root>>,
     pub(crate) directory: Arc<[RootCard]>,
     pub(crate) replies: Replies,
+    pub(crate) caller: Caller,
 }
 
 impl Call {
@@ -203,6 +220,8 @@ pub struct Definition {
     pub input: Arc<JsonObject>,
     /// The schema of the reply.
     pub output: Arc<JsonObject>,
+    /// See [`Tool::EXAMPLES`].
+    pub examples: &'static [Example],
 }
 
 impl Definition {
@@ -226,10 +245,31 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
-/// The work of one call.
-pub type Work = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
+/// Work that runs on the blocking pool from beginning to end.
+pub type Blocking = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
+/// Work that waits for the client in between; only its steps run on the blocking pool ([`Gate::run`]).
+pub type Asking = Box<dyn for<'gate> FnOnce(Call, &'gate Gate) -> Talk<'gate> + Send>;
+/// A conversation with the client, which ends in a reply or a question.
+pub type Talk<'gate> = Pin<Box<dyn Future<Output = Result<Ended, Failure>> + Send + 'gate>>;
 
-/// A decoded call, ready to run on the blocking pool.
+/// The work of one call.
+pub enum Work {
+    /// It needs nobody else.
+    Blocking(Blocking),
+    /// It may ask the client.
+    Asking(Asking),
+}
+
+/// How a call ended that did not fail.
+#[derive(Debug)]
+pub enum Ended {
+    /// With a reply.
+    Reply(Reply),
+    /// With a question; the client calls again with the answer.
+    Question(Box<InputRequiredResult>),
+}
+
+/// A decoded call, ready to run.
 pub struct Prepared {
     /// How long it may take.
     pub timeout: Duration,
@@ -258,6 +298,7 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             roots: T::ROOTS,
             input: Arc::new(schema::input::<T::Arguments>()),
             output: Arc::new(schema::output::<T::Reply>()),
+            examples: T::EXAMPLES,
         },
         tool: PhantomData,
     })
@@ -282,28 +323,34 @@ impl<T: Tool> AnyTool for Erased<T> {
         let timeout = T::timeout(&arguments, request_timeout);
         Ok(Prepared {
             timeout,
-            work: Box::new(move |call| run::<T>(arguments, call)),
+            work: Work::Blocking(Box::new(move |call| run::<T>(arguments, call))),
         })
     }
 }
 
 fn run<T: Tool>(arguments: T::Arguments, call: &Call) -> Result<Reply, Failure> {
     let reply = T::run(arguments, call)?;
-    halves::<T>(&reply, call.replies).map_err(|error| Failure::Internal {
-        reason: error.to_string(),
-    })
+    halves(&reply, T::text, call.replies)
 }
 
 /// Only what will be sent is made: a large reply is copied and escaped once for each half.
-fn halves<T: Tool>(reply: &T::Reply, replies: Replies) -> serde_json::Result<Reply> {
+pub(crate) fn halves<R: Serialize>(
+    reply: &R,
+    own_text: impl FnOnce(&R) -> Option<String>,
+    replies: Replies,
+) -> Result<Reply, Failure> {
+    let broken = |error: serde_json::Error| Failure::Internal {
+        reason: error.to_string(),
+    };
     let structured = replies
         .structured()
         .then(|| serde_json::to_value(reply))
-        .transpose()?;
-    let text = match replies.text().then(|| T::text(reply)) {
+        .transpose()
+        .map_err(broken)?;
+    let text = match replies.text().then(|| own_text(reply)) {
         None => None,
         Some(Some(own)) => Some(own),
-        Some(None) => Some(serde_json::to_string(reply)?),
+        Some(None) => Some(serde_json::to_string(reply).map_err(broken)?),
     };
     Ok(Reply { structured, text })
 }

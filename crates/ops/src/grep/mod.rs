@@ -233,7 +233,11 @@ impl Search {
     fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<Search> {
         Ok(Search {
             matcher: LineMatcher::new(&request.pattern)?,
-            filter: request.filter.as_deref().map(FileFilter::new).transpose()?,
+            filter: request
+                .filter
+                .as_deref()
+                .map(|text| FileFilter::new("glob_filter", text))
+                .transpose()?,
             wanted: Wanted {
                 output: request.output,
                 context_lines: request.context_lines.min(CONTEXT_LINES_MAX),

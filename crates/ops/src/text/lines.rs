@@ -58,7 +58,8 @@ pub fn count(text: &[u8]) -> u64 {
     counter.lines()
 }
 
-fn newlines(block: &[u8]) -> u64 {
+/// Counts the newlines of a block.
+pub(crate) fn newlines(block: &[u8]) -> u64 {
     bytecount::count(block, b'\n') as u64
 }
 

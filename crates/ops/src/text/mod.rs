@@ -6,6 +6,7 @@
 
 pub mod edit;
 pub mod encoding;
+pub(crate) mod line_index;
 pub mod lines;
 pub mod near;
 pub mod patch;

@@ -69,6 +69,13 @@ pub(crate) enum Fault {
         path: PathBuf,
         reason: String,
     },
+    /// A file that the configuration names cannot be used.
+    #[error("{key}: cannot use the file {}: {reason}", quoted_path(path))]
+    BadFile {
+        key: &'static str,
+        path: PathBuf,
+        reason: String,
+    },
     /// The config file itself cannot be used.
     #[error("cannot read the config file {}: {reason}", quoted_path(path))]
     Unreadable { path: PathBuf, reason: String },
@@ -93,9 +100,6 @@ pub(crate) enum Fault {
         flag: &'static str,
         toolset: &'static str,
     },
-    /// A key or flag that is understood but not built.
-    #[error("{key} is not supported yet by this version")]
-    Unsupported { key: String },
     /// A mistake in a config file.
     #[error("{}: {fault}", quoted_path(file))]
     InFile { file: PathBuf, fault: Box<Fault> },

@@ -80,6 +80,7 @@ guide:
   cache_size: 3
   cache_ttl: 0
   sampling_timeout: 4
+  state_key_file: state.key
 server:
   allowed_hosts: [example.org]
   allowed_origins: ["https://example.org"]
@@ -161,6 +162,7 @@ fn every_key_of_the_contract_is_read() {
         guide_cache_size: Some(3),
         guide_cache_ttl: Some(Duration::ZERO),
         guide_sampling_timeout: Some(Duration::from_secs(4)),
+        guide_state_key_file: Some(Some(path("/etc/app/state.key"))),
         log_level: Some(LogLevel::Debug),
         log_format: Some(LogFormat::Text),
         audit_file: Some(Some(path("/etc/app/audit.log"))),

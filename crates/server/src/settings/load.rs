@@ -5,7 +5,7 @@ use std::path::Path;
 use super::roots::{name_for, named_after_their_last_component};
 use super::{
     AllowedTools, KnownTools, OnMissing, Partial, RootSettings, Settings, Toolset, Transport,
-    first_collision, first_unsupported,
+    first_collision,
 };
 use crate::cli::{Cli, Directories, Given, Source};
 use crate::config::{self, ConfigFile, Fault};
@@ -112,7 +112,6 @@ fn add_base(settings: &mut Settings, base: Given, known: KnownTools<'_>) {
 fn check(cli: &Cli, settings: &Settings, known: KnownTools<'_>, need: Roots) -> Result<(), Fault> {
     let faults = [
         idle_flag(cli, settings),
-        first_unsupported(settings),
         relative_root(settings),
         (need == Roots::Needed && settings.transport == Transport::Stdio)
             .then(|| first_collision(&settings.toolsets, known))

@@ -63,6 +63,7 @@ const KEYS: &[Key] = &[
         "guide_sampling_timeout",
         bounds::TIMEOUT,
     ),
+    key("guide.state_key_file", "guide_state_key_file"),
     key("server.allowed_hosts", "allowed_hosts"),
     key("server.allowed_origins", "allowed_origins"),
     bounded("server.max_body_size", "max_body_size", bounds::CONTENT),

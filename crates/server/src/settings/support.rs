@@ -1,23 +1,7 @@
-//! What this version cannot do although it understands the words: said at start-up, never ignored.
+//! Which tool sets can be served together.
 
-use super::{KnownTools, Settings, Toolset, tools_of};
+use super::{KnownTools, Toolset, tools_of};
 use crate::config::Fault;
-
-/// One thing that is not built: its key, and whether it was asked for.
-type Gap = (&'static str, fn(&Settings) -> bool);
-
-/// Everything that is understood but not built. Shorten it as things get built.
-const GAPS: &[Gap] = &[("toolset guide", |settings| {
-    settings.toolsets.contains(&Toolset::Guide)
-})];
-
-/// The first thing that was asked for and is not built.
-pub(crate) fn first_unsupported(settings: &Settings) -> Option<Fault> {
-    let gap = GAPS.iter().find(|(_, is_wanted)| is_wanted(settings));
-    gap.map(|(key, _)| Fault::Unsupported {
-        key: (*key).to_owned(),
-    })
-}
 
 /// The first two tool sets that cannot be served on one connection, because names mean two things.
 pub(crate) fn first_collision(toolsets: &[Toolset], known: KnownTools<'_>) -> Option<Fault> {
@@ -47,7 +31,6 @@ fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::Partial;
     use super::*;
 
     const KNOWN: KnownTools<'static> = &[
@@ -69,20 +52,5 @@ mod tests {
             first_collision(&[Toolset::Workspace, Toolset::Guide], KNOWN),
             None
         );
-    }
-
-    #[test]
-    fn what_is_not_built_is_refused_by_name() {
-        let settings = Partial {
-            toolsets: Some(vec![Toolset::Guide]),
-            ..Partial::default()
-        }
-        .complete();
-        let fault = first_unsupported(&settings).unwrap();
-        assert_eq!(
-            fault.to_string(),
-            "toolset guide is not supported yet by this version"
-        );
-        assert_eq!(first_unsupported(&Partial::default().complete()), None);
     }
 }

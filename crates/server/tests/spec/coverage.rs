@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 /// The sources whose tests carry requirements in their names.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 24] = [
+    include_str!("guide/bridge.rs"),
+    include_str!("guide/tools.rs"),
     include_str!("memory/criteria.rs"),
     include_str!("memory/edits.rs"),
     include_str!("memory/errors.rs"),
@@ -30,7 +32,9 @@ const SOURCES: [&str; 22] = [
 
 /// The requirements: set, kind, the highest number and how many digits it is written with; they count from 1
 /// without gaps.
-const REQUIREMENTS: [(&str, &str, usize, usize); 6] = [
+const REQUIREMENTS: [(&str, &str, usize, usize); 8] = [
+    ("guide", "bridge", 26, 2),
+    ("guide", "tools", 28, 2),
     ("memory", "ac", 24, 2),
     ("memory", "scenario", 9, 1),
     ("workspace", "e2e", 84, 3),

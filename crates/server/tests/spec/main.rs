@@ -5,8 +5,10 @@
 mod coverage;
 mod desk;
 mod door;
+mod faults;
 mod files;
 mod frames;
+mod guide;
 mod memory;
 mod project;
 mod workspace;

@@ -32,6 +32,11 @@ impl Face for Files {
          file unless its mode says otherwise."
     }
 
+    fn security(&self) -> &'static str {
+        "Every path is relative to the server's root and looked up inside it by descriptor: neither `..` nor links nor races \
+         lead out of it, and nothing outside is touched or told. Refusals are logged with what was tried."
+    }
+
     fn word(&self, failure: &Failure, about: &About) -> Worded {
         let place = about.place_of(failure);
         let code = code(failure);
@@ -60,7 +65,9 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
-        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
+            "io_error"
+        }
     }
 }
 
@@ -105,7 +112,9 @@ fn message(failure: &Failure, about: &About) -> String {
         }
         Failure::BadArguments(bad) => argument_message(bad),
         Failure::UnknownRoot { .. } => "The server has no root directory".to_owned(),
-        Failure::Internal { .. } => format!("Internal error in {tool}; it was logged"),
+        Failure::Guide { .. } | Failure::Internal { .. } => {
+            format!("Internal error in {tool}; it was logged")
+        }
     }
 }
 

@@ -32,6 +32,11 @@ impl Face for Memory {
          empty directories."
     }
 
+    fn security(&self) -> &'static str {
+        "Every path is relative to the base directory; absolute paths, paths that climb out and links that lead out fail with \
+         path_security before anything is touched. Refusals are logged with what was tried."
+    }
+
     fn word(&self, failure: &Failure, about: &About) -> Worded {
         let path = path(failure, about);
         let code = code(failure, about.tool, &path);
@@ -126,7 +131,9 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. } | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
+            "io_error"
+        }
     }
 }
 

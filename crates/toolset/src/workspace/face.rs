@@ -32,6 +32,12 @@ impl Face for Workspace {
          pieces with offset_lines and limit_lines. Change part of a file with patch_file, all of it with write_file."
     }
 
+    fn security(&self) -> &'static str {
+        "Every path is looked up inside its root by descriptor: neither `..` nor links nor races lead out of it, and nothing \
+         outside is touched or told. The operator's allowlist and read-only mark are checked before any path. Refusals are \
+         logged with what was tried."
+    }
+
     fn word(&self, failure: &Failure, about: &About) -> Worded {
         let place = about.place_of(failure);
         let code = code(failure);
@@ -61,7 +67,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::Internal { .. } => "io_error",
+        Failure::Guide { .. } | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -106,7 +112,9 @@ fn message(failure: &Failure, about: &About) -> String {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
         Failure::BadArguments(bad) => argument_message(bad),
-        Failure::Internal { .. } => format!("internal error in {tool}; it was logged"),
+        Failure::Guide { .. } | Failure::Internal { .. } => {
+            format!("internal error in {tool}; it was logged")
+        }
     }
 }
 

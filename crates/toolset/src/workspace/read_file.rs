@@ -45,7 +45,7 @@ pub(super) struct Reply {
     encoding: &'static str,
     /// Size of the whole file in bytes.
     size: u64,
-    /// How many lines the whole file has; not for reads by bytes.
+    /// How many lines the whole file has; not for reads by bytes, nor where counting them would take too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_total: Option<u64>,
     /// Number of the first line returned.
@@ -74,7 +74,8 @@ impl Tool for ReadFile {
     const DESCRIPTION: &'static str = "Reads a file. Without offset or limit it reads the whole file, up to the server's \
         threshold (1 MB unless configured); larger files give an error with the size, then read a part: offset_lines and \
         limit_lines for text (lines count from 1, negative from the end), or offset_bytes and limit_bytes. \
-        Reading past the end is no error and returns what is there. \
+        Reading past the end is no error and returns what is there. In files of many gigabytes lines far from both ends take \
+        long to find, and lines_total may be left out: offset_bytes is quick everywhere. \
         Returns content (text, or base64 with encoding \"base64\" and binary true where the file is not text), size, \
         lines_total, start_line, end_line, and truncated (more follows). The text block shows line numbers; they are not \
         part of the file. Use grep to find where to read. \

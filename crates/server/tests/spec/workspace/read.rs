@@ -369,3 +369,53 @@ async fn workspace_us_002_fifty_lines_of_a_large_log() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn workspace_lines_are_returned_where_counting_all_takes_too_long() {
+    let numbers: String = (1..=3000).map(|number| format!("{number}\n")).collect();
+    let tree = || {
+        Tree::new()
+            .file("huge.log", &numbers)
+            .stretched("huge.log", 1 << 40)
+    };
+    both_with(
+        tree,
+        |setup| setup.set("limits.request_timeout", 4),
+        async |desk| {
+            let lines = json!({"path": "huge.log", "offset_lines": 2000, "limit_lines": 2});
+            let read = desk.ok("read_file", lines).await;
+            assert_eq!(read["content"], "2000\n2001\n");
+            assert_eq!(
+                (&read["start_line"], &read["end_line"], &read["truncated"]),
+                (&json!(2000), &json!(2001), &json!(true))
+            );
+            assert!(read.get("lines_total").is_none(), "{read}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_line_numbers_follow_a_file_that_changes() {
+    let lines = |count: usize| -> String { (1..=count).map(|n| format!("{n:019}\n")).collect() };
+    both(
+        || Tree::new().file("app.log", lines(50_000)),
+        async |desk| {
+            let from =
+                |line: i64| json!({"path": "app.log", "offset_lines": line, "limit_lines": 1});
+            for line in [40_000, 40_000, 7, 49_999] {
+                let read = desk.ok("read_file", from(line)).await;
+                assert_eq!(read["content"], format!("{line:019}\n"));
+                assert_eq!(read["lines_total"], 50_000);
+            }
+            desk.tree().write("app.log", lines(60_001));
+            let read = desk.ok("read_file", from(-1)).await;
+            assert_eq!(read["content"], format!("{:019}\n", 60_001));
+            assert_eq!(
+                (&read["start_line"], &read["lines_total"]),
+                (&json!(60_001), &json!(60_001))
+            );
+        },
+    )
+    .await;
+}

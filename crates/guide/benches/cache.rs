@@ -1,0 +1,114 @@
+//! What the cache costs: time for a put and a hit, and memory beside the bytes it holds.
+//!
+//! The goal for memory is at most 10 % over the bytes held plus 200 bytes an entry. It is told, not asserted: resident
+//! memory is the kernel's to count.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "resident memory is told in /proc"
+)]
+
+use std::io::Write;
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use guide::{
+    Agent, Asked, FilesystemBridge, Freshness, Handover, Limits, Now, PathInfo, PathValidator,
+    Question, ReadFile, Shape, TextEncoding,
+};
+use sandbox::Root;
+
+/// Nobody to ask.
+struct Nobody;
+
+impl Agent for Nobody {
+    fn ask(&mut self, _question: &Question) -> Asked {
+        Asked::Waiting
+    }
+
+    fn bytes(&self, _answer: &str) -> Result<Vec<u8>, String> {
+        Err(String::new())
+    }
+
+    fn entries(&self, _answer: &str) -> Result<Vec<PathInfo>, String> {
+        Err(String::new())
+    }
+}
+
+fn bridge() -> FilesystemBridge {
+    let directory = std::env::temp_dir();
+    let root = Root::open(&directory).expect("a directory");
+    let validator = PathValidator::new(root, &directory, &["docs"]).expect("a policy");
+    let limits = Limits {
+        cache_size: 1 << 30,
+        cache_ttl: Some(Duration::from_secs(3600)),
+    };
+    FilesystemBridge::new(validator, limits)
+}
+
+fn handover(number: usize, size: usize) -> Handover {
+    Handover {
+        path: format!("docs/some/module/file-{number:07}.md"),
+        content: vec![b'x'; size],
+        shape: Shape::Text,
+        encoding: TextEncoding::UTF_8,
+        mtime: Some(1.0),
+        size: None,
+    }
+}
+
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
+/// Fills a cache and tells what it takes beyond the content.
+fn memory(entries: usize, size: usize) {
+    let before = resident();
+    let bridge = bridge();
+    for number in 0..entries {
+        let stored = bridge.store(vec![handover(number, size)], Now::read());
+        stored.expect("it fits");
+    }
+    let held = bridge.cache().figures(Now::read().steady).bytes;
+    let over = resident().saturating_sub(before).saturating_sub(held);
+    let (goal, entries) = (held / 10 + 200 * entries as u64, entries as u64);
+    let _ = writeln!(
+        std::io::stdout(),
+        "memory: {entries} entries of {size} bytes: {held} held, {over} over ({} an entry); goal {goal}: {}",
+        over / entries,
+        if over <= goal { "met" } else { "missed" },
+    );
+}
+
+fn cache(criterion: &mut Criterion) {
+    for (entries, size) in [
+        (200_000, 0),
+        (200_000, 64),
+        (200_000, 1024),
+        (20_000, 16_384),
+    ] {
+        memory(entries, size);
+    }
+    let bridge = bridge();
+    let file = handover(0, 4096);
+    let read = ReadFile {
+        path: file.path.clone(),
+        shape: Shape::Text,
+        encoding: None,
+        mtime: None,
+        freshness: Freshness::Cached,
+    };
+    criterion.bench_function("store 4 KiB", |bencher| {
+        bencher.iter(|| bridge.store(vec![file.clone()], Now::read()));
+    });
+    criterion.bench_function("read 4 KiB from the cache", |bencher| {
+        bencher.iter(|| bridge.read_file(&read, None, &mut Nobody, Now::read()));
+    });
+}
+
+criterion_group!(benches, cache);
+criterion_main!(benches);

@@ -1,0 +1,145 @@
+//! Asking the agent: what is asked, of whom, and what an answer's text can mean.
+
+use crate::encoding::TextEncoding;
+use crate::error::Error;
+use crate::file::Shape;
+use crate::listing::PathInfo;
+use crate::policy::ProjectPath;
+
+/// How an agent's answer begins that says a file is not there.
+const NOT_FOUND: &str = "File not found";
+/// How one begins that says the agent may not look.
+const PERMISSION_DENIED: &str = "Permission denied";
+/// How one begins that says a file cannot be read as text.
+const ENCODING_ERROR: &str = "Encoding error";
+
+/// Something the agent is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What it is about.
+    pub path: ProjectPath,
+    /// What is wanted of it.
+    pub subject: Subject,
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// A file's content.
+    File {
+        /// As text, or as bytes.
+        shape: Shape,
+        /// The encoding to read text with.
+        encoding: TextEncoding,
+    },
+    /// A directory's entries.
+    Directory {
+        /// With everything below.
+        recursive: bool,
+        /// Only files that match.
+        pattern: Option<String>,
+    },
+}
+
+/// Whom to ask. It never waits: where an answer takes time, whoever calls comes back with it.
+pub trait Agent {
+    /// Asks, or hands over the answer where it is there already.
+    fn ask(&mut self, question: &Question) -> Asked;
+
+    /// Reads bytes as the agent writes them into an answer, or says why it cannot.
+    fn bytes(&self, answer: &str) -> Result<Vec<u8>, String>;
+
+    /// Reads a directory's entries as the agent writes them into an answer, or says why it cannot.
+    fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String>;
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// The text of the answer.
+    Answered(String),
+    /// It will take time.
+    Waiting,
+    /// There is no answer.
+    Failed(Error),
+}
+
+/// A question that was asked before: where to go on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resume {
+    /// When the first question of the call was asked, in seconds since the epoch.
+    pub asked_at: f64,
+    /// What was asked for last.
+    pub shape: Shape,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome<T> {
+    /// It is done.
+    Done(T),
+    /// The agent has to answer this first.
+    Waiting(Question),
+}
+
+/// Where content came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// It was there before anyone asked.
+    Cache,
+    /// From the agent's answer.
+    Answer,
+    /// The agent handed it over while it was being asked.
+    Handover,
+}
+
+/// What the text of an answer says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Said {
+    /// It is what was asked for.
+    Content,
+    /// The file cannot be read as text in the encoding that was asked for.
+    NotText,
+    /// It is a failure.
+    Failure(Error),
+}
+
+/// Tells content from failure by how it begins.
+pub(crate) fn said(path: &ProjectPath, answer: &str) -> Said {
+    let beginning = answer.trim_start();
+    let (path, said) = (path.to_string(), first_line(beginning));
+    if beginning.starts_with(NOT_FOUND) {
+        Said::Failure(Error::NotFound { path, said })
+    } else if beginning.starts_with(PERMISSION_DENIED) {
+        Said::Failure(Error::PermissionDenied { path, said })
+    } else if beginning.starts_with(ENCODING_ERROR) {
+        Said::NotText
+    } else {
+        Said::Content
+    }
+}
+
+/// The failure that an agent's error message tells of.
+#[must_use]
+pub(crate) fn failure(path: &ProjectPath, message: &str) -> Error {
+    match said(path, message) {
+        Said::Failure(error) => error,
+        Said::Content | Said::NotText => Error::AgentFailed {
+            path: path.to_string(),
+            said: first_line(message),
+        },
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(200).collect()
+}
+
+impl Question {
+    /// The failure that an agent's error message tells of.
+    #[must_use]
+    pub fn failed(&self, message: &str) -> Error {
+        failure(&self.path, message)
+    }
+}

@@ -1,0 +1,319 @@
+//! Files that come in pieces. A piece is only kept here until the last one came; nothing incomplete goes any further.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{ChunkFault, Error, Result};
+use crate::file::ContentHash;
+use crate::policy::ProjectPath;
+
+/// The most chunks of one file.
+pub const CHUNKS_MAX: u32 = 10_000;
+/// The most files that come at once.
+const UPLOADS_MAX: usize = 256;
+
+/// One piece of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its number, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub count: u32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The hash its bytes should have, where the agent gave one.
+    pub hash: Option<String>,
+}
+
+/// Where an upload stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// How many chunks came.
+    pub(crate) received: u32,
+    /// All of it, once every chunk came.
+    pub(crate) whole: Option<Vec<u8>>,
+    /// Chunks that came before were thrown away, because the number of chunks changed.
+    pub(crate) restarted: bool,
+}
+
+/// The uploads under way.
+#[derive(Debug)]
+pub struct Uploads {
+    pending: Mutex<Pending>,
+    max_bytes: u64,
+    lifetime: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    uploads: HashMap<(String, ProjectPath), Upload>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Upload {
+    count: u32,
+    chunks: BTreeMap<u32, Vec<u8>>,
+    bytes: u64,
+    touched: Instant,
+}
+
+impl Uploads {
+    /// Uploads that hold at most so many bytes together, each for so long after its last chunk.
+    #[must_use]
+    pub fn new(max_bytes: u64, lifetime: Duration) -> Uploads {
+        Uploads {
+            pending: Mutex::default(),
+            max_bytes,
+            lifetime,
+        }
+    }
+
+    /// How many uploads are under way, and how many bytes they hold.
+    #[must_use]
+    pub fn figures(&self, now: Instant) -> (usize, u64) {
+        let mut pending = self.pending();
+        pending.expire(now, self.lifetime);
+        (pending.uploads.len(), pending.bytes)
+    }
+
+    /// Takes a chunk. `owner` keeps uploads of one path by two clients apart.
+    pub(crate) fn add(
+        &self,
+        owner: &str,
+        path: &ProjectPath,
+        chunk: Chunk,
+        now: Instant,
+    ) -> Result<Progress> {
+        check(path, &chunk)?;
+        let mut pending = self.pending();
+        pending.expire(now, self.lifetime);
+        let key = (owner.to_owned(), path.clone());
+        let restarted = pending.forget_if(&key, |upload| upload.count != chunk.count);
+        self.check_room(&pending, &key, &chunk)?;
+        let received = pending.insert(&key, chunk, now);
+        Ok(Progress {
+            received,
+            whole: pending.take_if_complete(&key),
+            restarted,
+        })
+    }
+
+    fn check_room(
+        &self,
+        pending: &Pending,
+        key: &(String, ProjectPath),
+        chunk: &Chunk,
+    ) -> Result<()> {
+        if !pending.uploads.contains_key(key) && pending.uploads.len() >= UPLOADS_MAX {
+            return Err(bad(&key.1, ChunkFault::TooManyUploads));
+        }
+        let size = pending.bytes.saturating_add(chunk.bytes.len() as u64);
+        match size > self.max_bytes {
+            true => Err(Error::TooLarge {
+                path: key.1.to_string(),
+                size,
+                limit: self.max_bytes,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    fn expire(&mut self, now: Instant, lifetime: Duration) {
+        self.uploads
+            .retain(|_, upload| now.saturating_duration_since(upload.touched) < lifetime);
+        self.bytes = self.uploads.values().map(|upload| upload.bytes).sum();
+    }
+
+    fn forget_if(
+        &mut self,
+        key: &(String, ProjectPath),
+        is_other: impl FnOnce(&Upload) -> bool,
+    ) -> bool {
+        let is_other = self.uploads.get(key).is_some_and(is_other);
+        if is_other {
+            self.forget(key);
+        }
+        is_other
+    }
+
+    fn forget(&mut self, key: &(String, ProjectPath)) -> Option<Upload> {
+        let upload = self.uploads.remove(key)?;
+        self.bytes = self.bytes.saturating_sub(upload.bytes);
+        Some(upload)
+    }
+
+    /// Keeps a chunk and says how many there are now.
+    fn insert(&mut self, key: &(String, ProjectPath), chunk: Chunk, now: Instant) -> u32 {
+        let upload = self.uploads.entry(key.clone()).or_insert(Upload {
+            count: chunk.count,
+            chunks: BTreeMap::new(),
+            bytes: 0,
+            touched: now,
+        });
+        let size = chunk.bytes.len() as u64;
+        let earlier = upload.chunks.insert(chunk.index, chunk.bytes);
+        let earlier = earlier.map_or(0, |bytes| bytes.len() as u64);
+        upload.touched = now;
+        upload.bytes = upload.bytes + size - earlier;
+        self.bytes = self.bytes + size - earlier;
+        upload.chunks.len() as u32
+    }
+
+    fn take_if_complete(&mut self, key: &(String, ProjectPath)) -> Option<Vec<u8>> {
+        let upload = self.uploads.get(key)?;
+        if upload.chunks.len() < upload.count as usize {
+            return None;
+        }
+        let upload = self.forget(key)?;
+        let mut whole = Vec::with_capacity(upload.bytes as usize);
+        for chunk in upload.chunks.values() {
+            whole.extend_from_slice(chunk);
+        }
+        Some(whole)
+    }
+}
+
+fn check(path: &ProjectPath, chunk: &Chunk) -> Result<()> {
+    let Chunk { index, count, .. } = *chunk;
+    if count == 0 || count > CHUNKS_MAX {
+        return Err(bad(path, ChunkFault::BadCount { count }));
+    }
+    if index >= count {
+        return Err(bad(path, ChunkFault::BeyondCount { index, count }));
+    }
+    let hash = chunk.hash.as_deref();
+    check_hash(path, Some(index), &chunk.bytes, hash)
+}
+
+/// Compares bytes with the hash they should have.
+pub(crate) fn check_hash(
+    path: &ProjectPath,
+    chunk: Option<u32>,
+    bytes: &[u8],
+    expected: Option<&str>,
+) -> Result<()> {
+    let Some(expected) = expected else {
+        return Ok(());
+    };
+    let found = ContentHash::of(bytes);
+    match found.is(expected) {
+        true => Ok(()),
+        false => Err(Error::HashDiffers {
+            path: path.to_string(),
+            chunk,
+            expected: expected.to_owned(),
+            found: found.to_string(),
+        }),
+    }
+}
+
+fn bad(path: &ProjectPath, fault: ChunkFault) -> Error {
+    Error::BadChunk {
+        path: path.to_string(),
+        fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chunk(index: u32, count: u32, bytes: &[u8]) -> Chunk {
+        Chunk {
+            index,
+            count,
+            bytes: bytes.to_vec(),
+            hash: None,
+        }
+    }
+
+    fn path(text: &str) -> ProjectPath {
+        ProjectPath::unchecked(text)
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn chunks_of_two_clients_do_not_mix() {
+        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
+        let add = |owner, chunk| uploads.add(owner, &path("a"), chunk, now).unwrap().whole;
+        assert_eq!(add("one", chunk(0, 2, b"1")), None);
+        assert_eq!(add("two", chunk(1, 2, b"B")), None);
+        assert_eq!(add("one", chunk(1, 2, b"2")).as_deref(), Some(&b"12"[..]));
+        assert_eq!(uploads.figures(now), (1, 1));
+    }
+
+    #[test]
+    fn wrong_chunks_are_refused_and_change_nothing() {
+        let (uploads, now) = (Uploads::new(4, MINUTE), Instant::now());
+        let fault = |chunk| uploads.add("", &path("a"), chunk, now).unwrap_err();
+        let beyond = ChunkFault::BeyondCount { index: 2, count: 2 };
+        assert_eq!(fault(chunk(2, 2, b"")), bad(&path("a"), beyond));
+        let none = ChunkFault::BadCount { count: 0 };
+        assert_eq!(fault(chunk(0, 0, b"")), bad(&path("a"), none));
+        assert!(matches!(
+            fault(chunk(0, 2, b"12345")),
+            Error::TooLarge { size: 5, .. }
+        ));
+        let hashed = Chunk {
+            hash: Some("00".to_owned()),
+            ..chunk(0, 2, b"1")
+        };
+        assert!(matches!(
+            fault(hashed),
+            Error::HashDiffers { chunk: Some(0), .. }
+        ));
+        assert_eq!(uploads.figures(now), (0, 0));
+    }
+
+    #[test]
+    fn incomplete_uploads_expire() {
+        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
+        uploads.add("", &path("a"), chunk(0, 2, b"1"), now).unwrap();
+        let later = now + MINUTE;
+        let progress = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
+        assert_eq!(progress.unwrap().received, 1, "the first is gone");
+    }
+
+    #[test]
+    fn another_number_of_chunks_begins_anew() {
+        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
+        let add = |chunk| uploads.add("", &path("a"), chunk, now).unwrap();
+        add(chunk(0, 3, b"old"));
+        let progress = add(chunk(0, 2, b"new"));
+        assert!(progress.restarted && progress.received == 1);
+        assert_eq!(add(chunk(1, 2, b"!")).whole.as_deref(), Some(&b"new!"[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_and_any_repetition_gives_the_whole(
+            content in proptest::collection::vec(any::<u8>(), 1..200),
+            size in 1usize..40,
+            order in proptest::collection::vec(any::<usize>(), 0..60),
+        ) {
+            let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
+            let pieces: Vec<&[u8]> = content.chunks(size).collect();
+            let count = pieces.len() as u32;
+            let (last, others) = pieces.split_last().expect("at least one");
+            let add = |index: usize, bytes: &[u8]| {
+                uploads.add("", &path("a"), chunk(index as u32, count, bytes), now).unwrap().whole
+            };
+            let shuffled = order.iter().filter_map(|n| n.checked_rem(others.len()));
+            for index in shuffled.chain(0..others.len()) {
+                prop_assert_eq!(add(index, others[index]), None);
+            }
+            prop_assert_eq!(add(others.len(), last), Some(content.clone()));
+            prop_assert_eq!(uploads.figures(now), (0, 0));
+        }
+    }
+}

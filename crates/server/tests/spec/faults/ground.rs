@@ -1,0 +1,136 @@
+//! Servers under the conditions of these tests, and what is asked of each of them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
+
+use crate::desk::program;
+
+/// Says on standard error why a test was left out.
+pub(super) fn left_out(reason: &str) {
+    said(&format!("left out: {reason}"));
+}
+
+/// Tells whether this process may mount in a namespace of its own; says so where it may not.
+pub(super) fn may_mount() -> bool {
+    let probe = "mount -t tmpfs tmpfs /mnt 2>/dev/null";
+    let may = succeeds(Command::new("unshare").args(["-m", "sh", "-c", probe]));
+    if !may {
+        left_out("mounting is not allowed here");
+    }
+    may
+}
+
+/// Runs a command and tells whether it succeeded.
+pub(super) fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// A server whose root is a small file system in memory that only it sees.
+pub(super) struct Small {
+    pub(super) server: Server,
+    tree: Tree,
+}
+
+impl Small {
+    /// Mounts a file system of this size on an empty root and starts the server; more roots may be added.
+    pub(super) async fn start(
+        size: &str,
+        transport: Transport,
+        more: impl FnOnce(Setup) -> Setup,
+    ) -> Small {
+        let tree = Tree::new();
+        let mount = format!(
+            "mount -t tmpfs -o size={size},mode=755 tmpfs '{}' && exec \"$0\" \"$@\"",
+            tree.path().display()
+        );
+        let setup = more(program().root("workspace", tree.path()));
+        let setup = setup.wrapped_in(["unshare", "-m", "sh", "-c", &mount]);
+        let server = setup.start(transport).await;
+        Small { server, tree }
+    }
+
+    /// The host path of something in the root, through the server's eyes.
+    pub(super) fn join(&self, path: &str) -> PathBuf {
+        let pid = self.server.pid();
+        PathBuf::from(format!(
+            "/proc/{pid}/root{}",
+            self.tree.join(path).display()
+        ))
+    }
+
+    /// Runs a command in the server's mount namespace, with the root's path as its last word.
+    pub(super) fn run(&self, words: &[&str]) -> bool {
+        let pid = self.server.pid().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &pid, "-m"]).args(words);
+        succeeds(command.arg(self.tree.path()))
+    }
+}
+
+/// Arguments with the root `workspace` named wherever the tool wants one.
+pub(super) fn on_workspace(tool: &str, mut arguments: Value) -> Value {
+    let names: &[&str] = match tool {
+        "copy" | "move" => &["source_root", "dest_root"],
+        _ => &["root"],
+    };
+    let object = arguments.as_object_mut().expect("an object");
+    for name in names {
+        object.entry(*name).or_insert_with(|| json!("workspace"));
+    }
+    arguments
+}
+
+/// Calls a tool of `workspace`.
+pub(super) async fn call(server: &Server, tool: &str, arguments: Value) -> Outcome {
+    server.call(tool, on_workspace(tool, arguments)).await
+}
+
+/// The reply of a call that has to succeed.
+pub(super) async fn ok(server: &Server, tool: &str, arguments: Value) -> Value {
+    call(server, tool, arguments).await.ok().clone()
+}
+
+/// The error of a call that has to fail with this code.
+pub(super) async fn fails(server: &Server, code: &str, tool: &str, arguments: Value) -> Value {
+    let outcome = call(server, tool, arguments).await;
+    let error = outcome.error()["error"].clone();
+    assert_eq!(error["code"], code, "{}", outcome.story());
+    error
+}
+
+/// Every file below a directory with its content, and every other entry with an empty one.
+pub(super) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    let mut directories = vec![path.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .expect("a directory")
+            .flatten()
+        {
+            let kind = entry.file_type().expect("a kind");
+            let name = entry.path();
+            let content = match kind.is_file() {
+                true => std::fs::read(&name).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            let shown = name
+                .strip_prefix(path)
+                .expect("below")
+                .display()
+                .to_string();
+            found.insert(shown, content);
+            if kind.is_dir() {
+                directories.push(name);
+            }
+        }
+    }
+    found
+}
+
+/// Prints a figure.
+pub(super) fn said(figure: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{figure}");
+}

@@ -1,0 +1,14 @@
+//! What the machine does to the server: full and broken disks, kills, files that change under it, and too little of
+//! everything. Also limits that the operator sets, and input that nobody in his right mind sends.
+//!
+//! Tests that need a mount or another user run in a namespace of their own; where that is not allowed they say so and
+//! pass.
+
+mod changes;
+mod crash;
+mod disk;
+mod ground;
+mod hostile;
+mod mended;
+mod quota;
+mod scarce;

@@ -1,0 +1,366 @@
+//! Both ways of asking the client, and what can go wrong on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use testkit::rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
+use testkit::{ProtocolVersion, Setup, Transport, Tree, Value, json};
+use tokio::sync::Notify;
+
+use super::project::{Agent, Project, asked, both_with, sampled, setup, tree};
+
+const KEY: &str = "a key that all replicas of this test have";
+const REVISIONS: [ProtocolVersion; 2] =
+    [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+
+/// A server whose client says when it is asked, and answers when it is told to.
+async fn reluctant(
+    revision: &ProtocolVersion,
+    transport: Transport,
+    answer: &str,
+) -> (Project, Arc<Notify>, Arc<Notify>) {
+    let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tree, answer) = (tree(), answer.to_owned());
+    let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
+    let server = setup(&tree)
+        .revision(revision.clone())
+        .sampling_later(move |_| {
+            let (tell, wait, answer) = (Arc::clone(&tell), Arc::clone(&wait), answer.clone());
+            async move {
+                tell.notify_one();
+                wait.notified().await;
+                Ok(sampled(&answer))
+            }
+        })
+        .start(transport)
+        .await;
+    (Project { server, tree }, asked, go)
+}
+
+#[tokio::test]
+async fn content_handed_over_by_tool_while_pending_is_the_answer() {
+    for revision in REVISIONS {
+        for tool in ["guide_cache_file", "guide_read_file"] {
+            testkit::over_both(async |transport| {
+                let (project, asked, go) =
+                    reluctant(&revision, transport, "I have cached it.").await;
+                let request = project.data("guide_request_file", json!({"path": "docs/a"}));
+                let handover = async {
+                    asked.notified().await;
+                    project
+                        .data(tool, json!({"path": "docs/a", "content": "by tool"}))
+                        .await;
+                    go.notify_one();
+                };
+                let (data, ()) = tokio::join!(request, handover);
+                assert_eq!(
+                    (&data["content"], &data["source"]),
+                    (&json!("by tool"), &json!("handover"))
+                );
+                assert_eq!(data["cache"]["entries"], 1);
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listing_handed_over_by_tool_while_pending_is_the_answer() {
+    for revision in REVISIONS {
+        testkit::over_both(async |transport| {
+            let (project, asked, go) = reluctant(&revision, transport, "Done.").await;
+            let request = project.data("guide_request_directory", json!({"path": "docs"}));
+            let handover = async {
+                asked.notified().await;
+                let listing = json!({"path": "docs", "entries": [{"name": "a", "type": "file"}]});
+                project.data("guide_list_directory", listing).await;
+                go.notify_one();
+            };
+            let (data, ()) = tokio::join!(request, handover);
+            assert_eq!(
+                (&data["file_count"], &data["source"]),
+                (&json!(1), &json!("handover"))
+            );
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_hands_over_need_not_answer_at_all() {
+    testkit::over_both(async |transport| {
+        let (project, asked, _) = reluctant(&ProtocolVersion::V_2025_11_25, transport, "").await;
+        let request = project.data(
+            "guide_request_file",
+            json!({"path": "docs/a", "refresh": true}),
+        );
+        let handover = async {
+            asked.notified().await;
+            project.cache("docs/a", "by tool").await;
+        };
+        let (data, ()) = tokio::join!(request, handover);
+        assert_eq!(data["content"], "by tool");
+        assert_eq!(
+            project.data("guide_cache_stats", json!({})).await["questions_pending"],
+            0
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn other_calls_go_on_while_one_waits_for_its_client() {
+    testkit::over_both(async |transport| {
+        let tree = tree();
+        let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
+        let server = setup(&tree)
+            .set("limits.max_concurrent_calls", 1)
+            .sampling_later(move |_| {
+                let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
+                async move {
+                    tell.notify_one();
+                    wait.notified().await;
+                    Ok(sampled("late"))
+                }
+            })
+            .start(transport)
+            .await;
+        let project = Project { server, tree };
+        let request = project.data("guide_request_file", json!({"path": "docs/a"}));
+        let others = async {
+            asked.notified().await;
+            let stats = project.data("guide_cache_stats", json!({})).await;
+            assert_eq!(stats["questions_pending"], 1);
+            project.cache("docs/b", "x").await;
+            go.notify_one();
+        };
+        let (data, ()) = tokio::join!(request, others);
+        assert_eq!(data["content"], "late");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_of_the_client_is_told_by_what_it_says() {
+    for (message, kind) in [
+        ("File not found: docs/a", "not_found"),
+        ("Permission denied", "permission"),
+        ("the model is asleep", "system"),
+    ] {
+        let setup = |setup: Setup| setup.sampling(move |_| Err(message.to_owned()));
+        both_with(tree, setup, async |project| {
+            let error = project
+                .fails(kind, "guide_request_file", json!({"path": "docs/a"}))
+                .await;
+            assert!(
+                error["error"].as_str().unwrap().contains("docs/a"),
+                "{error}"
+            );
+            assert_eq!(project.cache_figures().await["entries"], 0);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_be_an_empty_file() {
+    asked(
+        |setup| setup,
+        || Agent::saying(""),
+        async |project, agent| {
+            assert_eq!(project.content("docs/empty").await, "");
+            assert_eq!(project.content("docs/empty").await, "");
+            assert_eq!(agent.prompts().len(), 1);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_session_an_older_client_is_told_what_to_do() {
+    let tree = tree();
+    let server = setup(&tree)
+        .set("server.sessions", "off")
+        .sampling(|_| Ok(sampled("x")))
+        .start(Transport::Http)
+        .await;
+    let project = Project { server, tree };
+    project
+        .fails(
+            "unsupported",
+            "guide_request_file",
+            json!({"path": "docs/a"}),
+        )
+        .await;
+}
+
+/// A 2026-07-28 client that drives the rounds itself.
+async fn by_hand(key: &str, timeout: u64, transport: Transport) -> Project {
+    let tree = Tree::new().dir("docs").file("key", key);
+    let server = setup(&tree)
+        .set(
+            "guide.state_key_file",
+            tree.join("key").to_str().expect("text"),
+        )
+        .set("guide.sampling_timeout", timeout)
+        .revision(ProtocolVersion::V_2026_07_28)
+        .sampling(|_| Err("not used".to_owned()))
+        .start(transport)
+        .await;
+    Project { server, tree }
+}
+
+fn params(arguments: Value) -> CallToolRequestParams {
+    let arguments = arguments.as_object().expect("an object").clone();
+    CallToolRequestParams::new("guide_request_file").with_arguments(arguments)
+}
+
+async fn question(project: &Project, arguments: Value) -> InputRequiredResult {
+    let response = project
+        .server
+        .client()
+        .call_tool_once(params(arguments))
+        .await;
+    match response.expect("a response") {
+        CallToolResponse::InputRequired(question) => question,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The reply to a call that brings an answer and a state.
+async fn retry(
+    project: &Project,
+    arguments: Value,
+    answer: Option<&str>,
+    state: &str,
+) -> CallToolResponse {
+    let mut params = params(arguments);
+    params.input_responses =
+        answer.map(|answer| [("agent_file".to_owned(), sampled(answer))].into());
+    params.request_state = Some(state.to_owned());
+    let response = project.server.client().call_tool_once(params).await;
+    response.expect("a response")
+}
+
+fn reply(response: CallToolResponse) -> Value {
+    match response {
+        CallToolResponse::Complete(result) => result.structured_content.expect("an object"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn state(question: &InputRequiredResult) -> String {
+    question.request_state.clone().expect("a state")
+}
+
+#[tokio::test]
+async fn any_replica_with_the_same_key_finishes_the_call() {
+    testkit::over_both(async |transport| {
+        let (one, other) = (
+            by_hand(KEY, 60, transport).await,
+            by_hand(KEY, 60, transport).await,
+        );
+        let arguments = json!({"path": "docs/a"});
+        let question = question(&one, arguments.clone()).await;
+        let requests = serde_json::to_value(&question.input_requests).expect("JSON");
+        assert_eq!(requests["agent_file"]["method"], "sampling/createMessage");
+        let reply = reply(retry(&other, arguments, Some("# A"), &state(&question)).await);
+        assert_eq!(reply["data"]["content"], "# A", "{reply}");
+        assert_eq!(other.cache_figures().await["entries"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_ours_is_refused() {
+    testkit::over_both(async |transport| {
+        let project = by_hand(KEY, 60, transport).await;
+        let foreign = by_hand("another key, which is also long enough", 60, transport).await;
+        let arguments = json!({"path": "docs/a"});
+        let own = state(&question(&project, arguments.clone()).await);
+        let other = state(&question(&foreign, arguments.clone()).await);
+        let mut tampered = own.clone();
+        let last = if tampered.ends_with('A') { 'B' } else { 'A' };
+        tampered.replace_range(tampered.len() - 2..tampered.len() - 1, &last.to_string());
+        for wrong in [other.as_str(), tampered.as_str(), "", "rs1.x.y"] {
+            let refused = reply(retry(&project, arguments.clone(), Some("x"), wrong).await);
+            assert_eq!(refused["error_type"], "security", "{wrong}: {refused}");
+        }
+        // Neither is a state of ours good for another call.
+        let elsewhere = json!({"path": "docs/b"});
+        let refused = reply(retry(&project, elsewhere, Some("x"), &own).await);
+        assert_eq!(refused["error_type"], "security", "{refused}");
+        let line = project
+            .server
+            .logged(|line| line["violation"] == "forged_state")
+            .await;
+        assert_eq!(line["level"], "WARN");
+        assert_eq!(project.cache_figures().await["entries"], 0);
+        let accepted = reply(retry(&project, arguments, Some("x"), &own).await);
+        assert_eq!(accepted["success"], true, "{accepted}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_state_that_is_too_old_is_refused() {
+    testkit::over_both(async |transport| {
+        let project = by_hand(KEY, 1, transport).await;
+        let arguments = json!({"path": "docs/a"});
+        let old = state(&question(&project, arguments.clone()).await);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        let refused = reply(retry(&project, arguments, Some("x"), &old).await);
+        assert_eq!(refused["error_type"], "timeout", "{refused}");
+        assert_eq!(project.cache_figures().await["entries"], 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_without_the_answer_is_asked_again() {
+    testkit::over_both(async |transport| {
+        let project = by_hand(KEY, 60, transport).await;
+        let arguments = json!({"path": "docs/a"});
+        let first = state(&question(&project, arguments.clone()).await);
+        let again = retry(&project, arguments.clone(), None, &first).await;
+        let CallToolResponse::InputRequired(again) = again else {
+            panic!("{again:?}")
+        };
+        let reply = reply(retry(&project, arguments, Some("x"), &state(&again)).await);
+        assert_eq!(reply["data"]["content"], "x", "{reply}");
+        assert_eq!(project.cache_figures().await["misses"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn thirty_two_clients_write_at_once_and_the_figures_add_up() {
+    let small = |setup: Setup| setup.set("guide.cache_size", 1000);
+    both_with(tree, small, async |project| {
+        let calls = (0..32 * 8).map(|number| {
+            json!({"path": format!("docs/{}", number % 40), "content": "x".repeat(number % 100)})
+        });
+        let outcomes = project
+            .server
+            .call_all("guide_cache_file", calls.collect())
+            .await;
+        for outcome in &outcomes {
+            assert!(outcome.ok()["data"]["cache"]["bytes"].as_u64().unwrap() <= 1000);
+        }
+        let figures = project.cache_figures().await;
+        let number = |key: &str| figures[key].as_u64().unwrap();
+        let inserted = outcomes
+            .iter()
+            .filter(|outcome| outcome.ok()["data"]["status"] == "cached");
+        assert_eq!(
+            inserted.count() as u64,
+            number("entries") + number("evictions")
+        );
+        let updated = outcomes
+            .iter()
+            .filter(|outcome| outcome.ok()["data"]["status"] == "updated");
+        assert_eq!(updated.count() as u64, number("updates"));
+    })
+    .await;
+}

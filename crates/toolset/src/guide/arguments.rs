@@ -1,0 +1,73 @@
+//! What several tools of the set take, and how it becomes what the bridge takes.
+
+use guide::{Handover, Shape, TextEncoding};
+use ops::text::encoding::from_base64;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::face::Failure;
+
+/// What an agent knows of its file.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metadata {
+    /// When the file was changed last, in seconds since the epoch. Cached content older than that is not used any more.
+    #[schemars(range(min = 0))]
+    mtime: Option<f64>,
+    /// The file's encoding, such as utf-8, latin-1 or shift_jis.
+    encoding: Option<String>,
+    /// The file's size in bytes. It is compared with the content.
+    size: Option<u64>,
+}
+
+/// A file's content as it comes.
+pub(super) struct Given<'call> {
+    pub(super) path: &'call str,
+    pub(super) content: &'call str,
+    pub(super) binary: bool,
+    pub(super) encoding: Option<&'call str>,
+    pub(super) metadata: Option<&'call Metadata>,
+}
+
+impl Given<'_> {
+    /// Decodes the content and names the encoding.
+    pub(super) fn handover(&self) -> Result<Handover, Failure> {
+        let metadata = self.metadata.cloned().unwrap_or_default();
+        let named = self.encoding.or(metadata.encoding.as_deref());
+        Ok(Handover {
+            path: self.path.to_owned(),
+            content: decoded(self.path, self.content, self.binary)?,
+            shape: shape(self.binary),
+            encoding: encoding(named)?.unwrap_or(TextEncoding::UTF_8),
+            mtime: metadata.mtime,
+            size: metadata.size,
+        })
+    }
+}
+
+/// Text or bytes.
+pub(super) fn shape(binary: bool) -> Shape {
+    match binary {
+        true => Shape::Bytes,
+        false => Shape::Text,
+    }
+}
+
+/// The encoding of a name.
+pub(super) fn encoding(name: Option<&str>) -> Result<Option<TextEncoding>, Failure> {
+    Ok(name.map(TextEncoding::named).transpose()?)
+}
+
+fn decoded(path: &str, content: &str, binary: bool) -> Result<Vec<u8>, Failure> {
+    if !binary {
+        return Ok(content.as_bytes().to_vec());
+    }
+    from_base64(content).map_err(|error| {
+        let reason = match error {
+            ops::Error::InvalidEncoding { reason } => reason,
+            other => other.to_string(),
+        };
+        let path = path.to_owned();
+        guide::Error::BadContent { path, reason }.into()
+    })
+}

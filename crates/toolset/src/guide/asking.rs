@@ -1,0 +1,341 @@
+//! Asking the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
+//! a result that names what is missing (2026-07-28). The call goes the same steps either way.
+//!
+//! In the second way nothing is remembered here: the client carries our state, sealed, and any replica with the same
+//! key goes on. The seal binds it to the tool and its arguments, and it expires with the time the agent has to answer.
+
+#![expect(
+    deprecated,
+    reason = "the SDK marks sampling as deprecated; it is the way to ask that clients have"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use guide::{Agent, Asked, Error, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
+use ops::text::encoding::from_base64;
+use rmcp::model::{
+    ClientResult, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ErrorCode,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestStateError,
+    SamplingMessage, SamplingMessageContentBlock, SealOptions, ServerRequest,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle};
+use rmcp::{Peer, RoleServer, ServiceError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::desk::{Desk, QUESTIONS_MAX};
+use super::tool::{GuideTool, Visit, count, open, step, watched};
+use super::{listed, words};
+use crate::admit::Gate;
+use crate::dispatch::{Caller, Questions};
+use crate::face::Failure;
+use crate::tool::{Call, Ended, halves};
+
+/// The name of our one question in an input-required result.
+const QUESTION: &str = "agent_file";
+/// What the JSON-RPC error of a user who declines has for a code.
+const DECLINED: ErrorCode = ErrorCode(-1);
+
+/// Brings the agent's answer, where it is there already.
+#[derive(Debug, Default)]
+pub(super) struct Courier(Option<Asked>);
+
+impl Agent for Courier {
+    fn ask(&mut self, _question: &Question) -> Asked {
+        self.0.take().unwrap_or(Asked::Waiting)
+    }
+
+    fn bytes(&self, answer: &str) -> Result<Vec<u8>, String> {
+        from_base64(answer.trim()).map_err(|error| match error {
+            ops::Error::InvalidEncoding { reason } => reason,
+            other => other.to_string(),
+        })
+    }
+
+    fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String> {
+        listed::parse(answer)
+    }
+}
+
+/// What the client carries for us.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct State {
+    asked_at: f64,
+    shape: Asking,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asking {
+    Text,
+    Bytes,
+}
+
+/// A call that may ask the agent, from its first step to its end.
+pub(super) async fn converse<T: GuideTool>(
+    arguments: T::Arguments,
+    desk: Option<Arc<Desk>>,
+    call: Call,
+    gate: &Gate,
+) -> Result<Ended, Failure> {
+    let desk = open(desk)?;
+    let caller = call.caller;
+    count::<T>(&desk, &caller);
+    let arguments = Arc::new(arguments);
+    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))
+        .map_err(|error| watched::<T>(error.into(), &desk, &caller.account, &caller))?;
+    loop {
+        let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
+        let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
+        let outcome = gate.run(&caller.account, move || {
+            let (arguments, caller) = own;
+            let visit = Visit {
+                desk: &desk,
+                account: &caller.account,
+                now: Now::read(),
+                resume,
+                agent,
+            };
+            step::<T>(&arguments, visit, &caller)
+        });
+        match outcome.await?? {
+            Outcome::Done(success) => {
+                return halves(&success, |_| None, call.replies).map(Ended::Reply);
+            }
+            Outcome::Waiting(question) => {
+                if let Some(ended) = talk.ask(&question).await? {
+                    return Ok(ended);
+                }
+            }
+        }
+    }
+}
+
+/// What a state is good for: this tool with these arguments.
+fn binding<T: GuideTool>(arguments: &T::Arguments) -> String {
+    let arguments = serde_json::to_string(arguments).unwrap_or_default();
+    format!("guide/{}/{arguments}", T::NAME)
+}
+
+/// Where a call stands with the agent.
+struct Conversation<'call> {
+    desk: &'call Desk,
+    caller: &'call Caller,
+    binding: String,
+    resume: Option<Resume>,
+    answer: Option<Asked>,
+}
+
+impl<'call> Conversation<'call> {
+    /// Begins, or goes on where the client brings our state back.
+    fn begin(
+        desk: &'call Desk,
+        caller: &'call Caller,
+        binding: String,
+    ) -> guide::Result<Conversation<'call>> {
+        let mut talk = Conversation {
+            desk,
+            caller,
+            binding,
+            resume: None,
+            answer: None,
+        };
+        if let Questions::Result {
+            answers,
+            state: Some(state),
+        } = &caller.questions
+        {
+            talk.resume = Some(talk.opened(state)?);
+            talk.answer = answer_among(answers);
+        }
+        Ok(talk)
+    }
+
+    fn opened(&self, state: &str) -> guide::Result<Resume> {
+        let opened = self
+            .desk
+            .seal
+            .open_json_with::<State>(state, self.binding.as_bytes());
+        match opened {
+            Ok(state) => Ok(Resume {
+                asked_at: state.asked_at,
+                shape: match state.shape {
+                    Asking::Text => Shape::Text,
+                    Asking::Bytes => Shape::Bytes,
+                },
+            }),
+            // The seal is ours, so it may be said that it is only late.
+            Err(RequestStateError::Expired) => Err(self.timeout(String::new())),
+            Err(_) => Err(Error::Violation {
+                path: String::new(),
+                violation: guide::Violation::ForgedState,
+                leads_to: None,
+            }),
+        }
+    }
+
+    /// Asks: the call ends with the question, or goes on with whatever came.
+    async fn ask(&mut self, question: &Question) -> Result<Option<Ended>, Failure> {
+        let asked_at = self
+            .resume
+            .map_or_else(|| Now::read().wall, |resume| resume.asked_at);
+        let shape = match question.subject {
+            Subject::File { shape, .. } => shape,
+            Subject::Directory { .. } => Shape::Text,
+        };
+        self.resume = Some(Resume { asked_at, shape });
+        let caller = self.caller;
+        match &caller.questions {
+            Questions::None => Err(Error::Unsupported {
+                path: question.path.to_string(),
+            }
+            .into()),
+            Questions::Result { .. } => self.input_required(question, asked_at, shape).map(Some),
+            Questions::Request(peer) => {
+                self.answer = Some(self.request(peer, question, asked_at).await?);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The result that names what is missing.
+    fn input_required(
+        &self,
+        question: &Question,
+        asked_at: f64,
+        shape: Shape,
+    ) -> Result<Ended, Failure> {
+        let state = State {
+            asked_at,
+            shape: match shape {
+                Shape::Text => Asking::Text,
+                Shape::Bytes => Asking::Bytes,
+            },
+        };
+        let options = SealOptions::new()
+            .associated_data(self.binding.as_bytes())
+            .ttl(self.left(asked_at));
+        let sealed = self.desk.seal.seal_json_with(&state, &options);
+        let sealed = sealed.map_err(|error| Failure::Internal {
+            reason: error.to_string(),
+        })?;
+        let mut requests = InputRequests::new();
+        let request = InputRequest::CreateMessage(CreateMessageRequest::new(params(question)));
+        requests.insert(QUESTION.to_owned(), request);
+        let result = InputRequiredResult::new(Some(requests), Some(sealed));
+        Ok(Ended::Question(Box::new(result)))
+    }
+
+    /// Sends a request of ours and waits: for its answer, for what the agent hands over meanwhile, or for time to pass.
+    async fn request(
+        &self,
+        peer: &Peer<RoleServer>,
+        question: &Question,
+        asked_at: f64,
+    ) -> Result<Asked, Failure> {
+        let turn = self.desk.questions.try_acquire();
+        let _turn = turn.map_err(|_| Error::Busy {
+            limit: QUESTIONS_MAX,
+        })?;
+        let request = CreateMessageRequest::new(params(question));
+        let request = ServerRequest::CreateMessageRequest(request);
+        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
+        let mut handle = match sent.await {
+            Ok(handle) => handle,
+            Err(error) => return Ok(Asked::Failed(fault(question, &error))),
+        };
+        tokio::select! {
+            biased;
+            () = self.desk.arrival(question, asked_at) => {
+                take_back(handle, "the content was handed over").await;
+                Ok(Asked::Waiting)
+            }
+            answered = &mut handle.rx => Ok(match answered {
+                Ok(Ok(ClientResult::CreateMessageResult(result))) => Asked::Answered(text(*result)),
+                Ok(Ok(_)) => Asked::Failed(question.failed("the answer is of another kind")),
+                Ok(Err(error)) => Asked::Failed(fault(question, &error)),
+                Err(_) => Asked::Failed(question.failed("the connection was closed")),
+            }),
+            () = tokio::time::sleep(self.left(asked_at)) => {
+                take_back(handle, "it took too long").await;
+                Ok(Asked::Failed(self.timeout(question.path.to_string())))
+            }
+        }
+    }
+
+    fn left(&self, asked_at: f64) -> Duration {
+        let passed = Duration::try_from_secs_f64(Now::read().wall - asked_at);
+        self.desk
+            .sampling_timeout
+            .saturating_sub(passed.unwrap_or_default())
+    }
+
+    fn timeout(&self, path: String) -> Error {
+        Error::Timeout {
+            path,
+            seconds: self.desk.sampling_timeout.as_secs(),
+        }
+    }
+}
+
+/// Tells the client that its answer is not wanted any more.
+async fn take_back(handle: RequestHandle<RoleServer>, reason: &str) {
+    if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+        tracing::debug!(%error, "a question could not be taken back");
+    }
+}
+
+/// The question in words.
+fn params(question: &Question) -> CreateMessageRequestParams {
+    let prompt = words::prompt(question);
+    let params = CreateMessageRequestParams::new(
+        vec![SamplingMessage::user_text(prompt)],
+        words::MAX_TOKENS,
+    );
+    params.with_system_prompt(words::SYSTEM_PROMPT)
+}
+
+/// Our answer among those the client sent, in the form of a sampling result or of an error.
+fn answer_among(answers: &InputResponses) -> Option<Asked> {
+    let answer = answers.get(QUESTION)?;
+    match serde_json::from_value::<CreateMessageResult>(answer.clone()) {
+        Ok(result) => Some(Asked::Answered(text(result))),
+        Err(_) => Some(Asked::Answered(said(answer))),
+    }
+}
+
+/// The message of an answer that is no sampling result.
+fn said(answer: &Value) -> String {
+    let error = answer.get("error").unwrap_or(answer);
+    let message = error.get("message").and_then(Value::as_str);
+    message.unwrap_or_default().to_owned()
+}
+
+/// The text of an answer; of an image or a sound its bytes, which are base64 already.
+fn text(result: CreateMessageResult) -> String {
+    let blocks = result.message.content.into_vec().into_iter();
+    let texts = blocks.map(|block| match block {
+        SamplingMessageContentBlock::Text(text) => text.text,
+        SamplingMessageContentBlock::Image(image) => image.data,
+        SamplingMessageContentBlock::Audio(audio) => audio.data,
+        _ => String::new(),
+    });
+    texts.collect()
+}
+
+/// What a failed request means.
+fn fault(question: &Question, error: &ServiceError) -> Error {
+    let path = question.path.to_string();
+    match error {
+        ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+            Error::Unsupported { path }
+        }
+        ServiceError::McpError(error) if error.code == DECLINED => Error::PermissionDenied {
+            path,
+            said: error.message.to_string(),
+        },
+        ServiceError::McpError(error) => question.failed(&error.message),
+        other => question.failed(&other.to_string()),
+    }
+}

@@ -1,0 +1,181 @@
+//! `guide_cache_file`: the agent hands over one file, or several at once.
+
+use guide::{Outcome, StoredFiles};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{Given, Metadata};
+use super::reply::{CacheFigures, EvictedFigures, StoredFile, Success};
+use super::tool::{GuideTool, Visit};
+use crate::arguments::BadArgument;
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct CacheFile;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The file, relative to the project root. Together with content; leave both out where files is given.
+    path: Option<String>,
+    /// The file's whole content: text, or base64 where binary is true.
+    content: Option<String>,
+    /// Whether content is base64 of the file's bytes.
+    #[serde(default)]
+    binary: bool,
+    /// What is known of the file.
+    metadata: Option<Metadata>,
+    /// Several files at once, instead of path and content: all are cached, or none.
+    #[schemars(length(min = 1, max = 1000))]
+    files: Option<Vec<FileArgument>>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FileArgument {
+    /// The file, relative to the project root.
+    path: String,
+    /// The file's whole content: text, or base64 where binary is true.
+    content: String,
+    /// Whether content is base64 of the file's bytes.
+    #[serde(default)]
+    binary: bool,
+    /// What is known of the file.
+    metadata: Option<Metadata>,
+}
+
+/// What was cached.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// One file's entry, where one was given.
+    #[serde(flatten)]
+    #[schemars(with = "Option<StoredFile>")]
+    one: Option<StoredFile>,
+    /// Every file's entry, in the order of files, where several were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<StoredFile>>,
+    /// How many files were cached.
+    file_count: usize,
+    /// Their size together, in bytes.
+    total_size: u64,
+    /// What had to go to make room.
+    evicted: EvictedFigures,
+    /// How the cache is doing.
+    cache: CacheFigures,
+}
+
+impl GuideTool for CacheFile {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_cache_file";
+    const TITLE: &'static str = "Cache a file";
+    const DESCRIPTION: &'static str = "Hands one of your files over to the server, or several at once, so that it need not ask for \
+        them. Give path and content, or files: [{path, content, ...}] (at most 1000; all are cached or none). content is text, \
+        or base64 with binary: true. metadata {mtime, encoding, size} is stored with it; a later mtime makes the entry \
+        invalid. An entry of the same path is replaced (status \"updated\"). Returns cache_key, status, content_hash, metadata \
+        and cache statistics. Security: the path has to lie in an allowed directory of the project (docs, src, tests, .guide, \
+        .todo unless configured otherwise); .. above the project root and links that lead out are refused and logged, and \
+        nothing is cached. Example: {\"path\":\"docs/plan.md\",\"content\":\"# Plan\\n\",\"metadata\":{\"mtime\":1770000000}}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A file is cached",
+            arguments: r##"{"path": "docs/plan.md", "content": "# Plan\n", "metadata": {"mtime": 1770000000}}"##,
+            reply: r#"{"success": true, "data": {"cache_key": "docs/plan.md", "status": "cached", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00Z"}, "file_count": 1, "total_size": 7, "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md is cached"}"#,
+        },
+        Example {
+            title: "A path that is not allowed is refused, and the whole batch with it",
+            arguments: r#"{"files": [{"path": "docs/a.md", "content": "a"}, {"path": "../secret", "content": "b"}]}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"../secret\" is refused: it leads above the project root", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+        },
+    ];
+
+    fn step(
+        arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let (given, is_batch) = given(arguments)?;
+        // Every path is judged before any content is decoded.
+        for file in &given {
+            visit.desk.bridge.validator().validate(file.path)?;
+        }
+        let files = given.iter().map(Given::handover);
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let stored = visit.desk.bridge.store(files, visit.now)?;
+        let paths = stored.files.iter().map(|file| file.path.to_string());
+        let paths: Vec<String> = paths.collect();
+        let data = data(&stored, is_batch, CacheFigures::now(visit.desk));
+        let message = message(&data);
+        Ok(Outcome::Done(Success::new(
+            data,
+            message,
+            &stored.warnings,
+            paths,
+        )))
+    }
+}
+
+/// The files, and whether they came as a batch.
+fn given(arguments: &Arguments) -> Result<(Vec<Given<'_>>, bool), BadArgument> {
+    let missing = |argument: &str| BadArgument::Missing {
+        argument: argument.to_owned(),
+        expected: "string".to_owned(),
+    };
+    match (&arguments.path, &arguments.content, &arguments.files) {
+        (None, None, Some(files)) => Ok((files.iter().map(FileArgument::given).collect(), true)),
+        (_, _, Some(_)) => Err(BadArgument::Undecodable {
+            reason: "give either path and content, or files".to_owned(),
+        }),
+        (None, _, None) => Err(missing("path")),
+        (_, None, None) => Err(missing("content")),
+        (Some(path), Some(content), None) => {
+            let file = Given {
+                path,
+                content,
+                binary: arguments.binary,
+                encoding: None,
+                metadata: arguments.metadata.as_ref(),
+            };
+            Ok((vec![file], false))
+        }
+    }
+}
+
+impl FileArgument {
+    fn given(&self) -> Given<'_> {
+        Given {
+            path: &self.path,
+            content: &self.content,
+            binary: self.binary,
+            encoding: None,
+            metadata: self.metadata.as_ref(),
+        }
+    }
+}
+
+fn data(stored: &StoredFiles, is_batch: bool, cache: CacheFigures) -> Data {
+    let files: Vec<StoredFile> = stored.files.iter().map(StoredFile::of).collect();
+    let file_count = files.len();
+    let (one, files) = match is_batch {
+        true => (None, Some(files)),
+        false => (files.into_iter().next(), None),
+    };
+    Data {
+        one,
+        files,
+        file_count,
+        total_size: stored.files.iter().map(|file| file.file.size()).sum(),
+        evicted: EvictedFigures::of(stored.evicted),
+        cache,
+    }
+}
+
+fn message(data: &Data) -> String {
+    match &data.one {
+        Some(one) => one.said(),
+        None => format!("{} files are cached", data.file_count),
+    }
+}

@@ -1,0 +1,115 @@
+//! `guide_cache_stats`: how the cache is doing, and who calls how often.
+
+use std::time::Instant;
+
+use guide::Outcome;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::desk::QUESTIONS_MAX;
+use super::reply::{CacheFigures, Success};
+use super::tool::{GuideTool, Visit};
+use super::watch::Record;
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct CacheStats;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {}
+
+/// How everything is doing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// How the cache is doing.
+    cache: CacheFigures,
+    /// Uploads in chunks that are not complete.
+    uploads_pending: usize,
+    /// Bytes they hold.
+    upload_bytes: u64,
+    /// Questions that wait for the agent's answer.
+    questions_pending: usize,
+    /// Calls and violations of each client, in the order they came.
+    clients: Vec<ClientFigures>,
+    /// Violations of all clients.
+    violations: u64,
+    /// The directories of the project that may be named.
+    allowed_paths: Vec<String>,
+}
+
+/// What one client did.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ClientFigures {
+    /// Its number; addresses are in the server's log only.
+    client: usize,
+    /// Whether it is you.
+    is_you: bool,
+    /// Its calls since the start.
+    calls: u64,
+    /// Its calls in the last 10 to 20 seconds.
+    recent_calls: u64,
+    /// Its attempts at what is forbidden.
+    violations: u64,
+}
+
+impl GuideTool for CacheStats {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_cache_stats";
+    const TITLE: &'static str = "Cache statistics";
+    const DESCRIPTION: &'static str = "Tells how the cache is doing (entries, bytes, hits, misses, updates, evictions, expirations, \
+        invalidations), which uploads and questions are pending, how often each client calls and how often it tried what is \
+        forbidden, and which directories are allowed. Security: other clients are told by number only, never by name or \
+        address. Example: {}";
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A server that was just started",
+            arguments: "{}",
+            reply: r#"{"success": true, "data": {"cache": {"entries": 0, "bytes": 0, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}, "uploads_pending": 0, "upload_bytes": 0, "questions_pending": 0, "clients": [{"client": 1, "is_you": true, "calls": 1, "recent_calls": 1, "violations": 0}], "violations": 0, "allowed_paths": ["docs", "src", "tests", ".guide", ".todo"]}, "message": "0 entries with 0 of 67108864 bytes"}"#,
+        },
+        Example {
+            title: "An argument it does not have",
+            arguments: r#"{"client": 1}"#,
+            reply: r#"{"success": false, "error": "unknown argument: client; this tool takes no arguments", "error_type": "validation", "instruction": "Correct the arguments of guide_cache_stats and call it again."}"#,
+        },
+    ];
+
+    fn step(
+        _arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let (desk, now) = (visit.desk, Instant::now());
+        let records = desk.watch.records(visit.account, now);
+        let (uploads_pending, upload_bytes) = desk.bridge.uploads().figures(now);
+        let figures = desk.bridge.cache().figures(now);
+        let allowed = desk.bridge.validator().policy().allowed();
+        let data = Data {
+            cache: CacheFigures::now(desk),
+            uploads_pending,
+            upload_bytes,
+            questions_pending: QUESTIONS_MAX.saturating_sub(desk.questions.available_permits()),
+            violations: records.iter().map(|record| record.violations).sum(),
+            clients: records.iter().take(100).map(ClientFigures::of).collect(),
+            allowed_paths: allowed.map(str::to_owned).collect(),
+        };
+        let message = format!(
+            "{} entries with {} of {} bytes",
+            figures.entries, figures.bytes, figures.max_bytes
+        );
+        Ok(Outcome::Done(Success::new(data, message, &[], Vec::new())))
+    }
+}
+
+impl ClientFigures {
+    fn of(record: &Record) -> ClientFigures {
+        ClientFigures {
+            client: record.number,
+            is_you: record.is_asking,
+            calls: record.calls,
+            recent_calls: record.recent,
+            violations: record.violations,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What all calls of the set share: the bridge, who called how often, and the seal of our questions.
+
+use std::time::Duration;
+
+use guide::{FilesystemBridge, Now, Question};
+use rmcp::model::RequestStateCodec;
+use tokio::sync::{Notify, Semaphore};
+
+use super::watch::Watch;
+
+/// The most questions that wait for answers at once.
+pub(super) const QUESTIONS_MAX: usize = 1024;
+
+/// What the operator decided about the set.
+pub struct Options {
+    /// The way to the agent's files.
+    pub bridge: FilesystemBridge,
+    /// How long the agent may take for an answer.
+    pub sampling_timeout: Duration,
+    /// What seals the state that clients carry; the same for all replicas, at least 32 bytes.
+    pub state_key: Vec<u8>,
+}
+
+/// A key that is too short to seal with.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the state key needs at least {} bytes",
+    RequestStateCodec::MIN_KEY_LENGTH
+)]
+pub struct BadKey;
+
+/// What all calls of the set share.
+#[derive(Debug)]
+pub struct Desk {
+    pub(super) bridge: FilesystemBridge,
+    pub(super) sampling_timeout: Duration,
+    pub(super) seal: RequestStateCodec,
+    pub(super) watch: Watch,
+    pub(super) questions: Semaphore,
+    arrivals: Notify,
+}
+
+impl Desk {
+    /// Opens for business.
+    pub fn new(options: Options) -> Result<Desk, BadKey> {
+        Ok(Desk {
+            bridge: options.bridge,
+            sampling_timeout: options.sampling_timeout,
+            seal: RequestStateCodec::try_new(options.state_key).map_err(|_| BadKey)?,
+            watch: Watch::default(),
+            questions: Semaphore::new(QUESTIONS_MAX),
+            arrivals: Notify::new(),
+        })
+    }
+
+    /// Wakes the calls that wait for something: it may have come.
+    pub(super) fn announce(&self) {
+        self.arrivals.notify_waiters();
+    }
+
+    /// Waits until the agent has handed over what a question asks for.
+    pub(super) async fn arrival(&self, question: &Question, asked_at: f64) {
+        loop {
+            let mut announced = std::pin::pin!(self.arrivals.notified());
+            // Listening before looking, so that nothing comes unnoticed in between.
+            announced.as_mut().enable();
+            if self.bridge.has_arrived(question, asked_at, Now::read()) {
+                return;
+            }
+            announced.await;
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Every failure of the `guide` set in words: what went wrong, its type, and what the agent should do next.
+
+use guide::{ChunkFault, Error, ErrorKind, FormatFault, Violation};
+use serde_json::{Value, json};
+
+use crate::face::{About, Face, Failure, FailureText, Worded};
+
+pub(super) struct Guide;
+
+/// What a path has to be like.
+const RULES: &str = "a path is 1 to 4095 bytes long, its names at most 255, without control characters; it is relative to the \
+    project root, with / between names";
+
+impl Face for Guide {
+    fn name(&self) -> &'static str {
+        "guide"
+    }
+
+    fn server_name(&self) -> &'static str {
+        "mcp-guide"
+    }
+
+    fn server_title(&self) -> &'static str {
+        "Project guide"
+    }
+
+    fn instructions(&self) -> &'static str {
+        "The files here are yours: this server never opens them. Hand content over with guide_cache_file (one file, or several \
+         at once) or guide_read_file (large files in chunks), and directories with guide_list_directory. guide_request_file and \
+         guide_request_directory give back what was handed over, or ask you for it by sampling. Paths are relative to the \
+         project root and have to lie in the allowed directories. Every failure has an instruction that says what to do next."
+    }
+
+    fn security(&self) -> &'static str {
+        "The server never opens the agent's files. Every path of every call is brought to its normal form and has to lie in \
+         one of the allowed directories (`guide.allowed_paths`); `..` above the project root, links that leave it, lead to a \
+         directory that is not allowed, or loop, and NUL bytes are refused before anything else happens. A batch or a listing \
+         with one such path is refused whole. Refusals are logged with the attempted path, its kind and how often this client \
+         has tried such things. All clients of one server share the cache: serve clients that must not see each other's files \
+         from different servers."
+    }
+
+    fn word(&self, failure: &Failure, about: &About) -> Worded {
+        let code = code(failure);
+        let message = message(failure, about.tool);
+        let object = json!({
+            "success": false,
+            "error": message,
+            "error_type": code,
+            "instruction": instruction(failure, about.tool),
+        });
+        Worded {
+            code,
+            message,
+            object,
+        }
+    }
+
+    fn failure_text(&self) -> FailureText {
+        FailureText::Object
+    }
+
+    fn error_schema(&self) -> Value {
+        json!({
+            "properties": {
+                "success": { "type": "boolean" },
+                "error": { "type": "string", "description": "Only when the call failed: what went wrong." },
+                "error_type": {
+                    "type": "string",
+                    "enum": ["security", "validation", "not_found", "permission", "timeout", "unsupported", "system"],
+                    "description": "Only when the call failed: the kind of failure."
+                },
+                "instruction": { "type": "string", "description": "Only when the call failed: what to do next." }
+            },
+            "required": ["success", "error", "error_type", "instruction"]
+        })
+    }
+}
+
+fn code(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Guide { error, .. } => kind(error.kind()),
+        Failure::BadArguments(_) => "validation",
+        Failure::Operation(error) => match error.kind() {
+            ops::ErrorKind::InvalidPattern | ops::ErrorKind::InvalidArgument => "validation",
+            ops::ErrorKind::Timeout => "timeout",
+            _ => "system",
+        },
+        Failure::UnknownRoot { .. } | Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => {
+            "permission"
+        }
+        Failure::RateLimited { .. } | Failure::Internal { .. } => "system",
+    }
+}
+
+fn kind(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Security => "security",
+        ErrorKind::Validation => "validation",
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::Permission => "permission",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::System => "system",
+    }
+}
+
+fn message(failure: &Failure, tool: &str) -> String {
+    match failure {
+        Failure::Guide { error, .. } => error_message(error),
+        Failure::BadArguments(bad) => bad.to_string(),
+        Failure::Operation(ops::Error::Timeout) => {
+            "The call took longer than its time limit and was stopped".to_owned()
+        }
+        Failure::Operation(ops::Error::Cancelled) => "The call was cancelled".to_owned(),
+        Failure::Operation(error) => error.to_string(),
+        Failure::RateLimited { .. } => "Too many calls".to_owned(),
+        Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {
+            format!("{tool} is not allowed here")
+        }
+        Failure::Internal { .. } => format!("Internal error in {tool}; it was logged"),
+    }
+}
+
+fn error_message(error: &Error) -> String {
+    match error {
+        Error::Violation {
+            path, violation, ..
+        } => violation_message(path, *violation),
+        Error::Format { path, fault } => {
+            format!("Invalid path {path:?}: {}; {RULES}", format_fault(*fault))
+        }
+        Error::UnknownEncoding { name } => format!("Unsupported encoding: {name:?}"),
+        Error::BadContent { path, reason } => format!("Invalid content of {path}: {reason}"),
+        Error::HashDiffers {
+            path,
+            chunk,
+            expected,
+            found,
+        } => {
+            let what = chunk.map_or_else(
+                || format!("the content of {path}"),
+                |chunk| format!("chunk {chunk} of {path}"),
+            );
+            format!("Integrity check failed: {what} has the SHA-256 {found}, not {expected}")
+        }
+        Error::BadChunk { path, fault } => {
+            format!("Invalid chunk of {path}: {}", chunk_fault(*fault))
+        }
+        Error::TooLarge { path, size, limit } => {
+            format!("Too large: with {path} it is {size} bytes, and the cache holds {limit}")
+        }
+        Error::BadListing { path, reason } => format!("Invalid listing of {path}: {reason}"),
+        Error::NotFound { path, .. } => format!("File not found: {path}"),
+        Error::PermissionDenied { path, said } => {
+            format!("Permission denied: the agent may not read {path} ({said})")
+        }
+        Error::AgentFailed { path, said } => format!("The agent could not provide {path}: {said}"),
+        Error::Timeout { path, seconds } if path.is_empty() => {
+            format!("Sampling timed out: the answer came after more than {seconds} seconds")
+        }
+        Error::Timeout { path, seconds } => {
+            format!("Sampling timed out: no answer about {path} within {seconds} seconds")
+        }
+        Error::Unsupported { path } => format!(
+            "{path} is not in the cache, and this client cannot be asked for it: it does not support sampling"
+        ),
+        Error::Busy { limit } => format!("{limit} questions already wait for answers"),
+        Error::Unverifiable { path, reason } => {
+            format!("Permission denied: where {path} leads cannot be told ({reason})")
+        }
+    }
+}
+
+fn violation_message(path: &str, violation: Violation) -> String {
+    let why = match violation {
+        Violation::NulByte => "it contains a NUL byte",
+        Violation::Traversal => "it leads above the project root",
+        Violation::NotAllowed => "it is outside the allowed directories",
+        Violation::LinkLeaves => "a symbolic link on its way leaves the project",
+        Violation::LinkNotAllowed => {
+            "a symbolic link on its way leads outside the allowed directories"
+        }
+        Violation::LinkLoop => "symbolic links on its way form a loop",
+        Violation::NotAName => "a listed name has to be one name, without / and not . or ..",
+        Violation::ForgedState => {
+            return "Security violation: the request state is not valid".to_owned();
+        }
+    };
+    format!("Security violation: {path:?} is refused: {why}")
+}
+
+fn format_fault(fault: FormatFault) -> &'static str {
+    match fault {
+        FormatFault::Empty => "it is empty",
+        FormatFault::ControlCharacter => "it contains a control character",
+        FormatFault::TooLong => "it is too long",
+        FormatFault::NameTooLong => "a name in it is too long",
+    }
+}
+
+fn chunk_fault(fault: ChunkFault) -> String {
+    match fault {
+        ChunkFault::BeyondCount { index, count } => {
+            format!("chunk_index {index} is not below chunk_count {count}")
+        }
+        ChunkFault::BadCount { count } => {
+            format!(
+                "chunk_count {count} is not between 1 and {}",
+                guide::CHUNKS_MAX
+            )
+        }
+        ChunkFault::Incomplete => "chunk_index and chunk_count belong together".to_owned(),
+        ChunkFault::TooManyUploads => "too many uploads are under way".to_owned(),
+    }
+}
+
+/// What the agent should do next.
+fn instruction(failure: &Failure, tool: &str) -> String {
+    match failure {
+        Failure::Guide { error, .. } => next_step(error).to_owned(),
+        Failure::BadArguments(_) | Failure::Operation(ops::Error::InvalidPattern { .. }) => {
+            format!("Correct the arguments of {tool} and call it again.")
+        }
+        Failure::RateLimited { retry_after_ms } => {
+            format!("Wait {retry_after_ms} ms and call again.")
+        }
+        Failure::Operation(ops::Error::Timeout) => "Call again with less at once.".to_owned(),
+        _ => "Call again later; if it happens again, tell the operator of this server.".to_owned(),
+    }
+}
+
+fn next_step(error: &Error) -> &'static str {
+    match error {
+        Error::Violation {
+            violation: Violation::ForgedState,
+            ..
+        } => "Call the tool again from the beginning, without requestState.",
+        Error::Violation { .. } => {
+            "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside \
+             out of batches and listings; only the operator can allow more."
+        }
+        Error::Format { .. } => "Correct the path and call again.",
+        Error::UnknownEncoding { .. } => {
+            "Name an encoding such as utf-8, utf-16le, latin-1, windows-1252 or shift_jis, or send the bytes with binary: true."
+        }
+        Error::BadContent { .. } => {
+            "With binary: true, content has to be standard base64 with padding and without line breaks; a file that is not text \
+             has to be asked for with binary: true."
+        }
+        Error::HashDiffers { .. } => {
+            "Read the file again and send it again; hashes are SHA-256 of the decoded bytes, in hexadecimal."
+        }
+        Error::BadChunk {
+            fault: ChunkFault::TooManyUploads,
+            ..
+        } => "Finish the uploads under way, or wait until they expire.",
+        Error::BadChunk { .. } => {
+            "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk."
+        }
+        Error::TooLarge { .. } => {
+            "Send fewer or smaller files; chunks do not help, because the whole file has to fit into the cache."
+        }
+        Error::BadListing { .. } => {
+            "Send a JSON array of entries {name, type, size, mtime, children}, each name once."
+        }
+        Error::NotFound { .. } => {
+            "Check the path, for example with guide_request_directory on the directory above it."
+        }
+        Error::PermissionDenied { .. } | Error::Unverifiable { .. } => {
+            "Ask the user to allow reading it, or go on without it."
+        }
+        Error::AgentFailed { .. } => {
+            "Read the file yourself and hand it over with guide_cache_file, then go on."
+        }
+        Error::Timeout { .. } => {
+            "Hand the content over with guide_cache_file, or call again; nothing was cached."
+        }
+        Error::Unsupported { .. } => {
+            "Read the file yourself and hand it over with guide_cache_file (a directory with guide_list_directory), then call \
+             again; or give its content as a resource or in the conversation."
+        }
+        Error::Busy { .. } => "Answer the questions under way first, then call again.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::BadArgument;
+
+    fn every_error() -> Vec<Error> {
+        let path = || "docs/a".to_owned();
+        let said = || "because".to_owned();
+        let violations = [
+            Violation::NulByte,
+            Violation::Traversal,
+            Violation::NotAllowed,
+            Violation::LinkLeaves,
+            Violation::LinkNotAllowed,
+            Violation::LinkLoop,
+            Violation::NotAName,
+            Violation::ForgedState,
+        ];
+        let violations = violations.map(|violation| Error::Violation {
+            path: path(),
+            violation,
+            leads_to: Some("/somewhere/else".to_owned()),
+        });
+        let others = [
+            Error::Format {
+                path: path(),
+                fault: FormatFault::Empty,
+            },
+            Error::UnknownEncoding { name: said() },
+            Error::BadContent {
+                path: path(),
+                reason: said(),
+            },
+            Error::HashDiffers {
+                path: path(),
+                chunk: Some(1),
+                expected: said(),
+                found: said(),
+            },
+            Error::BadChunk {
+                path: path(),
+                fault: ChunkFault::Incomplete,
+            },
+            Error::TooLarge {
+                path: path(),
+                size: 2,
+                limit: 1,
+            },
+            Error::BadListing {
+                path: path(),
+                reason: said(),
+            },
+            Error::NotFound {
+                path: path(),
+                said: said(),
+            },
+            Error::PermissionDenied {
+                path: path(),
+                said: said(),
+            },
+            Error::AgentFailed {
+                path: path(),
+                said: said(),
+            },
+            Error::Timeout {
+                path: path(),
+                seconds: 60,
+            },
+            Error::Unsupported { path: path() },
+            Error::Busy { limit: 1 },
+            Error::Unverifiable {
+                path: path(),
+                reason: said(),
+            },
+        ];
+        violations.into_iter().chain(others).collect()
+    }
+
+    #[test]
+    fn every_failure_says_what_to_do_next_and_nothing_of_this_host() {
+        let about = About {
+            tool: "guide_cache_file",
+            places: Vec::new(),
+        };
+        let failures = every_error().into_iter().map(Failure::from).chain([
+            Failure::BadArguments(BadArgument::Undecodable {
+                reason: "x".to_owned(),
+            }),
+            Failure::Operation(ops::Error::Timeout),
+            Failure::RateLimited { retry_after_ms: 5 },
+            Failure::Internal {
+                reason: "secret".to_owned(),
+            },
+        ]);
+        let objects: Vec<Value> = failures
+            .map(|failure| Guide.word(&failure, &about).object)
+            .collect();
+        for object in &objects {
+            let text = object.to_string();
+            assert!(
+                !text.contains("/somewhere") && !text.contains("secret"),
+                "{text}"
+            );
+            assert!(
+                object["instruction"].as_str().unwrap().ends_with('.'),
+                "{text}"
+            );
+        }
+        insta::assert_json_snapshot!("guide_failures", objects);
+    }
+}

@@ -1,0 +1,123 @@
+//! `guide_list_directory`: the agent hands over a directory's entries.
+
+use guide::Outcome;
+use ops::FileFilter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::listed::{Entry, infos};
+use super::reply::{CacheFigures, EvictedFigures, Success};
+use super::tool::{GuideTool, Visit};
+use super::words;
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct ListDirectoryTool;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The directory, relative to the project root.
+    path: String,
+    /// Its entries: files, directories and links, in any order. Directories may have children.
+    #[schemars(length(max = 100_000))]
+    entries: Vec<Entry>,
+    /// Takes only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the
+    /// directory. Directories are always taken.
+    pattern: Option<String>,
+}
+
+/// What was taken.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// The directory, relative to the project root: also the key of its cache entry.
+    cache_key: String,
+    /// cached where it is new, updated where it replaced a listing.
+    status: &'static str,
+    /// Files taken, at every depth.
+    file_count: u64,
+    /// Directories taken, at every depth.
+    directory_count: u64,
+    /// Files whose cached content is older than their mtime here, and was thrown out.
+    invalidated: Vec<String>,
+    /// What had to go to make room.
+    evicted: EvictedFigures,
+    /// How the cache is doing.
+    cache: CacheFigures,
+}
+
+impl GuideTool for ListDirectoryTool {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_list_directory";
+    const TITLE: &'static str = "Hand over a directory listing";
+    const DESCRIPTION: &'static str = "Hands the listing of one of your directories over to the server. entries are {name, type: \
+        \"file\"|\"directory\"|\"symlink\", size?, mtime?, children?}; directories may be nested through children, up to 64 deep. \
+        An mtime (seconds since the epoch) later than that of cached content makes that content invalid. pattern takes only \
+        files that match a glob. Returns how many files and directories were taken, what became invalid, and cache statistics. \
+        Security: the directory and every name below it have to lie in an allowed directory; one name that leads out (.., a \
+        slash, a link to elsewhere) refuses the whole listing, and is logged. \
+        Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\",\"size\":7,\"mtime\":1770000000}]}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A directory with one file",
+            arguments: r#"{"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000}]}"#,
+            reply: r#"{"success": true, "data": {"cache_key": "docs", "status": "cached", "file_count": 1, "directory_count": 0, "invalidated": [], "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs is known: 1 files, 0 directories"}"#,
+        },
+        Example {
+            title: "A name that leads out refuses the whole listing",
+            arguments: r#"{"path": "docs", "entries": [{"name": "../secret", "type": "file"}]}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"docs/../secret\" is refused: a listed name has to be one name, without / and not . or ..", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+        },
+    ];
+
+    fn step(
+        arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let filter = filter(arguments.pattern.as_deref())?;
+        let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
+        let wanted = arguments.pattern.as_deref();
+        let stored = visit.desk.bridge.store_listing(
+            &arguments.path,
+            infos(arguments.entries.clone()),
+            wanted.map(|pattern| (pattern, &accepts as _)),
+            visit.now,
+        )?;
+        let data = Data {
+            cache_key: stored.path.to_string(),
+            status: words::status(stored.status),
+            file_count: stored.files,
+            directory_count: stored.directories,
+            invalidated: stored.invalidated,
+            evicted: EvictedFigures::of(stored.evicted),
+            cache: CacheFigures::now(visit.desk),
+        };
+        let message = format!(
+            "{} is known: {} files, {} directories",
+            data.cache_key, data.file_count, data.directory_count
+        );
+        let paths = vec![data.cache_key.clone()];
+        Ok(Outcome::Done(Success::new(
+            data,
+            message,
+            &stored.warnings,
+            paths,
+        )))
+    }
+}
+
+/// Compiles a pattern; one that is invalid or absurd is refused here.
+pub(super) fn filter(pattern: Option<&str>) -> Result<Option<FileFilter>, Failure> {
+    let compiled = pattern.map(|text| FileFilter::new("pattern", text));
+    Ok(compiled.transpose()?)
+}
+
+/// Tells whether a file is wanted.
+pub(super) fn is_match(filter: Option<&FileFilter>, name: &str, path: &str) -> bool {
+    filter.is_none_or(|filter| filter.is_match(name.as_bytes(), || path.as_bytes().to_vec()))
+}

@@ -1,0 +1,115 @@
+//! Entries of a directory, as agents write them and as clients get them.
+
+use guide::{EntryKind, PathInfo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// Its name in the directory: one name, without slashes.
+    name: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    kind: Kind,
+    /// Its size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// When it was changed last, in seconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    mtime: Option<f64>,
+    /// The entries of a directory, where they are listed too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    children: Option<Vec<Entry>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    File,
+    Directory,
+    Symlink,
+}
+
+impl From<Entry> for PathInfo {
+    fn from(entry: Entry) -> PathInfo {
+        PathInfo {
+            name: entry.name.into(),
+            kind: match entry.kind {
+                Kind::File => EntryKind::File,
+                Kind::Directory => EntryKind::Directory,
+                Kind::Symlink => EntryKind::Symlink,
+            },
+            size: entry.size,
+            mtime: entry.mtime,
+            children: entry.children.map(infos),
+        }
+    }
+}
+
+impl From<PathInfo> for Entry {
+    fn from(info: PathInfo) -> Entry {
+        Entry {
+            name: info.name.into(),
+            kind: match info.kind {
+                EntryKind::File => Kind::File,
+                EntryKind::Directory => Kind::Directory,
+                EntryKind::Symlink => Kind::Symlink,
+            },
+            size: info.size,
+            mtime: info.mtime,
+            children: info.children.map(entries),
+        }
+    }
+}
+
+/// What the bridge takes.
+pub(super) fn infos(entries: Vec<Entry>) -> Vec<PathInfo> {
+    entries.into_iter().map(PathInfo::from).collect()
+}
+
+/// What clients get.
+pub(super) fn entries(infos: Vec<PathInfo>) -> Vec<Entry> {
+    infos.into_iter().map(Entry::from).collect()
+}
+
+/// Reads an agent's answer: a JSON array of entries, perhaps between code fences.
+pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
+    let listed: Vec<Entry> = serde_json::from_str(unfenced(answer))
+        .map_err(|error| format!("the answer is no JSON array of entries: {error}"))?;
+    Ok(infos(listed))
+}
+
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    let inner = answer
+        .strip_prefix("```json")
+        .or_else(|| answer.strip_prefix("```"));
+    let inner = inner.and_then(|inner| inner.strip_suffix("```"));
+    inner.unwrap_or(answer).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_an_array_of_entries() {
+        let plain = r#"[{"name":"a.md","type":"file","size":3,"mtime":1.5}]"#;
+        let parsed = parse(plain).unwrap();
+        assert_eq!((&*parsed[0].name, parsed[0].size), ("a.md", Some(3)));
+        assert_eq!(parse(&format!("```json\n{plain}\n```")), Ok(parsed));
+        for wrong in ["", "docs/a.md", "{}", r#"[{"name":"a"}]"#, "[1]"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn deep_answers_do_not_overflow() {
+        let open = r#"[{"name":"a","type":"directory","children":"#;
+        let deep = open.repeat(5000);
+        assert!(parse(&deep).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! `guide_read_file`: the agent hands over a file it was asked for, whole or in chunks, with hashes.
+
+use guide::{Chunk, ChunkFault, Error, Outcome, Upload, Uploaded};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{Given, Metadata};
+use super::reply::{CacheFigures, EvictedFigures, StoredFile, Success};
+use super::tool::{GuideTool, Visit};
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct ReadFileTool;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The file, relative to the project root.
+    path: String,
+    /// The content, or one chunk of it: text, or base64 where binary is true.
+    content: String,
+    /// The encoding of the file, such as utf-8, latin-1 or shift_jis. It is kept with the content; the bytes of a binary file
+    /// are read with it when somebody asks for text.
+    encoding: Option<String>,
+    /// Whether content is base64 of the file's bytes.
+    #[serde(default)]
+    binary: bool,
+    /// What is known of the file.
+    metadata: Option<Metadata>,
+    /// The number of this chunk, from 0. Chunks may come in any order.
+    chunk_index: Option<u32>,
+    /// How many chunks there are. A file under 10 MB needs none.
+    #[schemars(range(min = 1, max = 10_000))]
+    chunk_count: Option<u32>,
+    /// SHA-256 of this chunk's decoded bytes, in hexadecimal. A chunk with another hash is refused.
+    chunk_hash: Option<String>,
+    /// SHA-256 of the whole file's decoded bytes, in hexadecimal. Content with another hash is not cached.
+    content_hash: Option<String>,
+}
+
+/// What came.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// The file's entry, once all of it has come.
+    #[serde(flatten)]
+    #[schemars(with = "Option<StoredFile>")]
+    stored: Option<StoredFile>,
+    /// The file, relative to the project root.
+    path: String,
+    /// Whether all of it has come and is cached.
+    complete: bool,
+    /// Whether the content was compared with content_hash.
+    hash_verified: bool,
+    /// How many chunks have come, where it comes in chunks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunks_received: Option<u32>,
+    /// How many chunks there are, where it comes in chunks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunk_count: Option<u32>,
+    /// What had to go to make room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evicted: Option<EvictedFigures>,
+    /// How the cache is doing.
+    cache: CacheFigures,
+}
+
+impl GuideTool for ReadFileTool {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_read_file";
+    const TITLE: &'static str = "Hand over file content";
+    const DESCRIPTION: &'static str = "Hands the content of one of your files over to the server: text, or base64 with binary: true. \
+        encoding names the file's encoding. content_hash (SHA-256, hexadecimal) is compared with the decoded content. A large \
+        file can come in chunks, in any order: chunk_index from 0, chunk_count, chunk_hash, and content_hash with any of them; \
+        it is cached when the last one has come, and forgotten when none comes for ten minutes. Returns the content hash, and \
+        complete: false while chunks are missing. Security: the path has to lie in an allowed directory of the project; \
+        paths and links that lead out are refused and logged, and nothing is cached. \
+        Example: {\"path\":\"docs/logo.png\",\"content\":\"iVBORw0KGgo=\",\"binary\":true}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "The first of two chunks",
+            arguments: r#"{"path": "docs/big.txt", "content": "first half", "chunk_index": 0, "chunk_count": 2, "chunk_hash": "bb480f5174f5006c97f20e492a3afd1f335ac4d3c4defe990f47bf8810390794"}"#,
+            reply: r#"{"success": true, "data": {"path": "docs/big.txt", "complete": false, "hash_verified": false, "chunks_received": 1, "chunk_count": 2, "cache": {"entries": 0, "bytes": 0, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "1 of 2 chunks of docs/big.txt have come; send the others"}"#,
+        },
+        Example {
+            title: "Content that is no base64",
+            arguments: r#"{"path": "docs/logo.png", "content": "not base64!", "binary": true}"#,
+            reply: r#"{"success": false, "error": "Invalid content of docs/logo.png: invalid base64: ' ' at position 3 is not allowed there", "error_type": "validation", "instruction": "With binary: true, content has to be standard base64 with padding and without line breaks; a file that is not text has to be asked for with binary: true."}"#,
+        },
+    ];
+
+    fn step(
+        arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let bridge = &visit.desk.bridge;
+        bridge.validator().validate(&arguments.path)?;
+        let upload = upload(arguments)?;
+        let is_hashed = upload.content_hash.is_some();
+        let uploaded = bridge.upload(visit.account, upload, visit.now)?;
+        let cache = CacheFigures::now(visit.desk);
+        Ok(Outcome::Done(match uploaded {
+            Uploaded::Partial {
+                path,
+                received,
+                count,
+                warnings,
+            } => {
+                let message =
+                    format!("{received} of {count} chunks of {path} have come; send the others");
+                let path = path.to_string();
+                let data = Data {
+                    stored: None,
+                    path: path.clone(),
+                    complete: false,
+                    hash_verified: false,
+                    chunks_received: Some(received),
+                    chunk_count: Some(count),
+                    evicted: None,
+                    cache,
+                };
+                Success::new(data, message, &warnings, vec![path])
+            }
+            Uploaded::Whole(stored) => {
+                let paths = stored.files.iter().map(|file| file.path.to_string());
+                let paths: Vec<String> = paths.collect();
+                let one = stored.files.first().map(StoredFile::of);
+                let message = one.as_ref().map(StoredFile::said).unwrap_or_default();
+                let data = Data {
+                    stored: one,
+                    path: paths.first().cloned().unwrap_or_default(),
+                    complete: true,
+                    hash_verified: is_hashed,
+                    chunks_received: arguments.chunk_count,
+                    chunk_count: arguments.chunk_count,
+                    evicted: Some(EvictedFigures::of(stored.evicted)),
+                    cache,
+                };
+                Success::new(data, message, &stored.warnings, paths)
+            }
+        }))
+    }
+}
+
+fn upload(arguments: &Arguments) -> Result<Upload, Failure> {
+    let given = Given {
+        path: &arguments.path,
+        content: &arguments.content,
+        binary: arguments.binary,
+        encoding: arguments.encoding.as_deref(),
+        metadata: arguments.metadata.as_ref(),
+    };
+    let mut file = given.handover()?;
+    let chunk = match (arguments.chunk_index, arguments.chunk_count) {
+        (Some(index), Some(count)) => Some(Chunk {
+            index,
+            count,
+            bytes: std::mem::take(&mut file.content),
+            hash: arguments.chunk_hash.clone(),
+        }),
+        (None, None) if arguments.chunk_hash.is_none() => None,
+        _ => {
+            let path = arguments.path.clone();
+            let fault = ChunkFault::Incomplete;
+            return Err(Error::BadChunk { path, fault }.into());
+        }
+    };
+    Ok(Upload {
+        file,
+        chunk,
+        content_hash: arguments.content_hash.clone(),
+    })
+}

@@ -1,0 +1,123 @@
+//! `guide_request_directory`: a directory's entries, from the cache or from the agent.
+
+use guide::{DirectoryRead, ListDirectory, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::list_directory::{filter, is_match};
+use super::listed::{Entry, entries};
+use super::reply::{CacheFigures, Success, iso};
+use super::request_file::{freshness, source};
+use super::tool::{GuideTool, Manner, Visit};
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct RequestDirectory;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The directory, relative to the project root.
+    path: String,
+    /// Everything below it as well, as children of each directory.
+    #[serde(default)]
+    recursive: bool,
+    /// Only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the directory.
+    /// Directories always come.
+    pattern: Option<String>,
+    /// Asks the agent although the listing is in the cache.
+    #[serde(default)]
+    refresh: bool,
+}
+
+/// A directory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// The directory, relative to the project root.
+    path: String,
+    /// Its entries in the order of their names.
+    entries: Vec<Entry>,
+    /// Files in entries, at every depth.
+    file_count: u64,
+    /// Directories in entries, at every depth.
+    directory_count: u64,
+    /// Where it came from: cache, client (in its answer), or handover (by a tool while it was asked).
+    source: &'static str,
+    /// When the agent told it, in ISO 8601.
+    listed_at: String,
+    /// How the cache is doing.
+    cache: CacheFigures,
+}
+
+impl GuideTool for RequestDirectory {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_request_directory";
+    const TITLE: &'static str = "Request a directory listing";
+    const DESCRIPTION: &'static str = "Gives the entries of one of the project's directories with type, size and mtime: from a cached \
+        listing of it or of a directory above it, or else by asking the client by sampling; the answer is cached. recursive: \
+        true gives everything below as children. pattern is a glob that files have to match; the agent filters, and the server \
+        checks. refresh: true asks in any case. Fails with not_found, permission or timeout as the agent does, and with \
+        unsupported where the client has no sampling: then hand the listing over with guide_list_directory. Security: the \
+        directory, and every name in the answer, is checked against the allowed directories. \
+        Example: {\"path\":\"docs\",\"recursive\":true,\"pattern\":\"*.md\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A directory that was handed over before",
+            arguments: r#"{"path": "docs"}"#,
+            reply: r#"{"success": true, "data": {"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000.0}], "file_count": 1, "directory_count": 0, "source": "cache", "listed_at": "2026-02-02T02:40:00Z", "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs came from the cache: 1 files, 0 directories"}"#,
+        },
+        Example {
+            title: "A directory that is not allowed",
+            arguments: r#"{"path": "/etc"}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"/etc\" is refused: it is outside the allowed directories", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+        },
+    ];
+    const MANNER: Manner = Manner::Asking;
+
+    fn step(
+        arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let filter = filter(arguments.pattern.as_deref())?;
+        let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
+        let wanted = arguments.pattern.as_deref();
+        let request = ListDirectory {
+            path: arguments.path.clone(),
+            recursive: arguments.recursive,
+            filter: wanted.map(|pattern| (pattern, &accepts as _)),
+            freshness: freshness(arguments.refresh),
+        };
+        let bridge = &visit.desk.bridge;
+        let outcome = bridge.list_directory(&request, visit.resume, &mut visit.agent, visit.now)?;
+        Ok(match outcome {
+            Outcome::Waiting(question) => Outcome::Waiting(question),
+            Outcome::Done(read) => {
+                let cache = CacheFigures::now(visit.desk);
+                Outcome::Done(success(read, cache))
+            }
+        })
+    }
+}
+
+fn success(read: DirectoryRead, cache: CacheFigures) -> Success<Data> {
+    let data = Data {
+        path: read.path.to_string(),
+        entries: entries(read.entries),
+        file_count: read.files,
+        directory_count: read.directories,
+        source: source(read.source),
+        listed_at: iso(read.stored_at),
+        cache,
+    };
+    let message = format!(
+        "{} came from the {}: {} files, {} directories",
+        data.path, data.source, data.file_count, data.directory_count
+    );
+    let paths = vec![data.path.clone()];
+    Success::new(data, message, &read.warnings, paths)
+}

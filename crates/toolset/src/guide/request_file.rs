@@ -1,0 +1,145 @@
+//! `guide_request_file`: a file's content, from the cache or from the agent.
+
+use guide::{Content, FileRead, Freshness, Outcome, ReadFile, Source};
+use ops::text::encoding::to_base64;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{encoding, shape};
+use super::reply::{CacheFigures, FileMetadata, Success};
+use super::tool::{GuideTool, Manner, Visit};
+use crate::face::Failure;
+use crate::tool::{Effect, Example};
+
+pub(super) struct RequestFile;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The file, relative to the project root.
+    path: String,
+    /// The encoding to read it with, such as utf-8, latin-1 or shift_jis. Where that fails, utf-8 and windows-1252 are tried,
+    /// with a warning.
+    encoding: Option<String>,
+    /// Whether its bytes are wanted, as base64.
+    #[serde(default)]
+    binary: bool,
+    /// When the file was changed last, in seconds since the epoch: older content is thrown out and asked for anew.
+    #[schemars(range(min = 0))]
+    mtime: Option<f64>,
+    /// Asks the agent although the file is in the cache.
+    #[serde(default)]
+    refresh: bool,
+}
+
+/// A file's content.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Data {
+    /// The file, relative to the project root: also the key of its cache entry.
+    cache_key: String,
+    /// The content: text, or base64 where binary is true.
+    content: String,
+    /// Whether content is base64.
+    binary: bool,
+    /// What the text was read with.
+    encoding: String,
+    /// Where it came from: cache, client (in its answer), or handover (by a tool while it was asked).
+    source: &'static str,
+    /// SHA-256 of what is cached, in hexadecimal.
+    content_hash: String,
+    /// What is known of the file.
+    metadata: FileMetadata,
+    /// How the cache is doing.
+    cache: CacheFigures,
+}
+
+impl GuideTool for RequestFile {
+    type Arguments = Arguments;
+    type Data = Data;
+
+    const NAME: &'static str = "guide_request_file";
+    const TITLE: &'static str = "Request a file";
+    const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or else by asking the client \
+        for it by sampling; the answer is cached. The agent may answer with the content, or hand it over with guide_cache_file \
+        or guide_read_file meanwhile. encoding names how to read text; binary: true gives base64. mtime throws out older \
+        content, refresh: true asks in any case. Fails with not_found, permission or timeout as the agent does, and with \
+        unsupported where the client has no sampling: then hand the file over with guide_cache_file and call again. Failures \
+        are never cached. Security: the path is checked against the allowed directories before anyone is asked. \
+        Example: {\"path\":\"docs/plan.md\"}";
+    const EFFECT: Effect = Effect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A file that was cached before",
+            arguments: r#"{"path": "docs/plan.md"}"#,
+            reply: r##"{"success": true, "data": {"cache_key": "docs/plan.md", "content": "# Plan\n", "binary": false, "encoding": "utf-8", "source": "cache", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00Z"}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md came from the cache"}"##,
+        },
+        Example {
+            title: "A client without sampling asks for a file that is not cached",
+            arguments: r#"{"path": "docs/other.md"}"#,
+            reply: r#"{"success": false, "error": "docs/other.md is not in the cache, and this client cannot be asked for it: it does not support sampling", "error_type": "unsupported", "instruction": "Read the file yourself and hand it over with guide_cache_file (a directory with guide_list_directory), then call again; or give its content as a resource or in the conversation."}"#,
+        },
+    ];
+    const MANNER: Manner = Manner::Asking;
+
+    fn step(
+        arguments: &Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Data>>, Failure> {
+        let request = ReadFile {
+            path: arguments.path.clone(),
+            shape: shape(arguments.binary),
+            encoding: encoding(arguments.encoding.as_deref())?,
+            mtime: arguments.mtime,
+            freshness: freshness(arguments.refresh),
+        };
+        let bridge = &visit.desk.bridge;
+        let outcome = bridge.read_file(&request, visit.resume, &mut visit.agent, visit.now)?;
+        Ok(match outcome {
+            Outcome::Waiting(question) => Outcome::Waiting(question),
+            Outcome::Done(read) => {
+                let cache = CacheFigures::now(visit.desk);
+                Outcome::Done(success(read, cache))
+            }
+        })
+    }
+}
+
+fn success(read: FileRead, cache: CacheFigures) -> Success<Data> {
+    let path = read.path.to_string();
+    let source = source(read.source);
+    let (content, binary) = match read.content {
+        Content::Text(text) => (text, false),
+        Content::Bytes(bytes) => (to_base64(&bytes), true),
+    };
+    let data = Data {
+        cache_key: path.clone(),
+        content,
+        binary,
+        encoding: read.encoding.name(),
+        source,
+        content_hash: read.file.hash().to_string(),
+        metadata: FileMetadata::of(&read.file),
+        cache,
+    };
+    let message = format!("{path} came from the {source}");
+    Success::new(data, message, &read.warnings, vec![path])
+}
+
+/// Whether what is held will do.
+pub(super) fn freshness(refresh: bool) -> Freshness {
+    match refresh {
+        true => Freshness::Refresh,
+        false => Freshness::Cached,
+    }
+}
+
+/// Where something came from, in a word.
+pub(super) fn source(source: Source) -> &'static str {
+    match source {
+        Source::Cache => "cache",
+        Source::Answer => "client",
+        Source::Handover => "handover",
+    }
+}

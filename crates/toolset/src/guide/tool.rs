@@ -1,0 +1,224 @@
+//! What a tool of this set is: a step that ends, or that needs an answer of the agent first.
+//!
+//! Every call is counted and watched here, and every operation on the agent's files is told in the log.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use guide::{ErrorKind, Now, Outcome, Resume};
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::asking::{Courier, converse};
+use super::desk::Desk;
+use super::reply::Success;
+use crate::arguments::{self, BadArgument};
+use crate::dispatch::Caller;
+use crate::face::Failure;
+use crate::schema;
+use crate::tool::{AnyTool, Call, Definition, Effect, Example, Prepared, Reply, Work, halves};
+
+/// One tool of the set.
+pub(super) trait GuideTool: Send + Sync + 'static {
+    /// What a client sends.
+    type Arguments: DeserializeOwned + Serialize + JsonSchema + Send + Sync + 'static;
+    /// What a client gets under `data`.
+    type Data: Serialize + JsonSchema + Send + 'static;
+
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    const DESCRIPTION: &'static str;
+    const EFFECT: Effect;
+    const EXAMPLES: &'static [Example];
+    /// Whether it may ask the agent.
+    const MANNER: Manner = Manner::Alone;
+
+    /// Goes as far as it can without an answer. Runs on the blocking pool.
+    fn step(
+        arguments: &Self::Arguments,
+        visit: &mut Visit<'_>,
+    ) -> Result<Outcome<Success<Self::Data>>, Failure>;
+}
+
+/// Whether a tool may ask the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    Alone,
+    Asking,
+}
+
+/// What a step is given.
+pub(super) struct Visit<'call> {
+    pub(super) desk: &'call Desk,
+    /// Whose call it is.
+    pub(super) account: &'call str,
+    pub(super) now: Now,
+    /// Where to go on, where the agent was asked before.
+    pub(super) resume: Option<Resume>,
+    /// Whom to ask.
+    pub(super) agent: Courier,
+}
+
+/// Puts a tool into its erased form.
+pub(super) fn guide_tool<T: GuideTool>(desk: Option<Arc<Desk>>) -> Box<dyn AnyTool> {
+    Box::new(Erased::<T> {
+        definition: Definition {
+            name: T::NAME,
+            title: T::TITLE,
+            description: T::DESCRIPTION,
+            effect: T::EFFECT,
+            roots: &[],
+            input: Arc::new(schema::input::<T::Arguments>()),
+            output: Arc::new(schema::output::<Success<T::Data>>()),
+            examples: T::EXAMPLES,
+        },
+        desk,
+        tool: PhantomData,
+    })
+}
+
+struct Erased<T> {
+    definition: Definition,
+    desk: Option<Arc<Desk>>,
+    tool: PhantomData<fn() -> T>,
+}
+
+impl<T: GuideTool> AnyTool for Erased<T> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn prepare(
+        &self,
+        arguments: JsonObject,
+        request_timeout: Duration,
+    ) -> Result<Prepared, BadArgument> {
+        let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
+        let desk = self.desk.clone();
+        let patience = desk.as_ref().map(|desk| desk.sampling_timeout);
+        Ok(match T::MANNER {
+            Manner::Alone => Prepared {
+                timeout: request_timeout,
+                work: Work::Blocking(Box::new(move |call| alone::<T>(&arguments, desk, call))),
+            },
+            Manner::Asking => Prepared {
+                timeout: request_timeout.saturating_add(patience.unwrap_or_default()),
+                work: Work::Asking(Box::new(move |call, gate| {
+                    Box::pin(converse::<T>(arguments, desk, call, gate))
+                })),
+            },
+        })
+    }
+}
+
+/// A call that needs nobody else.
+fn alone<T: GuideTool>(
+    arguments: &T::Arguments,
+    desk: Option<Arc<Desk>>,
+    call: &Call,
+) -> Result<Reply, Failure> {
+    let desk = open(desk)?;
+    count::<T>(&desk, &call.caller);
+    let visit = Visit {
+        desk: &desk,
+        account: &call.caller.account,
+        now: Now::read(),
+        resume: None,
+        agent: Courier::default(),
+    };
+    match step::<T>(arguments, visit, &call.caller)? {
+        Outcome::Done(success) => halves(&success, |_| None, call.replies),
+        Outcome::Waiting(question) => Err(Failure::Internal {
+            reason: format!("{} may not ask for {}", T::NAME, question.path),
+        }),
+    }
+}
+
+/// The desk, which is only missing where nobody calls.
+pub(super) fn open(desk: Option<Arc<Desk>>) -> Result<Arc<Desk>, Failure> {
+    desk.ok_or_else(|| Failure::Internal {
+        reason: "the guide set has no project".to_owned(),
+    })
+}
+
+/// Goes one step and tells the log what came of it.
+pub(super) fn step<T: GuideTool>(
+    arguments: &T::Arguments,
+    mut visit: Visit<'_>,
+    caller: &Caller,
+) -> Result<Outcome<Success<T::Data>>, Failure> {
+    let (desk, account) = (visit.desk, visit.account);
+    let outcome = T::step(arguments, &mut visit);
+    match &outcome {
+        Ok(Outcome::Done(success)) => {
+            desk.announce();
+            tell_success::<T>(&success.paths, caller);
+        }
+        Ok(Outcome::Waiting(question)) => {
+            tracing::trace!(operation = T::NAME, path = %question.path, client = caller.client, "asking the agent");
+        }
+        Err(_) => {}
+    }
+    outcome.map_err(|failure| watched::<T>(failure, desk, account, caller))
+}
+
+fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
+    for path in paths {
+        tracing::trace!(
+            operation = T::NAME,
+            path,
+            result = "ok",
+            client = caller.client,
+            "guide operation"
+        );
+    }
+}
+
+/// Counts a call, and warns when a client calls unusually often.
+pub(super) fn count<T: GuideTool>(desk: &Desk, caller: &Caller) {
+    if let Some(calls) = desk.watch.called(&caller.account, Instant::now()) {
+        tracing::warn!(
+            toolset = "guide",
+            tool = T::NAME,
+            client = caller.client,
+            calls,
+            "unusual call frequency: so many calls within ten seconds"
+        );
+    }
+}
+
+/// Counts violations, and tells of access that was denied over there.
+pub(super) fn watched<T: GuideTool>(
+    failure: Failure,
+    desk: &Desk,
+    account: &str,
+    caller: &Caller,
+) -> Failure {
+    let Failure::Guide { error, .. } = failure else {
+        return failure;
+    };
+    let violations = match error.kind() {
+        ErrorKind::Security => desk.watch.violated(account, Instant::now()),
+        _ => 0,
+    };
+    if error.kind() == ErrorKind::Permission {
+        tracing::warn!(
+            operation = T::NAME,
+            path = error.path(),
+            result = "permission",
+            client = caller.client,
+            allowed = desk
+                .bridge
+                .validator()
+                .policy()
+                .allowed()
+                .collect::<Vec<_>>()
+                .join(","),
+            "the agent was denied access"
+        );
+    }
+    Failure::Guide { error, violations }
+}

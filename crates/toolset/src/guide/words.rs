@@ -1,0 +1,102 @@
+//! What the set says when all goes well: prompts to the agent, messages, warnings.
+
+use guide::{Question, Shape, Status, Subject, Warning};
+
+/// How long an answer may be.
+pub(super) const MAX_TOKENS: u32 = 100_000;
+
+/// Who the agent is in this.
+pub(super) const SYSTEM_PROMPT: &str = "You have access to the project's files and pass them on exactly as they are. Reply \
+    with what was asked for and nothing else: no introduction, no comment, no code fence.";
+
+/// The question in words.
+pub(super) fn prompt(question: &Question) -> String {
+    let path = &question.path;
+    let failures = format!(
+        "If it does not exist, reply with: File not found: {path}\n\
+         If you may not read it, reply with: Permission denied: {path}"
+    );
+    match &question.subject {
+        Subject::File {
+            shape: Shape::Bytes,
+            ..
+        } => format!(
+            "Read the file {path} of the project and reply with its bytes in standard base64, without line breaks.\n{failures}"
+        ),
+        Subject::File { encoding, .. } => {
+            let tried: Vec<String> = encoding.with_fallbacks().map(|one| one.name()).collect();
+            let encodings = tried.join(", then ");
+            format!(
+                "Read the file {path} of the project as text ({encodings}) and reply with exactly its content. \
+                 You may instead hand it over with the tool guide_cache_file or guide_read_file.\n{failures}\n\
+                 If it is not text in any of these encodings, reply with: Encoding error: {path}"
+            )
+        }
+        Subject::Directory { recursive, pattern } => {
+            listing_prompt(path.as_str(), *recursive, pattern.as_deref(), &failures)
+        }
+    }
+}
+
+fn listing_prompt(path: &str, recursive: bool, pattern: Option<&str>, failures: &str) -> String {
+    let depth = match recursive {
+        true => " and everything below it, with the entries of each directory under \"children\"",
+        false => "",
+    };
+    let filter = pattern.map_or_else(String::new, |pattern| {
+        format!(" List only files that match the glob {pattern}; directories stay.")
+    });
+    format!(
+        "List the directory {path} of the project{depth}. Reply with a JSON array of \
+         {{\"name\", \"type\": \"file\"|\"directory\"|\"symlink\", \"size\", \"mtime\"}}, size in bytes, mtime in seconds \
+         since the epoch.{filter}\n{failures}"
+    )
+}
+
+/// How an entry came to be.
+pub(super) fn status(status: Status) -> &'static str {
+    match status {
+        Status::Cached => "cached",
+        Status::Updated => "updated",
+    }
+}
+
+/// Tells whether a warning means that the result is not all that was asked for.
+pub(super) fn is_partial(warning: &Warning) -> bool {
+    !matches!(warning, Warning::Evicted(_))
+}
+
+/// Says so.
+pub(super) fn partial(message: &str) -> String {
+    format!("Partial success, see warnings: {message}")
+}
+
+/// A warning in words.
+pub(super) fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::SizeDiffers { path, told, found } => format!(
+            "{path}: metadata.size says {told} bytes, but the content has {found}; the content was kept. Send it again if it was cut."
+        ),
+        Warning::Unchecked { chunk } => format!(
+            "chunk {chunk} came without chunk_hash and content_hash: it could not be checked"
+        ),
+        Warning::Restarted => {
+            "chunk_count changed: the chunks that came before were thrown away; send all of them again".to_owned()
+        }
+        Warning::LeftOut { files, pattern } => {
+            format!("{files} files do not match {pattern} and were left out")
+        }
+        Warning::Shallow => {
+            "some directories came without their children: ask for those directories themselves".to_owned()
+        }
+        Warning::Fallback { wanted, used } => format!(
+            "the content is not valid {}; it was read as {}: check the characters, or ask with binary: true",
+            wanted.name(),
+            used.name()
+        ),
+        Warning::Evicted(evicted) => format!(
+            "the cache was full: {} entries with {} bytes, the least recently used, were thrown out",
+            evicted.entries, evicted.bytes
+        ),
+    }
+}
