@@ -249,7 +249,12 @@ fn row(page: &mut String, key: &Key, described: &[Described]) {
         Some(otherwise) => otherwise.to_owned(),
         None => format!("`{}`", setting.default),
     };
-    let kind = bounded_kind(&setting.kind, key.bounds.as_ref());
+    // Where leaving the key out means something of its own, nothing else can say it.
+    let kind = match key.otherwise {
+        Some(_) => setting.kind.trim_end_matches(" or `null`"),
+        None => &setting.kind,
+    };
+    let kind = bounded_kind(kind, key.bounds.as_ref());
     let meaning = format!("{}{}", setting.meaning, words(setting));
     push(
         page,
