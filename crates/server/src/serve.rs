@@ -125,6 +125,7 @@ async fn serve(
         ),
         keys,
         gate: Arc::clone(&gate),
+        desk: project.map(|project| Arc::clone(&project.desk)),
         max_body_size: max_size,
         max_connections: settings.max_connections,
         max_sessions: settings.max_sessions,

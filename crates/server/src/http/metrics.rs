@@ -19,6 +19,8 @@ pub(super) struct Snapshot {
     pub(super) running: usize,
     /// Calls that wait for their turn.
     pub(super) waiting: usize,
+    /// The cache of `guide`, where it is served.
+    pub(super) cache: Option<guide::Figures>,
 }
 
 /// Writes the page.
@@ -52,6 +54,9 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
     for (name, help, value) in gauges {
         page.head(name, "gauge", help);
         page.line(name, "", value);
+    }
+    if let Some(cache) = &snapshot.cache {
+        page.cache(cache);
     }
     page.0
 }
@@ -110,6 +115,21 @@ impl Page {
         }
     }
 
+    fn cache(&mut self, cache: &guide::Figures) {
+        let counters = &cache.counters;
+        let lines = [
+            ("guide_cache_entries", "gauge", cache.entries),
+            ("guide_cache_bytes", "gauge", cache.bytes),
+            ("guide_cache_hits_total", "counter", counters.hits),
+            ("guide_cache_misses_total", "counter", counters.misses),
+            ("guide_cache_evictions_total", "counter", counters.evictions),
+        ];
+        for (name, kind, value) in lines {
+            self.head(name, kind, "The agents' files that guide keeps.");
+            self.line(name, "", value);
+        }
+    }
+
     fn bytes(&mut self, tools: &[Figures]) {
         self.head(
             "response_bytes_total",
@@ -150,6 +170,7 @@ mod tests {
             sessions: 0,
             running: 1,
             waiting: 0,
+            cache: None,
         });
         for line in [
             "mcp_filesystem_calls_total{toolset=\"workspace\",tool=\"grep\",outcome=\"ok\"} 3",

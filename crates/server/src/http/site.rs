@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use toolset::guide::Desk;
 use toolset::{Client, Gate, Service};
 
 use super::sessions::{self, Sessions};
@@ -43,6 +44,8 @@ pub(crate) struct Options {
     pub(crate) keys: Arc<KeyRing>,
     /// How busy the process is.
     pub(crate) gate: Arc<Gate>,
+    /// What the calls of `guide` share, where it is served.
+    pub(crate) desk: Option<Arc<Desk>>,
     /// The largest request body.
     pub(crate) max_body_size: usize,
     /// The most connections at once; further ones wait to be accepted.
@@ -75,6 +78,7 @@ pub(super) struct Site {
     door: Door,
     keys: Arc<KeyRing>,
     gate: Arc<Gate>,
+    desk: Option<Arc<Desk>>,
     max_body_size: usize,
     places: Vec<Place>,
     connections: Arc<AtomicU64>,
@@ -109,6 +113,7 @@ impl Site {
             door: options.door,
             keys: options.keys,
             gate: options.gate,
+            desk: options.desk,
             max_body_size: options.max_body_size,
             connections: Arc::default(),
             refusals: Mutex::default(),
@@ -269,6 +274,7 @@ impl Site {
             sessions,
             running,
             waiting,
+            cache: self.desk.as_ref().map(|desk| desk.cache_figures()),
         });
         drop(refusals);
         let mut reply = text(StatusCode::OK, page);
@@ -466,6 +472,7 @@ mod tests {
             door,
             keys: Arc::new(KeyRing::load(&settings).expect("no keys")),
             gate,
+            desk: None,
             max_body_size: 4096,
             max_connections: 1,
             max_sessions: 1,

@@ -53,6 +53,12 @@ impl Desk {
         })
     }
 
+    /// What is in the cache and what became of it.
+    #[must_use]
+    pub fn cache_figures(&self) -> guide::Figures {
+        self.bridge.cache().figures(std::time::Instant::now())
+    }
+
     /// Wakes the calls that wait for something: it may have come.
     pub(super) fn announce(&self) {
         self.arrivals.notify_waiters();

@@ -186,3 +186,20 @@ async fn door_metrics_tell_calls_refusals_and_connections() {
     }
     assert!(!page.body.contains(&*tree.path().to_string_lossy()));
 }
+
+#[tokio::test]
+async fn door_metrics_tell_of_the_cache_where_there_is_one() {
+    let tree = Tree::new().dir("docs");
+    let setup = program()
+        .set("toolsets", json!(["guide"]))
+        .set("guide.project_root", json!(tree.path()));
+    let server = setup.start(Transport::Http).await;
+    let file = json!({"path": "docs/a.md", "content": "hello"});
+    server.call("guide_cache_file", file).await.ok();
+    let page = server.http().get("/metrics").await.body;
+    assert!(
+        page.contains("mcp_filesystem_guide_cache_entries 1\n"),
+        "{page}"
+    );
+    assert!(page.contains("mcp_filesystem_sessions 1\n"), "{page}");
+}
