@@ -267,46 +267,45 @@ impl Cli {
 
     /// The command line that starts the same server from anywhere, without the program's name: for a client's
     /// configuration. What came from the environment is written out, because a client has another one.
-    pub(crate) fn from_anywhere(&self, settings: &Settings, current: &Path) -> Vec<String> {
-        let options = &self.options;
+    pub(crate) fn portable(&self, settings: &Settings, current: &Path) -> Vec<String> {
         let absolute = |path: &PathBuf| current.join(path).display().to_string();
+        let flags = self.portable_flags(settings, &absolute).into_iter();
+        let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let given = self.directories.iter().map(absolute);
+        let unnamed = settings.roots.iter();
+        let unnamed = unnamed.filter(|root| root.origin == CURRENT_DIRECTORY);
+        let unnamed = unnamed.map(|root| root.path.display().to_string());
+        flags.flatten().chain(given).chain(unnamed).collect()
+    }
+
+    fn portable_flags(
+        &self,
+        settings: &Settings,
+        absolute: &impl Fn(&PathBuf) -> String,
+    ) -> [(&'static str, Option<String>); 9] {
+        let options = &self.options;
         // These give way to others, or stay without effect, only as long as they are in the environment.
         let is_used = self.root_dir_source == Source::Flag || self.directories.is_empty();
         let root_dir = options.root_dir.as_ref().filter(|_| is_used);
         let is_used = settings.toolsets.contains(&Toolset::Memory);
         let base_path = options.base_path.as_ref().filter(|_| is_used);
-        let sets = options.toolset.as_deref().map(|sets| {
-            let sets: Vec<&str> = sets.iter().map(|set| set.name()).collect();
-            sets.join(",")
-        });
-        let named = [
-            ("--config", options.config.as_ref().map(absolute)),
+        let project_root = options.project_root.as_ref();
+        let config = options.config.as_ref();
+        [
+            ("--config", config.map(absolute)),
             // A config file alone would mean HTTP.
-            (
-                "--transport",
-                options.config.as_ref().map(|_| "stdio".to_owned()),
-            ),
-            ("--toolset", sets),
+            ("--transport", config.map(|_| "stdio".to_owned())),
+            ("--toolset", options.toolset.as_deref().map(joined)),
             ("--root-dir", root_dir.map(absolute)),
             ("--base-path", base_path.map(absolute)),
-            (
-                "--project-root",
-                options.project_root.as_ref().map(absolute),
-            ),
+            ("--project-root", project_root.map(absolute)),
             ("--max-file-size", options.max_file_size.map(number)),
             ("--request-timeout", options.request_timeout.map(number)),
             (
                 "--log-level",
                 options.log_level.map(|level| level.in_yaml()),
             ),
-        ];
-        let named = named.into_iter();
-        let named = named.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-        let given = self.directories.iter().map(absolute);
-        let current_one = settings.roots.iter();
-        let current_one = current_one.filter(|root| root.origin == CURRENT_DIRECTORY);
-        let current_one = current_one.map(|root| root.path.display().to_string());
-        named.flatten().chain(given).chain(current_one).collect()
+        ]
     }
 
     /// The config file that was named, if any.
@@ -367,6 +366,11 @@ impl From<&Option<String>> for Arguments {
             Some(text) => Arguments::Text(text.to_owned()),
         }
     }
+}
+
+fn joined(sets: &[Toolset]) -> String {
+    let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+    names.join(",")
 }
 
 fn number(number: u64) -> String {
@@ -491,7 +495,7 @@ pub(crate) mod tests {
         let line = |words: &[&str]| {
             let cli = typed(words);
             let settings = cli.partial(here).complete();
-            cli.from_anywhere(&settings, here).join(" ")
+            cli.portable(&settings, here).join(" ")
         };
         assert_eq!(line(&["app", "/b"]), "/here/app /b");
         assert_eq!(

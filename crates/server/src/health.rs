@@ -148,7 +148,7 @@ fn connect(target: &Target) -> Result<TcpStream> {
         }
     }
     Err(failure
-        .map_or_else(|| io::ErrorKind::NotFound.into(), |failure| failure)
+        .unwrap_or_else(|| io::ErrorKind::NotFound.into())
         .into())
 }
 

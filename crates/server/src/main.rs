@@ -53,7 +53,7 @@ fn run(cli: &Cli) -> Result<()> {
     match cli.task() {
         Task::Serve => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
-            serve::run(&settings, &cli.from_anywhere(&settings, &current()?))
+            serve::run(&settings, &cli.portable(&settings, &current()?))
         }
         Task::Check => check::run(
             &load(cli, RootsNeed::Needed)?,
