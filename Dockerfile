@@ -7,10 +7,10 @@ RUN cargo build --release --locked --bin mcp-filesystem
 
 FROM debian:bookworm-slim
 # A user of its own, with nothing but the directory it serves.
-RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin agent \
+RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin agent \
     && install --directory --owner=agent --group=agent --mode=0750 /data/workspace
 COPY --from=build /src/target/release/mcp-filesystem /usr/local/bin/mcp-filesystem
-COPY --chown=root:agent --chmod=0640 config/docker.yaml /etc/mcp-filesystem.yaml
+COPY --chmod=0644 config/docker.yaml /etc/mcp-filesystem.yaml
 # Also what `health` reads, to know where to ask.
 ENV MCP_FILESYSTEM_CONFIG=/etc/mcp-filesystem.yaml
 USER 10001:10001
