@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-calls docker-build bundle
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -63,7 +63,15 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
-bench: ## what confinement and searches cost beside the plain calls (criterion; minutes)
+bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; half an hour)
+	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) run --release --locked --package bench -- --save
+
+bench-quick: ## the same on a tenth of the files, without saving (under 3 minutes once peers are there)
+	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) run --release --locked --package bench -- --quick
+
+bench-micro: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops --package guide
 
 bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)

@@ -106,13 +106,12 @@ pub(crate) enum Said {
 
 /// Tells content from failure by how it begins.
 pub(crate) fn said(path: &ProjectPath, answer: &str) -> Said {
-    let beginning = answer.trim_start();
-    let (path, said) = (path.to_string(), first_line(beginning));
-    if beginning.starts_with(NOT_FOUND) {
+    let (path, said) = (path.to_string(), first_line(answer));
+    if answer.starts_with(NOT_FOUND) {
         Said::Failure(Error::NotFound { path, said })
-    } else if beginning.starts_with(PERMISSION_DENIED) {
+    } else if answer.starts_with(PERMISSION_DENIED) {
         Said::Failure(Error::PermissionDenied { path, said })
-    } else if beginning.starts_with(ENCODING_ERROR) {
+    } else if answer.starts_with(ENCODING_ERROR) {
         Said::NotText
     } else {
         Said::Content

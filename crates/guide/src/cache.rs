@@ -164,7 +164,7 @@ struct Held {
 
 #[derive(Debug)]
 struct Slot {
-    key: Arc<str>,
+    key: Box<str>,
     /// None where the slot is empty; `next` is then the next empty one.
     value: Option<Value>,
     /// In milliseconds since the cache's start.
@@ -217,7 +217,7 @@ impl FileCache {
         let expires = self.expiry(now);
         let each = entries.into_iter();
         let statuses = each
-            .map(|(path, value)| held.insert(&self.hasher, path.shared(), value, expires))
+            .map(|(path, value)| held.insert(&self.hasher, path.as_str(), value, expires))
             .collect();
         // What was put in just now is used most recently and fits, so none of it goes.
         while held.bytes > self.max_bytes || held.table.len() as u64 > self.max_entries {
@@ -364,13 +364,7 @@ impl Held {
         self.slot(at)?.value.clone()
     }
 
-    fn insert(
-        &mut self,
-        hasher: &RandomState,
-        key: &Arc<str>,
-        value: Value,
-        expires: u64,
-    ) -> Status {
+    fn insert(&mut self, hasher: &RandomState, key: &str, value: Value, expires: u64) -> Status {
         let earlier = self.lookup(hasher, value.kind(), key);
         self.bytes += value.bytes();
         match earlier {
@@ -397,10 +391,10 @@ impl Held {
         self.bytes -= earlier.map_or(0, |value| value.bytes());
     }
 
-    fn add(&mut self, hasher: &RandomState, key: &Arc<str>, value: Value, expires: u64) {
-        let hash = hasher.hash_one((value.kind(), &**key));
+    fn add(&mut self, hasher: &RandomState, key: &str, value: Value, expires: u64) {
+        let hash = hasher.hash_one((value.kind(), key));
         let slot = Slot {
-            key: Arc::clone(key),
+            key: key.into(),
             value: Some(value),
             expires,
             before: NONE,

@@ -31,10 +31,6 @@ impl ProjectPath {
         &self.0
     }
 
-    pub(crate) fn shared(&self) -> &Arc<str> {
-        &self.0
-    }
-
     #[cfg(test)]
     pub(crate) fn unchecked(path: &str) -> ProjectPath {
         ProjectPath(path.into())

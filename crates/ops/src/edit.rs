@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::ops::Range;
 
-use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, StageOptions, Staged};
+use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, StageOptions, Staged, copy_part};
 
 use crate::content::reader;
 use crate::context::Context;
@@ -90,7 +90,7 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// Replaces the file by itself with one change made, holding no more than a block of it.
+    /// Replaces the file by itself with one change made, holding none of what stays.
     pub(crate) fn splice(&self, open: &OpenFile, splice: &Splice) -> Result<Metadata> {
         let mut staged = self.stage()?;
         let kept = open
@@ -98,11 +98,18 @@ impl<'a> Edited<'a> {
             .size
             .saturating_sub(splice.range.end - splice.range.start);
         staged.expect(kept.saturating_add(splice.replacement.len() as u64))?;
-        let mut write = |block: &[u8]| self.write(&mut staged, block);
-        self.each_block(open, 0..splice.range.start, &mut write)?;
-        write(&splice.replacement)?;
-        self.each_block(open, splice.range.end..u64::MAX, &mut write)?;
+        self.keep(open, &staged, 0..splice.range.start)?;
+        self.write(&mut staged, &splice.replacement)?;
+        self.keep(open, &staged, splice.range.end..u64::MAX)?;
         self.commit(staged)
+    }
+
+    /// Copies what stays.
+    fn keep(&self, open: &OpenFile, staged: &Staged, range: Range<u64>) -> Result<()> {
+        let stop = || self.context.cancel.must_stop();
+        copy_part(&open.file, staged.file(), range, &stop)
+            .map(drop)
+            .map_err(|error| self.context.cancel.explain(error))
     }
 
     /// Replaces the file's content; a missing file is made, with the directories on the way.

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, Metadata, WalkItem};
+use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem};
 
 use crate::context::{Cancel, Context};
 use crate::error::{Result, Wanted};
@@ -14,10 +14,11 @@ use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, WalkedBatch, is_invalid_utf8};
+use crate::walked::{Met, Walked, Wants, is_invalid_utf8};
 
-/// How many entries a batch has at most.
-const ENTRIES_PER_BATCH: usize = 512;
+/// How much a unit does before it gives way to other calls: entries that match, and directories.
+const ENTRIES_PER_UNIT: usize = 512;
+const DIRECTORIES_PER_UNIT: usize = 32;
 /// How many entries are returned at most, whatever a call asks for.
 pub const ENTRIES_MAX: usize = 1_000_000;
 
@@ -100,14 +101,8 @@ impl Operation for Glob {
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
         let dir = located.open_dir()?;
-        let walked = Walked::new(
-            &self.place,
-            dir,
-            self.max_depth,
-            self.ignore_rules,
-            ENTRIES_PER_BATCH,
-        );
-        let (mut found, ending) = ordered::run(search, walked, Globbed::default(), &cancel)?;
+        let walked = Walked::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
         found.timed_out = ending == Ending::Expired;
         Ok(found)
     }
@@ -140,19 +135,29 @@ struct Search {
     cancel: Cancel,
 }
 
-impl Choice for Search {
-    fn enters(&self, directory: &WalkItem) -> bool {
-        self.matcher
-            .may_match_below(directory.name.as_bytes(), directory.depth)
+impl Wants for Search {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
+        let directory = seen.kind == FileKind::Directory;
+        self.kinds.include(seen.kind)
+            && (directory || !self.matcher.directories_only())
+            && self.matcher.is_match(seen.path)
     }
 
-    fn wants(&self, item: &WalkItem) -> bool {
-        let directory = item.kind == FileKind::Directory;
-        self.kinds.include(item.kind) && (directory || !self.matcher.directories_only())
+    fn enters(&self, directory: &Seen<'_>) -> bool {
+        self.matcher
+            .may_match_below(directory.name, directory.depth)
     }
 }
 
 impl Search {
+    fn worked(&self, unit: Unit, rest: Option<Walked>) -> Worked<Globbed, Walked> {
+        self.cancel.advance(unit.found.entries.len() as u64);
+        Worked {
+            found: unit.found,
+            rest,
+        }
+    }
+
     /// Looks at a matching entry; `None` when it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
         let metadata = item.dir.stat(&item.name).ok()?;
@@ -165,72 +170,56 @@ impl Search {
     }
 }
 
-impl Search {
-    /// Collects the matching entries; tells how many were looked at before it had to stop.
-    fn look(&self, items: &[WalkItem], found: &mut Globbed, halt: &Halt) -> usize {
-        let mut paths = RelativePaths::default();
-        for (index, item) in items.iter().enumerate() {
-            if halt.must_stop() {
-                return index;
-            }
-            // One more than wanted tells whether more follows.
-            if found.entries.len() > self.max_results {
-                break;
-            }
-            if self.matcher.is_match(paths.of(item)) {
-                found.entries.extend(Search::entry(item));
-            }
+/// How far a unit came.
+struct Unit {
+    found: Globbed,
+    directories: usize,
+    /// One entry more than wanted tells whether more follows.
+    most: usize,
+}
+
+impl Unit {
+    fn take(&mut self, met: &Met) {
+        match met {
+            Met::Item(item) => self.found.entries.extend(Search::entry(item)),
+            Met::Passed => self.directories += 1,
+            Met::Unreadable => self.found.directories_skipped += 1,
         }
-        items.len()
     }
-}
 
-/// Builds the paths of entries relative to where their walk began, the directory's part once for its entries.
-#[derive(Default)]
-struct RelativePaths {
-    directory: String,
-    bytes: Vec<u8>,
-    prefix: usize,
-}
-
-impl RelativePaths {
-    fn of(&mut self, item: &WalkItem) -> &[u8] {
-        if self.bytes.is_empty() || self.directory != item.dir.path() {
-            item.dir.path().clone_into(&mut self.directory);
-            self.bytes = crate::walked::relative_path(item);
-            self.prefix = self.bytes.len() - item.name.as_bytes().len();
-        } else {
-            self.bytes.truncate(self.prefix);
-            self.bytes.extend_from_slice(item.name.as_bytes());
-        }
-        &self.bytes
+    fn must_pause(&self) -> bool {
+        self.directories >= DIRECTORIES_PER_UNIT || self.found.entries.len() >= self.most
     }
 }
 
 impl Stages for Search {
-    type Source = Walked;
-    type Batch = WalkedBatch;
+    type Source = Option<Walked>;
+    type Batch = Walked;
     type Found = Globbed;
     type Outcome = Globbed;
 
-    fn pull(&self, source: &mut Walked) -> Option<WalkedBatch> {
-        source.next_batch(self)
+    fn pull(&self, source: &mut Option<Walked>) -> Option<Walked> {
+        source.take()
     }
 
-    fn split(&self, batch: WalkedBatch) -> (WalkedBatch, Option<WalkedBatch>) {
-        (batch, None)
+    fn split(&self, mut walked: Walked) -> (Walked, Option<Walked>) {
+        let later = walked.split(ENTRIES_PER_UNIT);
+        (walked, later)
     }
 
-    fn work(&self, mut batch: WalkedBatch, halt: &Halt) -> Worked<Globbed, WalkedBatch> {
-        let mut found = Globbed {
-            directories_skipped: std::mem::take(&mut batch.unreadable),
-            ..Globbed::default()
+    fn work(&self, mut walked: Walked, halt: &Halt) -> Worked<Globbed, Walked> {
+        let mut unit = Unit {
+            found: Globbed::default(),
+            directories: 0,
+            most: self.max_results.saturating_add(1).min(ENTRIES_PER_UNIT),
         };
-        let looked = self.look(&batch.items, &mut found, halt);
-        self.cancel.advance(looked as u64);
-        batch.items.drain(..looked);
-        let rest = (!batch.items.is_empty()).then_some(batch);
-        Worked { found, rest }
+        while !halt.must_stop() && !unit.must_pause() {
+            let Some(met) = walked.step(self) else {
+                return self.worked(unit, None);
+            };
+            unit.take(&met);
+        }
+        self.worked(unit, Some(walked))
     }
 
     fn commit(&self, outcome: &mut Globbed, found: Globbed) -> ControlFlow<()> {

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -28,11 +29,11 @@ pub enum IgnoreRules {
 /// How much of an ignore file is read.
 const FILE_MAX: u64 = 1024 * 1024;
 
-/// The rules that apply at one point of a walk in path order.
-#[derive(Debug)]
+/// The rules that apply at one point of a walk in path order. A copy serves a walk that goes on from there.
+#[derive(Debug, Clone)]
 pub(crate) struct IgnoreStack {
     /// From the root down to the directory whose entries come now.
-    levels: Vec<Rules>,
+    levels: Vec<Arc<Rules>>,
 }
 
 /// What the ignore files of one directory say.
@@ -56,10 +57,10 @@ impl IgnoreStack {
             let parsed = RelPath::parse(path).ok();
             let located = parsed.and_then(|path| root.locate(&path, Follow::Never).ok());
             if let Some(above) = located.and_then(|located| located.open_dir().ok()) {
-                levels.push(Rules::read(&above));
+                levels.push(Arc::new(Rules::read(&above)));
             }
         }
-        levels.push(Rules::read(dir));
+        levels.push(Arc::new(Rules::read(dir)));
         IgnoreStack { levels }
     }
 
@@ -87,20 +88,22 @@ impl IgnoreStack {
             .last()
             .is_none_or(|rules| rules.path != dir.path())
         {
-            self.levels.push(Rules::read(dir));
+            self.levels.push(Arc::new(Rules::read(dir)));
         }
     }
 
     fn decide(&self, path: &[u8], is_directory: bool) -> bool {
-        let first =
-            |rules: &dyn Fn(&Rules) -> Option<bool>| self.levels.iter().rev().find_map(rules);
+        let search = |levels: &[Arc<Rules>], rules: &dyn Fn(&Rules) -> Option<bool>| {
+            levels.iter().rev().find_map(|level| rules(level))
+        };
+        let first = |rules: &dyn Fn(&Rules) -> Option<bool>| search(&self.levels, rules);
         let repository = self
             .levels
             .iter()
             .rposition(|rules| rules.has_repository)
             .unwrap_or(0);
         let own = self.levels.get(repository..).unwrap_or_default();
-        let in_own = |rules: &dyn Fn(&Rules) -> Option<bool>| own.iter().rev().find_map(rules);
+        let in_own = |rules: &dyn Fn(&Rules) -> Option<bool>| search(own, rules);
         first(&|rules| rules.verdict(&rules.ignore, path, is_directory))
             .or_else(|| in_own(&|rules| rules.verdict(&rules.gitignore, path, is_directory)))
             .or_else(|| in_own(&|rules| rules.verdict(&rules.exclude, path, is_directory)))

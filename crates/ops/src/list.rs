@@ -1,16 +1,22 @@
 //! Lists a directory, or the tree below it, in byte order.
 
+use std::ops::ControlFlow;
+
 use sandbox::{
-    Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, WalkFault, WalkItem, WalkOptions,
-    Walker,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, Visit, WalkFault,
+    WalkItem, WalkOptions, Walker,
 };
 
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
+use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
 use crate::place::Place;
 
+/// From how many entries on several threads describe them, and how many each takes at a time.
+const SHARED_FROM: usize = 2048;
+const SHARED_UNIT: usize = 512;
 /// How many faults of a listing are kept.
 const FAULTS_KEPT: usize = 100;
 
@@ -96,16 +102,20 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn run(self, context: &Context) -> Result<Listed> {
-        let filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
+        let mut filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
             return Err(Error::NotADirectory {
                 path: self.place.path.as_given().to_owned(),
             });
         }
+        let describe = Describe {
+            place: self.place.clone(),
+            detail: self.detail,
+        };
         let listing = Listing {
             request: &self,
-            filter,
+            describe,
             context,
         };
         let dir = located.open_dir()?;
@@ -117,8 +127,8 @@ impl Operation for List {
         };
         match self.max_depth {
             Some(0) => {}
-            Some(1) => listing.own_entries(&dir, &mut listed)?,
-            _ => listing.tree(dir, &mut listed)?,
+            Some(1) => listing.own_entries(&dir, &filter, &mut listed)?,
+            _ => listing.tree(dir, &mut filter, &mut listed)?,
         }
         Ok(listed)
     }
@@ -126,20 +136,23 @@ impl Operation for List {
 
 struct Listing<'a> {
     request: &'a List,
-    filter: Filter,
+    describe: Describe,
     context: &'a Context,
 }
 
 impl Listing<'_> {
     /// Sorts first and asks for metadata then, so that a cut listing costs no more than what it returns.
-    fn own_entries(&self, dir: &Dir, listed: &mut Listed) -> Result<()> {
+    fn own_entries(&self, dir: &Dir, filter: &Filter, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
         dir.for_each_entry(&mut |entry| {
-            if !self.context.cancel.must_stop()
-                && self
-                    .filter
-                    .takes(&entry.name, || entry.name.as_bytes().to_vec())
-            {
+            let (name, kind, depth) = (entry.name.as_bytes(), entry.kind, 1);
+            let seen = Seen {
+                path: name,
+                name,
+                kind,
+                depth,
+            };
+            if !self.context.cancel.must_stop() && filter.wants(&seen) {
                 found.push(entry);
             }
         })?;
@@ -147,56 +160,77 @@ impl Listing<'_> {
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
-        for entry in found {
-            self.context.cancel.check()?;
-            listed
-                .entries
-                .extend(self.entry(dir, &entry.name, entry.kind));
-        }
+        listed.entries = self.described(dir, found)?;
         Ok(())
     }
 
-    fn tree(&self, dir: Dir, listed: &mut Listed) -> Result<()> {
-        let base = dir.path_bytes().len();
-        let mut walker = Walker::new(
-            dir,
-            WalkOptions {
-                max_depth: self.request.max_depth,
-            },
-        );
-        let mut enters = |item: &WalkItem| self.filter.enters(&item.name, item.depth);
+    /// Describes entries, by several threads where there are many.
+    fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<Entry>> {
+        let cancel = &self.context.cancel;
+        if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
+            return found
+                .into_iter()
+                .map(|entry| cancel.check().map(|()| self.describe.entry(dir, &entry)))
+                .filter_map(Result::transpose)
+                .collect();
+        }
+        let describing = Describing {
+            dir: dir.clone(),
+            describe: self.describe.clone(),
+        };
+        let entries = Vec::with_capacity(found.len());
+        let (entries, _) = ordered::run(describing, found.into_iter(), entries, cancel)?;
+        cancel.check()?;
+        Ok(entries)
+    }
+
+    fn tree(&self, dir: Dir, filter: &mut Filter, listed: &mut Listed) -> Result<()> {
+        let max_depth = self.request.max_depth;
+        let mut walker = Walker::new(dir, WalkOptions { max_depth });
         self.context.cancel.check()?;
-        while let Some(item) = walker.next(&mut enters) {
+        while let Some(visit) = walker.step(filter) {
             self.context.cancel.check()?;
-            match item {
-                Ok(item) if !self.filter.takes(&item.name, || below(&item, base)) => {}
-                Ok(_) if listed.entries.len() >= self.request.max_entries => {
+            match visit {
+                Visit::Item(_) if listed.entries.len() >= self.request.max_entries => {
                     listed.truncated = true;
                     break;
                 }
-                Ok(item) => {
-                    listed
-                        .entries
-                        .extend(self.entry(&item.dir, &item.name, item.kind));
+                Visit::Item(WalkItem {
+                    dir, name, kind, ..
+                }) => {
+                    let entry = self.describe.entry(&dir, &DirEntry { name, kind });
+                    listed.entries.extend(entry);
                 }
-                Err(fault) if listed.faults.len() < FAULTS_KEPT => listed.faults.push(fault),
-                Err(_) => {}
+                Visit::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
+                    listed.faults.push(fault);
+                }
+                Visit::Fault(_) | Visit::Passed => {}
             }
         }
         Ok(())
     }
+}
 
+/// Says what an entry is.
+#[derive(Debug, Clone)]
+struct Describe {
+    place: Place,
+    detail: Detail,
+}
+
+impl Describe {
     /// Describes an entry; `None` where it has gone since it was listed.
-    fn entry(&self, dir: &Dir, name: &Name, kind: FileKind) -> Option<Entry> {
+    fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<Entry> {
+        let name = &listed.name;
         let mut entry = Entry {
             path: dir.join(name),
-            kind,
+            kind: listed.kind,
             hidden: name.is_hidden(),
             invalid_utf8: name.is_invalid_utf8(),
             metadata: None,
             target: None,
         };
-        if self.request.detail == Detail::Metadata {
+        if self.detail == Detail::Metadata {
             match dir.stat(name) {
                 Ok(metadata) => {
                     entry.kind = metadata.kind;
@@ -214,19 +248,46 @@ impl Listing<'_> {
     }
 
     fn link_target(&self, dir: &Dir, name: &Name) -> Option<LinkTarget> {
-        dir.locate(&self.request.place.root, name)
+        dir.locate(&self.place.root, name)
             .and_then(|link| link.link_target())
             .ok()
     }
 }
 
-/// An item's path without its first `base` bytes and the slash after them.
-fn below(item: &WalkItem, base: usize) -> Vec<u8> {
-    let mut path = item.path_bytes().split_off(base);
-    if path.first() == Some(&b'/') {
-        path.remove(0);
+/// Describes the entries of one directory, some at a time.
+struct Describing {
+    dir: Dir,
+    describe: Describe,
+}
+
+impl Stages for Describing {
+    type Source = std::vec::IntoIter<DirEntry>;
+    type Batch = Vec<DirEntry>;
+    type Found = Vec<Entry>;
+    type Outcome = Vec<Entry>;
+
+    fn pull(&self, source: &mut Self::Source) -> Option<Vec<DirEntry>> {
+        let batch: Vec<DirEntry> = source.by_ref().take(SHARED_UNIT).collect();
+        (!batch.is_empty()).then_some(batch)
     }
-    path
+
+    fn split(&self, batch: Vec<DirEntry>) -> (Vec<DirEntry>, Option<Vec<DirEntry>>) {
+        (batch, None)
+    }
+
+    fn work(&self, batch: Vec<DirEntry>, _: &Halt) -> Worked<Vec<Entry>, Vec<DirEntry>> {
+        let entries = batch.iter();
+        let found = entries.filter_map(|entry| self.describe.entry(&self.dir, entry));
+        Worked {
+            found: found.collect(),
+            rest: None,
+        }
+    }
+
+    fn commit(&self, outcome: &mut Vec<Entry>, found: Vec<Entry>) -> ControlFlow<()> {
+        outcome.extend(found);
+        ControlFlow::Continue(())
+    }
 }
 
 /// Chooses what is listed.
@@ -245,19 +306,29 @@ impl Filter {
         Ok(Filter { pattern, hidden })
     }
 
-    fn takes(&self, name: &Name, path: impl FnOnce() -> Vec<u8>) -> bool {
+    fn shows(&self, name: &[u8]) -> bool {
+        self.hidden == Hidden::Include || name.first() != Some(&b'.')
+    }
+}
+
+impl Choice for Filter {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
         let pattern = self.pattern.as_ref();
-        self.shows(name) && pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes(), path))
+        self.shows(seen.name) && pattern.is_none_or(|pattern| pattern.chooses(seen))
     }
 
-    fn enters(&self, name: &Name, depth: usize) -> bool {
+    fn enters(&self, seen: &Seen<'_>) -> bool {
         let pattern = self.pattern.as_ref();
-        self.shows(name)
-            && pattern.is_none_or(|pattern| pattern.may_match_below(name.as_bytes(), depth))
+        self.shows(seen.name)
+            && pattern.is_none_or(|pattern| pattern.may_match_below(seen.name, seen.depth))
     }
 
-    fn shows(&self, name: &Name) -> bool {
-        self.hidden == Hidden::Include || !name.is_hidden()
+    fn emits(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+
+    fn descends(&mut self, _: &WalkItem) -> bool {
+        true
     }
 }
 
@@ -294,6 +365,29 @@ mod tests {
             .file("d/.h/y.txt", "");
         tree.file("d/B.rs", "").directory("d/empty");
         tree
+    }
+
+    #[test]
+    fn a_large_directory_is_described_in_order() {
+        let tree = Tree::new();
+        let mut expected = Vec::new();
+        for number in 0..SHARED_FROM + SHARED_UNIT / 2 {
+            let name = format!("{}-{number}", number % 7);
+            tree.file(&name, "x".repeat(number % 3));
+            expected.push((name, number % 3));
+        }
+        expected.sort();
+        let listed = request(&tree, ".").run(&context()).unwrap();
+        let found: Vec<_> = listed
+            .entries
+            .iter()
+            .map(|entry| (entry.path.clone(), entry.metadata.unwrap().size as usize))
+            .collect();
+        assert_eq!(found, expected);
+        assert!(matches!(
+            request(&tree, ".").run(&cancelled()),
+            Err(Error::Cancelled)
+        ));
     }
 
     #[test]

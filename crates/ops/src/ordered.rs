@@ -91,8 +91,8 @@ impl Halt {
     }
 }
 
-/// How many batches are uncommitted at a time, for sources that bound what a batch holds.
-pub(crate) fn window() -> usize {
+/// How many batches are worked on or done and uncommitted at a time.
+fn window() -> usize {
     WINDOW_PER_WORKER * Pool::get().workers() + WINDOW_BESIDES
 }
 
@@ -228,17 +228,17 @@ impl<S: Stages> Run<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the earliest thing to do. Only the first batch may go beyond the window, so that all can end.
+    /// Finds the earliest thing to do. Only the first batch may go beyond the window, so that all can end; batches
+    /// that wait hold no results and do not count.
     fn take(&self) -> Taken<S::Batch> {
         let mut state = self.lock();
         if self.halt.must_stop() {
             return Taken::Nothing(Step::Finished);
         }
-        let full = state.slots.len() >= self.window;
-        let pending = state
-            .slots
-            .iter()
-            .position(|slot| matches!(slot.stage, Stage::Pending(_)));
+        let is_pending = |slot: &Slot<S>| matches!(slot.stage, Stage::Pending(_));
+        let pending = state.slots.iter().position(is_pending);
+        let held = state.slots.iter().filter(|slot| !is_pending(slot)).count();
+        let full = held >= self.window;
         match pending {
             Some(index) if index == 0 || !full => self.start(&mut state, index),
             None if state.exhausted && state.running == 0 => Taken::Nothing(Step::Finished),
@@ -293,12 +293,32 @@ impl<S: Stages> Run<S> {
         };
         match taken {
             Taken::Batch(number, batch) => {
+                self.wake();
                 let worked = catch_unwind(AssertUnwindSafe(|| self.stages.work(batch, &self.halt)));
                 self.finish(number, worked.ok());
                 Step::Again
             }
             Taken::Pull => Step::Again,
             Taken::Nothing(step) => step,
+        }
+    }
+
+    /// Calls those who wait, now that a batch left something for others.
+    fn wake(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let waits = |slot: &Slot<S>| matches!(slot.stage, Stage::Pending(_));
+        let tickets = match state.slots.iter().any(waits) {
+            true => std::mem::take(&mut state.parked),
+            false => 0,
+        };
+        drop(state);
+        self.hand_in(tickets);
+    }
+
+    fn hand_in(self: &Arc<Self>, tickets: usize) {
+        if tickets > 0 {
+            let job: Arc<dyn Job> = Arc::clone(self) as Arc<dyn Job>;
+            Pool::get().submit(&job, tickets);
         }
     }
 
@@ -316,9 +336,8 @@ impl<S: Stages> Run<S> {
         drop(state);
         if over {
             self.ended.notify_all();
-        } else if tickets > 0 {
-            let job: Arc<dyn Job> = Arc::clone(self) as Arc<dyn Job>;
-            Pool::get().submit(&job, tickets);
+        } else {
+            self.hand_in(tickets);
         }
     }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use grep_matcher::{LineMatchKind, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use memchr::{memchr, memrchr};
+use sandbox::Seen;
 
 use crate::character_glob::CharacterGlob;
 use crate::complexity::{self, LINE_PLACES, PATH_PLACES, Reach};
@@ -328,6 +329,12 @@ impl FileFilter {
         })
     }
 
+    /// Tells whether a file met on a walk is chosen.
+    pub(crate) fn chooses(&self, seen: &Seen<'_>) -> bool {
+        let compared = if self.by_path { seen.path } else { seen.name };
+        self.glob.is_match(compared)
+    }
+
     /// Tells whether a file is chosen; `path` is only asked where it counts.
     pub fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
         if self.by_path {
@@ -609,12 +616,21 @@ mod tests {
 
     #[test]
     fn a_filter_without_slash_is_about_names() {
+        let seen = |path: &'static [u8]| Seen {
+            path,
+            name: b"a.go",
+            kind: sandbox::FileKind::File,
+            depth: 1,
+        };
         let by_name = FileFilter::new("glob_filter", "*.go").unwrap();
         assert!(by_name.is_match(b"a.go", || unreachable!()));
+        assert!(by_name.chooses(&seen(b"docs/a.go")));
         assert!(by_name.may_match_below(b"any", 1));
         let by_path = FileFilter::new("glob_filter", "src/**/*.go").unwrap();
         assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
         assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
+        assert!(by_path.chooses(&seen(b"src/x/a.go")));
+        assert!(!by_path.chooses(&seen(b"docs/a.go")));
         assert!(!by_path.may_match_below(b"docs", 1));
     }
 }

@@ -1,132 +1,108 @@
-//! A walk through a directory as a source of batches: what `grep` and `glob` have in common before they look.
+//! A walk through a directory that several threads share: what `grep` and `glob` have in common before they look.
 
-use sandbox::{Dir, FileKind, WalkItem, WalkOptions, Walker};
+use sandbox::{Choice, Cut, Dir, FileKind, Seen, Visit, WalkItem, WalkOptions, Walker};
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
-use crate::ordered;
 use crate::place::Place;
 
-/// How many entries the first batch has: a small search should not wait for a large batch.
-const FIRST_BATCH: usize = 16;
-/// How many more entries are looked at than a batch may hold before it goes out as it is.
-const LOOKS_PER_ENTRY: usize = 16;
-/// How many directory descriptors the uncommitted batches of one search hold.
-const OPEN_DIRECTORIES: usize = 64;
+/// How many directories with all they hold are cut off a walk for one unit; it hands back what it cannot do.
+const DIRECTORIES_PER_CUT: usize = 8;
 
-/// Gives the entries below a directory in path order, in batches.
+/// Gives the entries below a directory in path order.
+#[derive(Debug)]
 pub(crate) struct Walked {
     walker: Walker,
     ignore: Option<IgnoreStack>,
-    batch_size: usize,
-    largest: usize,
-    most_directories: usize,
-}
-
-/// Entries that follow each other in path order.
-pub(crate) struct WalkedBatch {
-    /// The entries that are wanted.
-    pub items: Vec<WalkItem>,
-    /// How many directories could not be read.
-    pub unreadable: u64,
-    /// How many directories the entries keep open.
-    directories: usize,
-}
-
-impl WalkedBatch {
-    fn new(size: usize) -> WalkedBatch {
-        WalkedBatch {
-            items: Vec::with_capacity(size),
-            unreadable: 0,
-            directories: 0,
-        }
-    }
-
-    fn push(&mut self, item: WalkItem) {
-        let same = self
-            .items
-            .last()
-            .is_some_and(|last| last.dir.path() == item.dir.path());
-        self.directories += usize::from(!same);
-        self.items.push(item);
-    }
 }
 
 /// What a search wants of a walk.
-pub(crate) trait Choice {
-    /// Tells whether to look below a directory.
-    fn enters(&self, directory: &WalkItem) -> bool;
+pub(crate) trait Wants {
     /// Tells whether an entry is wanted.
-    fn wants(&self, item: &WalkItem) -> bool;
+    fn wants(&self, seen: &Seen<'_>) -> bool;
+    /// Tells whether to look below a directory.
+    fn enters(&self, directory: &Seen<'_>) -> bool;
+}
+
+/// What one step of a walk came to.
+pub(crate) enum Met {
+    /// An entry that is wanted.
+    Item(WalkItem),
+    /// A directory was entered or left out.
+    Passed,
+    /// A directory could not be read.
+    Unreadable,
 }
 
 impl Walked {
-    /// Begins at a directory; batches grow to `largest`.
+    /// Begins at a directory.
     pub(crate) fn new(
         place: &Place,
         dir: Dir,
         max_depth: Option<usize>,
         rules: IgnoreRules,
-        largest: usize,
     ) -> Walked {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
         let walker = Walker::new(dir, WalkOptions { max_depth });
-        let most_directories = (OPEN_DIRECTORIES / ordered::window()).max(1);
-        Walked {
-            walker,
-            ignore,
-            batch_size: FIRST_BATCH,
-            largest,
-            most_directories,
-        }
+        Walked { walker, ignore }
     }
 
-    /// The next batch, which may be empty; `None` at the end.
-    pub(crate) fn next_batch(&mut self, choice: &impl Choice) -> Option<WalkedBatch> {
-        let mut batch = WalkedBatch::new(self.batch_size);
-        for looked in 0..self.batch_size * LOOKS_PER_ENTRY {
-            let ended = !self.look(choice, &mut batch);
-            if ended && looked == 0 {
-                return None;
-            }
-            if ended || self.is_full(&batch) {
-                break;
-            }
-        }
-        self.batch_size = (self.batch_size * 2).min(self.largest);
-        Some(batch)
-    }
-
-    fn is_full(&self, batch: &WalkedBatch) -> bool {
-        batch.items.len() >= self.batch_size || batch.directories >= self.most_directories
-    }
-
-    /// Looks at one entry; `false` at the end of the walk.
-    fn look(&mut self, choice: &impl Choice, batch: &mut WalkedBatch) -> bool {
-        let ignore = &mut self.ignore;
-        let mut is_ignored = |item: &WalkItem| match ignore {
-            Some(stack) => stack.is_ignored(item),
-            None => false,
+    /// Goes on by one entry or one directory; `None` at the end.
+    pub(crate) fn step(&mut self, wanted: &impl Wants) -> Option<Met> {
+        let mut choice = Chosen {
+            wanted,
+            ignore: self.ignore.as_mut(),
         };
-        let mut descend = |item: &WalkItem| choice.enters(item) && !is_ignored(item);
-        match self.walker.next(&mut descend) {
-            None => return false,
-            Some(Err(_)) => batch.unreadable += 1,
-            Some(Ok(item)) => {
-                if choice.wants(&item) && !is_ignored(&item) {
-                    batch.push(item);
-                }
-            }
-        }
-        true
+        Some(match self.walker.step(&mut choice)? {
+            Visit::Item(item) => Met::Item(item),
+            Visit::Passed => Met::Passed,
+            Visit::Fault(_) => Met::Unreadable,
+        })
+    }
+
+    /// Keeps a beginning of what is left, and gives back the rest for other threads.
+    pub(crate) fn split(&mut self, entries: usize) -> Option<Walked> {
+        let walker = self.walker.split(Cut {
+            entries,
+            directories: DIRECTORIES_PER_CUT,
+        })?;
+        Some(Walked {
+            walker,
+            ignore: self.ignore.clone(),
+        })
     }
 }
 
-/// The path of an entry relative to the directory where its walk began.
-pub(crate) fn relative_path(item: &WalkItem) -> Vec<u8> {
-    let mut path = item.path_bytes();
-    let cut = memchr::memrchr_iter(b'/', &path).nth(item.depth.saturating_sub(1));
-    path.drain(..cut.map_or(0, |slash| slash + 1));
-    path
+/// What is wanted and not ignored.
+struct Chosen<'a, W> {
+    wanted: &'a W,
+    ignore: Option<&'a mut IgnoreStack>,
+}
+
+impl<W> Chosen<'_, W> {
+    fn is_ignored(&mut self, item: &WalkItem) -> bool {
+        match &mut self.ignore {
+            Some(stack) => stack.is_ignored(item),
+            None => false,
+        }
+    }
+}
+
+impl<W: Wants> Choice for Chosen<'_, W> {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
+        self.wanted.wants(seen)
+    }
+
+    fn enters(&self, seen: &Seen<'_>) -> bool {
+        self.wanted.enters(seen)
+    }
+
+    fn emits(&mut self, item: &WalkItem) -> bool {
+        !self.is_ignored(item)
+    }
+
+    fn descends(&mut self, item: &WalkItem) -> bool {
+        !self.is_ignored(item)
+    }
 }
 
 /// Tells whether an entry's path is not UTF-8, so that clients see a stand-in form.
@@ -135,6 +111,6 @@ pub(crate) fn is_invalid_utf8(item: &WalkItem) -> bool {
 }
 
 /// Tells whether an entry is a regular file.
-pub(crate) fn is_file(item: &WalkItem) -> bool {
-    item.kind == FileKind::File
+pub(crate) fn is_file(seen: &Seen<'_>) -> bool {
+    seen.kind == FileKind::File
 }

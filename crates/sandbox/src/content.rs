@@ -1,7 +1,8 @@
 //! Opening content: regular files only, checked before they are opened, and copying it.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::error::{Error, Result};
@@ -109,12 +110,52 @@ pub fn copy_content(
         advance(size);
         return Ok(size);
     }
-    copy_pieces(from, to, stop, advance)
+    copy_pieces(from, to, size, stop, advance)
+}
+
+/// Copies a part of one file to where another stands, in the kernel where that can; ends where `from` ends.
+///
+/// Moves the read position of `from`, so that must be the caller's own.
+pub fn copy_part(
+    mut from: &File,
+    to: &File,
+    range: Range<u64>,
+    stop: &dyn Fn() -> bool,
+) -> Result<u64> {
+    from.seek(SeekFrom::Start(range.start)).map_err(failed)?;
+    let length = range.end.saturating_sub(range.start);
+    let mut copied = 0;
+    while copied < length {
+        if stop() {
+            return Err(Error::Stopped);
+        }
+        let most = usize::try_from(length - copied).map_or(COPY_STEP, |left| left.min(COPY_STEP));
+        match syscall::copy_range_unchecked(from.as_fd(), to.as_fd(), most) {
+            Ok(0) => break,
+            Ok(step) => copied += step as u64,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) if cannot_copy(errno) => {
+                let rest = from.take(length - copied);
+                return copy_by_buffer(rest, to, stop, &|_| {}).map(|rest| copied + rest);
+            }
+            Err(errno) => return Err(Error::from_errno("copy", "", errno)),
+        }
+    }
+    Ok(copied)
+}
+
+/// The kernel does not copy between these two files.
+fn cannot_copy(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM
+    )
 }
 
 fn copy_pieces(
     from: &File,
     to: &File,
+    size: u64,
     stop: &dyn Fn() -> bool,
     advance: &dyn Fn(u64),
 ) -> Result<u64> {
@@ -126,7 +167,7 @@ fn copy_pieces(
         let step = match syscall::copy_range_unchecked(from.as_fd(), to.as_fd(), COPY_STEP) {
             Ok(step) => step,
             Err(Errno::INTR | Errno::AGAIN) => continue,
-            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+            Err(errno) if cannot_copy(errno) => {
                 return copy_by_buffer(from, to, stop, advance).map(|rest| copied + rest);
             }
             Err(errno) => return Err(Error::from_errno("copy", "", errno)),
@@ -140,11 +181,15 @@ fn copy_pieces(
         }
         copied += step as u64;
         advance(step as u64);
+        // A small file is copied by one call; whatever is appended meanwhile comes too late.
+        if copied == size && size < COPY_STEP as u64 {
+            return Ok(copied);
+        }
     }
 }
 
 fn copy_by_buffer(
-    mut from: &File,
+    mut from: impl Read,
     mut to: &File,
     stop: &dyn Fn() -> bool,
     advance: &dyn Fn(u64),

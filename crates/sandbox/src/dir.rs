@@ -101,6 +101,15 @@ impl Dir {
 
     /// Feeds every entry to `take` as the system hands them out, for directories too large to hold.
     pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
+        self.for_each_name(&mut |name, kind| {
+            if let Some(name) = Name::new(name) {
+                take(DirEntry { name, kind });
+            }
+        })
+    }
+
+    /// The same for those who look at many names and keep few.
+    pub(crate) fn for_each_name(&self, take: &mut dyn FnMut(&[u8], FileKind)) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
         let own = !self.0.listed.swap(true, Ordering::Relaxed);
         let fresh = match own {
@@ -109,20 +118,19 @@ impl Dir {
         };
         let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
         syscall::read_dir_unchecked(fd, &mut |name, kind| {
-            let kind = self.known_kind(&name, kind);
-            take(DirEntry { name, kind });
+            take(name, self.known_kind(name, kind))
         })
         .map_err(failed)
     }
 
     /// Some file systems do not say in a listing what an entry is.
-    fn known_kind(&self, name: &Name, kind: FileKind) -> FileKind {
-        match kind {
-            FileKind::Unknown => {
-                syscall::stat_at_unchecked(self.fd(), name).map_or(kind, |metadata| metadata.kind)
-            }
-            kind => kind,
-        }
+    fn known_kind(&self, name: &[u8], kind: FileKind) -> FileKind {
+        let name = match kind {
+            FileKind::Unknown => Name::new(name),
+            _ => None,
+        };
+        let metadata = name.and_then(|name| syscall::stat_at_unchecked(self.fd(), &name).ok());
+        metadata.map_or(kind, |metadata| metadata.kind)
     }
 
     /// What is known of an entry; a link is not followed.

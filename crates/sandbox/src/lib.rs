@@ -44,7 +44,7 @@ mod users;
 mod walk;
 
 pub use change::{Made, OnExisting, Parents, Renaming};
-pub use content::{OpenFile, copy_content};
+pub use content::{OpenFile, copy_content, copy_part};
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
@@ -61,4 +61,4 @@ pub use resolve::{Follow, Resolver};
 pub use root::{Access, Located, Root};
 pub use roots::{NamedRoot, Roots};
 pub use users::Users;
-pub use walk::{WalkFault, WalkItem, WalkOptions, Walker};
+pub use walk::{Choice, Cut, Seen, Visit, WalkFault, WalkItem, WalkOptions, Walker};

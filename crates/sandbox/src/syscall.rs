@@ -433,14 +433,15 @@ fn kind(file_type: sys::FileType) -> FileKind {
 /// Feeds every entry of an open directory to `take`, without `.` and `..`.
 pub(crate) fn read_dir_unchecked(
     dir: BorrowedFd<'_>,
-    take: &mut dyn FnMut(Name, FileKind),
+    take: &mut dyn FnMut(&[u8], FileKind),
 ) -> SysResult<()> {
     let mut buffer = [MaybeUninit::uninit(); DIRENT_BUFFER];
     let mut entries = RawDir::new(dir, &mut buffer);
     before("getdents");
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        if let Some(name) = Name::new(entry.file_name().to_bytes()) {
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
             take(name, kind(entry.file_type()));
         }
     }

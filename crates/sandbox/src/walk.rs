@@ -2,7 +2,8 @@
 //!
 //! The order is exactly that of sorting all full paths as bytes: a directory `a` stands at `a`, its entries
 //! stand at `a/…`, and `a.txt` comes between the two. So each directory is listed once, sorted once, and
-//! nothing has to be sorted again whatever number of threads works on what the walk hands out.
+//! nothing has to be sorted again whatever number of threads works on what the walk hands out. A walk can be cut
+//! in two, so that several threads walk at once and their results still stand in one order.
 
 use std::cmp::Ordering;
 
@@ -12,6 +13,9 @@ use crate::error::Error;
 use crate::metadata::FileKind;
 use crate::name::{Name, shown};
 use crate::resolve::joined;
+
+/// How deep a walk may be where it is cut: each part keeps its own directories open.
+const SPLIT_DEPTH: usize = 16;
 
 /// How a walk goes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,11 +60,63 @@ pub struct WalkFault {
     pub error: Error,
 }
 
+/// An entry as its directory tells it, before anything is made of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Its path relative to the directory where the walk began.
+    pub path: &'a [u8],
+    /// Its name, the end of the path.
+    pub name: &'a [u8],
+    /// What it is.
+    pub kind: FileKind,
+    /// How deep: 1 for the entries of the directory where the walk began.
+    pub depth: usize,
+}
+
+/// What of a walk is wanted.
+pub trait Choice {
+    /// Tells whether an entry is wanted; asked in no order, once for each.
+    fn wants(&self, seen: &Seen<'_>) -> bool;
+
+    /// Tells whether anything below a directory may be wanted; asked in no order, once for each.
+    fn enters(&self, seen: &Seen<'_>) -> bool;
+
+    /// Tells whether a wanted entry is handed out; asked in the order of the walk.
+    fn emits(&mut self, item: &WalkItem) -> bool;
+
+    /// Tells whether a directory is entered that may hold something; asked in the order of the walk.
+    fn descends(&mut self, item: &WalkItem) -> bool;
+}
+
+/// What one step of a walk came to.
+#[derive(Debug)]
+pub enum Visit {
+    /// An entry.
+    Item(WalkItem),
+    /// A directory was entered, or left out: nothing to show, but work was done.
+    Passed,
+    /// A directory could not be read.
+    Fault(WalkFault),
+}
+
+/// How much of a walk is cut off its beginning.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// At most so many entries of the directory at hand.
+    pub entries: usize,
+    /// At most so many directories in it, with all they hold.
+    pub directories: usize,
+}
+
 /// A walk under way.
 #[derive(Debug)]
 pub struct Walker {
     options: WalkOptions,
     top: Option<Dir>,
+    /// How many bytes of a directory's path stand for where the walk began.
+    prefix: usize,
+    /// How deep the outermost directory of the descent is.
+    base: usize,
     descent: Descent<Vec<Step>>,
     faults: Vec<WalkFault>,
 }
@@ -87,7 +143,9 @@ impl Walker {
     pub fn new(dir: Dir, options: WalkOptions) -> Walker {
         Walker {
             options,
+            prefix: dir.path_bytes().len(),
             top: Some(dir),
+            base: 0,
             descent: Descent::new(),
             faults: Vec::new(),
         }
@@ -98,37 +156,84 @@ impl Walker {
         &mut self,
         descend: &mut dyn FnMut(&WalkItem) -> bool,
     ) -> Option<Result<WalkItem, WalkFault>> {
-        if let Some(top) = self.top.take() {
-            self.enter(top);
-        }
+        let mut choice = Everything { descend };
         loop {
-            if let Some(fault) = self.faults.pop() {
-                return Some(Err(fault));
-            }
-            let depth = self.descent.depth();
-            let (dir, steps) = self.descent.innermost()?;
-            match steps.pop() {
-                None => self.leave(),
-                Some(step) => {
-                    let item = WalkItem {
-                        dir: dir.clone(),
-                        name: step.name,
-                        kind: step.kind,
-                        depth,
-                    };
-                    match step.action {
-                        Action::Emit => return Some(Ok(item)),
-                        Action::Enter if descend(&item) => self.enter_item(&item),
-                        Action::Enter => {}
-                    }
-                }
+            match self.step(&mut choice)? {
+                Visit::Item(item) => return Some(Ok(item)),
+                Visit::Fault(fault) => return Some(Err(fault)),
+                Visit::Passed => {}
             }
         }
     }
 
-    fn enter_item(&mut self, item: &WalkItem) {
+    /// Goes on by one entry or one directory; `None` at the end.
+    pub fn step(&mut self, choice: &mut dyn Choice) -> Option<Visit> {
+        if let Some(top) = self.top.take() {
+            self.enter(top, choice);
+        }
+        loop {
+            if let Some(fault) = self.faults.pop() {
+                return Some(Visit::Fault(fault));
+            }
+            let depth = self.base + self.descent.depth();
+            let (dir, steps) = self.descent.innermost()?;
+            let Some(step) = steps.pop() else {
+                self.leave();
+                continue;
+            };
+            let item = WalkItem {
+                dir: dir.clone(),
+                name: step.name,
+                kind: step.kind,
+                depth,
+            };
+            match step.action {
+                Action::Emit if choice.emits(&item) => return Some(Visit::Item(item)),
+                Action::Emit => continue,
+                Action::Enter if choice.descends(&item) => self.enter_item(&item, choice),
+                Action::Enter => {}
+            }
+            return Some(Visit::Passed);
+        }
+    }
+
+    /// Keeps the beginning of what is left and gives back the rest; `None` where there is no rest, or where the walk is
+    /// so deep that each part would keep too many directories open.
+    pub fn split(&mut self, cut: Cut) -> Option<Walker> {
+        self.leave_finished();
+        let depth = self.base + self.descent.depth();
+        let alone = self.descent.depth() <= 1;
+        let (dir, steps) = self.descent.innermost()?;
+        let at = beginning(steps, cut);
+        if depth > SPLIT_DEPTH || (at == 0 && alone) {
+            return None;
+        }
+        let mut descent = Descent::new();
+        let (dir, own) = (dir.clone(), steps.split_off(at));
+        descent.enter(dir, own).ok()?;
+        let first = Walker {
+            options: self.options,
+            top: None,
+            prefix: self.prefix,
+            base: depth.saturating_sub(1),
+            descent,
+            faults: std::mem::take(&mut self.faults),
+        };
+        Some(std::mem::replace(self, first))
+    }
+
+    /// Leaves directories in which nothing is to be done any more.
+    fn leave_finished(&mut self) {
+        while self.descent.depth() > 1
+            && matches!(self.descent.innermost(), Some((_, steps)) if steps.is_empty())
+        {
+            self.leave();
+        }
+    }
+
+    fn enter_item(&mut self, item: &WalkItem, choice: &dyn Choice) {
         match item.dir.open_dir(&item.name) {
-            Ok(dir) => self.enter(dir),
+            Ok(dir) => self.enter(dir, choice),
             Err(error) => self.faults.push(WalkFault {
                 path: item.path(),
                 error,
@@ -136,14 +241,10 @@ impl Walker {
         }
     }
 
-    fn enter(&mut self, dir: Dir) {
-        let deeper = self
-            .options
-            .max_depth
-            .is_none_or(|max| self.descent.depth() + 1 < max);
+    fn enter(&mut self, dir: Dir, choice: &dyn Choice) {
         let steps = match self.options.max_depth {
             Some(0) => Ok(Vec::new()),
-            _ => steps(&dir, deeper),
+            _ => self.steps(&dir, choice),
         };
         if let Err(error) = steps.and_then(|steps| self.descent.enter(dir.clone(), steps)) {
             self.faults.push(WalkFault {
@@ -162,28 +263,79 @@ impl Walker {
             });
         }
     }
+
+    /// Lists a directory: what to do in it, the first last.
+    fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<Step>> {
+        let depth = self.base + self.descent.depth() + 1;
+        let deeper = self.options.max_depth.is_none_or(|max| depth < max);
+        let mut path = relative(dir.path_bytes(), self.prefix);
+        let before = path.len();
+        let mut steps = Vec::new();
+        dir.for_each_name(&mut |name, kind| {
+            path.truncate(before);
+            path.extend_from_slice(name);
+            let seen = Seen {
+                path: &path,
+                name,
+                kind,
+                depth,
+            };
+            let enter = deeper && kind == FileKind::Directory && choice.enters(&seen);
+            let actions = [(choice.wants(&seen), Action::Emit), (enter, Action::Enter)];
+            for (_, action) in actions.into_iter().filter(|(wanted, _)| *wanted) {
+                steps.extend(Name::new(name).map(|name| Step { name, kind, action }));
+            }
+        })?;
+        steps.sort_unstable_by(|a, b| in_order(b, a));
+        Ok(steps)
+    }
 }
 
-/// Lists a directory: what to do in it, the first last.
-fn steps(dir: &Dir, deeper: bool) -> crate::Result<Vec<Step>> {
-    let mut steps = Vec::new();
-    dir.for_each_entry(&mut |entry| {
-        if deeper && entry.kind == FileKind::Directory {
-            let name = entry.name.clone();
-            steps.push(Step {
-                name,
-                kind: entry.kind,
-                action: Action::Enter,
-            });
+/// Wants all there is, and asks before each directory.
+struct Everything<'a> {
+    descend: &'a mut dyn FnMut(&WalkItem) -> bool,
+}
+
+impl Choice for Everything<'_> {
+    fn wants(&self, _: &Seen<'_>) -> bool {
+        true
+    }
+
+    fn enters(&self, _: &Seen<'_>) -> bool {
+        true
+    }
+
+    fn emits(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+
+    fn descends(&mut self, item: &WalkItem) -> bool {
+        (self.descend)(item)
+    }
+}
+
+/// A directory's path without its first `prefix` bytes, as a beginning for its entries' paths.
+fn relative(path: &[u8], prefix: usize) -> Vec<u8> {
+    let below = path.get(prefix..).unwrap_or_default();
+    let below = below.strip_prefix(b"/").unwrap_or(below);
+    let mut relative = below.to_vec();
+    if !below.is_empty() {
+        relative.push(b'/');
+    }
+    relative
+}
+
+/// Where in the steps of a directory, the first last, the ones begin that a cut takes.
+fn beginning(steps: &[Step], cut: Cut) -> usize {
+    let (mut entries, mut directories) = (0, 0);
+    let kept = steps.iter().rev().take_while(|step| {
+        match step.action {
+            Action::Emit => entries += 1,
+            Action::Enter => directories += 1,
         }
-        steps.push(Step {
-            name: entry.name,
-            kind: entry.kind,
-            action: Action::Emit,
-        });
-    })?;
-    steps.sort_unstable_by(|a, b| in_order(b, a));
-    Ok(steps)
+        entries <= cut.entries && directories <= cut.directories
+    });
+    steps.len() - kept.count()
 }
 
 /// Compares as bytes, where going into a directory counts as its name with a slash.
@@ -195,6 +347,6 @@ fn in_order(a: &Step, b: &Step) -> Ordering {
         (None, Action::Enter) => Some(b'/'),
         (None, Action::Emit) => None,
     };
-    let heads = a_name.iter().take(shared).cmp(b_name.iter().take(shared));
+    let heads = a_name.get(..shared).cmp(&b_name.get(..shared));
     heads.then_with(|| next(a, a_name).cmp(&next(b, b_name)))
 }

@@ -129,6 +129,27 @@ impl Tree {
         self
     }
 
+    /// Adds directories one inside the other, each called `directory`, with a file in the innermost: more than 400 are
+    /// deeper than a path can name.
+    #[must_use]
+    pub fn deep(self, path: impl AsRef<Path>, levels: usize, content: &str) -> Tree {
+        use rustix::fs::{Mode, OFlags, mkdirat, openat};
+        let top = self.join(path);
+        fs::create_dir_all(&top).expect("make a directory");
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut current = rustix::fs::open(&top, flags, Mode::empty()).expect("open it");
+        for _ in 0..levels {
+            mkdirat(&current, "directory", Mode::RWXU).expect("make a directory");
+            current = openat(&current, "directory", flags, Mode::empty()).expect("open it");
+        }
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(&current, "file", flags, Mode::RUSR | Mode::WUSR).expect("make a file");
+        File::from(file)
+            .write_all(content.as_bytes())
+            .expect("write it");
+        self
+    }
+
     /// Adds a named pipe that nobody writes to.
     #[must_use]
     pub fn pipe(self, path: impl AsRef<Path>) -> Tree {
@@ -237,7 +258,9 @@ mod tests {
             .mode("a/b.txt", 0o640)
             .big("big", 100_000)
             .sparse("sparse", 1 << 40)
+            .deep("deep", 3, "text")
             .pipe("pipe");
+        assert_eq!(tree.text("deep/directory/directory/directory/file"), "text");
         assert_eq!(tree.text("link"), "text");
         assert_eq!(tree.mode_of("a/b.txt"), 0o640);
         assert_eq!(tree.bytes("big").len(), 100_000);

@@ -29,7 +29,7 @@ pub struct Gate {
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
     turns: Arc<Turns>,
-    tallies: Tallies,
+    tallies: Arc<Tallies>,
     line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
@@ -44,7 +44,7 @@ impl Gate {
             .collect();
         Arc::new(Gate {
             rate: deployment.rate.map(RateLimit::new),
-            tallies: Tallies::default(),
+            tallies: Arc::default(),
             turns: Turns::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
@@ -103,11 +103,6 @@ impl Gate {
         })
     }
 
-    /// Counts a client's call, and tells what it did so far.
-    pub(crate) fn tally(&self, client: &str, is_violation: bool) -> Tally {
-        self.tallies.add(client, is_violation)
-    }
-
     /// Waits for a client's turn, then does some work on the blocking pool.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
@@ -123,6 +118,21 @@ impl Gate {
         task.await.map_err(|error| Failure::Internal {
             reason: crash(error),
         })
+    }
+
+    /// Counts a client's call, and says how many there were of late where that has just become more than usual.
+    pub(crate) fn called(&self, client: &str, usual: Option<u64>) -> Option<u64> {
+        self.tallies.called(client, usual, Instant::now())
+    }
+
+    /// Counts a client's violation, and tells what it did so far.
+    pub(crate) fn violated(&self, client: &str) -> Tally {
+        self.tallies.violated(client, Instant::now())
+    }
+
+    /// What every client did so far.
+    pub(crate) fn tallies(&self) -> Arc<Tallies> {
+        Arc::clone(&self.tallies)
     }
 
     /// How many calls run and how many wait for their turn.

@@ -74,7 +74,6 @@ impl Line<'_> {
             attempted_path = path(place),
             resolved_path = violation.leads_to.map(capped),
             violation = violation.kind,
-            violations = violation.count,
             outcome = "error",
             error_code = code,
             duration_ms = milliseconds(self.duration),
@@ -87,6 +86,16 @@ impl Line<'_> {
     }
 }
 
+/// Tells of a client that calls unusually often.
+pub(crate) fn frequent(toolset: &str, client: &str, calls: u64) {
+    tracing::warn!(
+        toolset,
+        client,
+        calls,
+        "unusual call frequency: so many calls within ten seconds"
+    );
+}
+
 /// Something that was tried and is forbidden.
 #[derive(Default)]
 pub(crate) struct Violation<'failure> {
@@ -94,8 +103,6 @@ pub(crate) struct Violation<'failure> {
     leads_to: Option<&'failure str>,
     /// What kind it is, where there are several.
     kind: Option<&'static str>,
-    /// How often this client has tried such things, where that is counted.
-    count: Option<u64>,
 }
 
 /// Tells whether a failure is a violation.
@@ -106,18 +113,13 @@ pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
             ..Violation::default()
         }),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(Violation::default()),
-        Failure::Guide {
-            error:
-                guide::Error::Violation {
-                    violation,
-                    leads_to,
-                    ..
-                },
-            violations,
-        } => Some(Violation {
+        Failure::Guide(guide::Error::Violation {
+            violation,
+            leads_to,
+            ..
+        }) => Some(Violation {
             leads_to: leads_to.as_deref(),
             kind: Some(violation.name()),
-            count: Some(*violations),
         }),
         _ => None,
     }

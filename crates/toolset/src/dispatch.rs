@@ -92,10 +92,11 @@ impl Entry {
         caller: &Caller,
     ) -> CallToolResponse {
         let start = Instant::now();
+        self.count(gate, caller);
         let about = self.about(gate, &arguments);
         let outcome = match self.admit_and_run(gate, arguments, caller).await {
             Ok(Ended::Question(question)) => {
-                let tally = gate.tally(&caller.account, false);
+                let tally = Tally::default();
                 self.line(caller, &about, start, 0, tally).success();
                 return (*question).into();
             }
@@ -107,9 +108,17 @@ impl Entry {
 
     /// Answers a call whose arguments are no object at all.
     pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> CallToolResult {
+        self.count(gate, caller);
         let about = self.about(gate, &JsonObject::new());
         let failure = arguments::not_an_object(arguments).into();
         self.settle(gate, caller, &about, Instant::now(), Err(failure))
+    }
+
+    /// Counts a call, and warns when its client calls more often than is usual for the set.
+    fn count(&self, gate: &Gate, caller: &Caller) {
+        if let Some(calls) = gate.called(&caller.account, self.face.usual_calls()) {
+            audit::frequent(self.face.name(), &caller.client, calls);
+        }
     }
 
     fn about(&self, gate: &Gate, arguments: &JsonObject) -> About {
@@ -127,7 +136,10 @@ impl Entry {
         outcome: Result<Reply, Failure>,
     ) -> CallToolResult {
         let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
-        let tally = gate.tally(&caller.account, is_violation);
+        let tally = match is_violation {
+            true => gate.violated(&caller.account),
+            false => Tally::default(),
+        };
         let line = |response_size| self.line(caller, about, start, response_size, tally);
         match outcome {
             Ok(reply) => {
@@ -190,6 +202,7 @@ impl Entry {
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
             caller: caller.clone(),
+            tallies: gate.tallies(),
         };
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {

@@ -26,11 +26,8 @@ pub enum Failure {
     RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
-    /// The agent's files could not be had; `violations` is how often this client has tried what is forbidden.
-    Guide {
-        error: guide::Error,
-        violations: u64,
-    },
+    /// The agent's files could not be had.
+    Guide(guide::Error),
     /// A bug of ours; `reason` is for the log only.
     Internal { reason: String },
 }
@@ -43,10 +40,7 @@ impl From<ops::Error> for Failure {
 
 impl From<guide::Error> for Failure {
     fn from(error: guide::Error) -> Failure {
-        Failure::Guide {
-            error,
-            violations: 0,
-        }
+        Failure::Guide(error)
     }
 }
 
@@ -116,7 +110,7 @@ impl About {
     pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
         let path = match failure {
             Failure::Operation(error) => error.path(),
-            Failure::Guide { error, .. } => error.path(),
+            Failure::Guide(error) => error.path().filter(|path| !path.is_empty()),
             _ => None,
         };
         let root = match failure {
@@ -175,6 +169,11 @@ pub trait Face: Send + Sync + 'static {
 
     /// What keeps clients in bounds, for the reference.
     fn security(&self) -> &'static str;
+
+    /// How many calls of one client within ten seconds are nothing to tell the operator of.
+    fn usual_calls(&self) -> Option<u64> {
+        None
+    }
 
     /// Words a failure.
     fn word(&self, failure: &Failure, about: &About) -> Worded;

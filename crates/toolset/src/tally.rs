@@ -1,39 +1,141 @@
-//! What each client did so far: so that a line about a violation says whether it is the first. The table is bounded.
+//! What each client did so far: so that a line about a violation says whether it is the first, and so that an operator hears
+//! of clients that call unusually often. The table is bounded.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The most clients that are told apart; further ones are counted together.
 const CLIENTS_MAX: usize = 10_000;
 /// Whom the clients beyond the table are counted as.
-const OTHERS: &str = "";
+const OTHERS: &str = "others";
+/// What frequency is measured over.
+const WINDOW: Duration = Duration::from_secs(10);
+/// How long a client is remembered after its last call when there is no room for new ones.
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// The calls of one client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
+    /// Clients are numbered in the order they came.
+    pub(crate) number: usize,
     pub(crate) calls: u64,
     pub(crate) violations: u64,
+    /// Calls within the last ten to twenty seconds.
+    pub(crate) recent: u64,
 }
 
 /// The calls of every client.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies(Mutex<HashMap<String, Tally>>);
+pub(crate) struct Tallies(Mutex<Clients>);
+
+#[derive(Debug, Default)]
+struct Clients {
+    table: HashMap<String, Client>,
+    /// How many there have been.
+    came: usize,
+}
+
+#[derive(Debug)]
+struct Client {
+    number: usize,
+    calls: u64,
+    violations: u64,
+    window_began: Instant,
+    in_window: u64,
+    in_last_window: u64,
+    /// It was said in this window that it calls often.
+    is_told: bool,
+}
 
 impl Tallies {
-    /// Counts a call of a client, and tells what it did so far.
-    pub(crate) fn add(&self, client: &str, is_violation: bool) -> Tally {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = clients.len() < CLIENTS_MAX || clients.contains_key(client);
-        let client = if is_known { client } else { OTHERS };
-        if !clients.contains_key(client) {
-            clients.insert(client.to_owned(), Tally::default());
+    /// Counts a call of a client, and says how many there were in this window where they have just become more than usual.
+    pub(crate) fn called(&self, client: &str, usual: Option<u64>, now: Instant) -> Option<u64> {
+        let mut clients = self.clients();
+        let client = clients.entry(client, now);
+        client.turn(now);
+        client.calls += 1;
+        client.in_window += 1;
+        let is_unusual = usual.is_some_and(|usual| client.in_window > usual) && !client.is_told;
+        client.is_told |= is_unusual;
+        is_unusual.then_some(client.in_window)
+    }
+
+    /// Counts a violation of a client, and tells what it did so far.
+    pub(crate) fn violated(&self, client: &str, now: Instant) -> Tally {
+        let mut clients = self.clients();
+        let client = clients.entry(client, now);
+        client.violations += 1;
+        client.tally()
+    }
+
+    /// Every client in the order they came, and whether it is the one who asks.
+    pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(Tally, bool)> {
+        let mut clients = self.clients();
+        let each = clients.table.iter_mut().map(|(name, client)| {
+            client.turn(now);
+            (client.tally(), name == asking)
+        });
+        let mut tallies: Vec<(Tally, bool)> = each.collect();
+        tallies.sort_unstable_by_key(|(tally, _)| tally.number);
+        tallies
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clients {
+    /// What is known of a client; makes room for new ones where it can.
+    fn entry(&mut self, client: &str, now: Instant) -> &mut Client {
+        if self.table.len() >= CLIENTS_MAX && !self.table.contains_key(client) {
+            self.table.retain(|_, client| client.is_recent(now));
         }
-        let Some(tally) = clients.get_mut(client) else {
-            return Tally::default();
-        };
-        tally.calls += 1;
-        tally.violations += u64::from(is_violation);
-        *tally
+        let is_known = self.table.len() < CLIENTS_MAX || self.table.contains_key(client);
+        let name = if is_known { client } else { OTHERS };
+        self.table.entry(name.to_owned()).or_insert_with(|| {
+            self.came += 1;
+            Client::new(self.came, now)
+        })
+    }
+}
+
+impl Client {
+    fn new(number: usize, now: Instant) -> Client {
+        Client {
+            number,
+            calls: 0,
+            violations: 0,
+            window_began: now,
+            in_window: 0,
+            in_last_window: 0,
+            is_told: false,
+        }
+    }
+
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window_began) < REMEMBERED
+    }
+
+    /// Begins a new window where the last is over.
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.window_began);
+        if age < WINDOW {
+            return;
+        }
+        self.in_last_window = if age < WINDOW * 2 { self.in_window } else { 0 };
+        (self.in_window, self.is_told) = (0, false);
+        self.window_began = now;
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            number: self.number,
+            calls: self.calls,
+            violations: self.violations,
+            recent: self.in_window + self.in_last_window,
+        }
     }
 }
 
@@ -42,25 +144,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_unusual_frequency_is_told_once_a_window() {
+        let (tallies, now) = (Tallies::default(), Instant::now());
+        let told = |at| {
+            let calls = (0..200).filter_map(|_| tallies.called("a", Some(100), at));
+            calls.collect::<Vec<u64>>()
+        };
+        assert_eq!(told(now), [101]);
+        assert_eq!(tallies.called("b", Some(100), now), None);
+        assert_eq!(told(now + WINDOW), [101]);
+        assert_eq!(tallies.called("a", None, now + WINDOW), None);
+        let all = tallies.all("a", now + WINDOW);
+        let [(first, true), (second, false)] = all[..] else {
+            panic!("{all:?}")
+        };
+        assert_eq!((first.calls, first.recent, second.calls), (401, 401, 1));
+        assert_eq!(tallies.all("a", now + WINDOW * 4)[0].0.recent, 0);
+    }
+
+    #[test]
     fn clients_are_counted_apart_in_a_table_that_has_an_end() {
-        let tallies = Tallies::default();
+        let (tallies, now) = (Tallies::default(), Instant::now());
         for number in 0..CLIENTS_MAX + 5 {
-            tallies.add(&number.to_string(), false);
+            tallies.called(&number.to_string(), None, now);
         }
-        assert_eq!(
-            tallies.add("0", true),
-            Tally {
-                calls: 2,
-                violations: 1
-            }
-        );
-        assert_eq!(
-            tallies.add("new", true),
-            Tally {
-                calls: 6,
-                violations: 1
-            }
-        );
-        assert_eq!(tallies.0.lock().unwrap().len(), CLIENTS_MAX + 1);
+        let first = tallies.violated("0", now);
+        assert_eq!((first.calls, first.violations), (1, 1));
+        let others = tallies.violated("new", now);
+        assert_eq!((others.calls, others.violations), (5, 1));
+        assert_eq!(tallies.all("", now).len(), CLIENTS_MAX + 1);
+        tallies.called("later", None, now + REMEMBERED);
+        assert_eq!(tallies.all("", now + REMEMBERED).len(), 1);
     }
 }

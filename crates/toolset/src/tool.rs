@@ -19,6 +19,7 @@ use crate::deployment::Replies;
 use crate::dispatch::Caller;
 use crate::face::{Face, Failure};
 use crate::schema;
+use crate::tally::Tallies;
 
 /// One tool: what it is called, takes and answers, and how it is done.
 pub trait Tool: Send + Sync + 'static {
@@ -162,6 +163,7 @@ pub struct Call {
     pub(crate) directory: Arc<[RootCard]>,
     pub(crate) replies: Replies,
     pub(crate) caller: Caller,
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl Call {
@@ -247,7 +249,7 @@ pub trait AnyTool: Send + Sync {
 
 /// Work that runs on the blocking pool from beginning to end.
 pub type Blocking = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
-/// Work that waits for the client in between; only its steps run on the blocking pool ([`Gate::run`]).
+/// Work that waits for the client in between; only its steps run on the blocking pool.
 pub type Asking = Box<dyn for<'gate> FnOnce(Call, &'gate Gate) -> Talk<'gate> + Send>;
 /// A conversation with the client, which ends in a reply or a question.
 pub type Talk<'gate> = Pin<Box<dyn Future<Output = Result<Ended, Failure>> + Send + 'gate>>;

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, OpenFile, WalkItem};
+use sandbox::{FileKind, Follow, OpenFile, Seen};
 
 use self::file::{
     Hits, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, Wanted, is_binary_file, search_piece,
@@ -26,12 +26,13 @@ use crate::operation::Operation;
 use crate::ordered::{self, Ending, Halt, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::walked::{Choice, Walked, is_file, is_invalid_utf8, relative_path};
+use crate::walked::{Met, Walked, Wants, is_file, is_invalid_utf8};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
-/// How many files a batch has at most.
-const FILES_PER_BATCH: usize = 64;
+/// How many files and directories a unit has at most.
+const FILES_PER_UNIT: usize = 64;
+const DIRECTORIES_PER_UNIT: usize = 16;
 /// How much a unit reads before it gives way to other calls.
 const BYTES_PER_UNIT: u64 = 4 * 1024 * 1024;
 
@@ -132,38 +133,39 @@ impl Operation for Grep {
 }
 
 impl Grep {
-    fn source(&self) -> Result<Source> {
+    fn source(&self) -> Result<Option<Batch>> {
         let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
         if metadata.kind != FileKind::Directory {
             let invalid_utf8 = located.is_invalid_utf8();
-            return Ok(Source::File(Some((located.open_file()?, invalid_utf8))));
+            return Ok(Some(Batch {
+                opened: Some((located.open_file()?, invalid_utf8)),
+                ..Batch::default()
+            }));
         }
         let dir = located.open_dir()?;
-        let walked = Walked::new(
-            &self.place,
-            dir,
-            self.max_depth,
-            self.ignore_rules,
-            FILES_PER_BATCH,
-        );
-        Ok(Source::Tree(walked))
+        let walked = Walked::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        Ok(Some(Batch {
+            walked: Some(walked),
+            ..Batch::default()
+        }))
     }
 }
 
-/// Where files come from.
-enum Source {
-    Tree(Walked),
-    /// One file, and whether its path is not UTF-8.
-    File(Option<(OpenFile, bool)>),
-}
-
-/// Files to search in order: the large one under way first.
+/// Files to search in order: the large one under way first, then the one that was named, then a walk's.
 #[derive(Default)]
 struct Batch {
     large: Option<LargeFile>,
     opened: Option<(OpenFile, bool)>,
-    items: std::vec::IntoIter<WalkItem>,
-    unreadable: u64,
+    walked: Option<Walked>,
+}
+
+/// What comes next in a batch.
+enum Upcoming {
+    /// A file, and whether its path is not UTF-8.
+    File(OpenFile, bool),
+    /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
+    Unreadable,
+    Directory,
 }
 
 /// What a unit found.
@@ -211,13 +213,17 @@ struct Unit<'a> {
     scratch: Scratch,
     room: Room,
     read: u64,
+    directories: usize,
     halt: &'a Halt,
 }
 
 impl Unit<'_> {
     /// Tells whether to stop between two files.
     fn must_pause(&self) -> bool {
-        self.read > BYTES_PER_UNIT || self.halt.must_stop()
+        self.read > BYTES_PER_UNIT
+            || self.found.searched + self.found.skipped >= FILES_PER_UNIT as u64
+            || self.directories >= DIRECTORIES_PER_UNIT
+            || self.halt.must_stop()
     }
 }
 
@@ -279,13 +285,20 @@ impl Search {
 
     /// Searches files one after the other, and hands back those it did not get to.
     fn files(&self, mut batch: Batch, unit: &mut Unit<'_>) -> Option<Batch> {
-        while !batch.is_empty() {
+        loop {
             if unit.must_pause() {
                 return Some(batch);
             }
-            let Some((opened, invalid_utf8)) = batch.open_next() else {
-                unit.found.skipped += 1;
-                continue;
+            let (opened, invalid_utf8) = match batch.next(self)? {
+                Upcoming::File(opened, invalid_utf8) => (opened, invalid_utf8),
+                Upcoming::Unreadable => {
+                    unit.found.skipped += 1;
+                    continue;
+                }
+                Upcoming::Directory => {
+                    unit.directories += 1;
+                    continue;
+                }
             };
             match self.file(opened, invalid_utf8, unit) {
                 Next::Another => {}
@@ -299,7 +312,6 @@ impl Search {
                 }
             }
         }
-        None
     }
 
     fn file(&self, opened: OpenFile, invalid_utf8: bool, unit: &mut Unit<'_>) -> Next {
@@ -440,18 +452,36 @@ impl Search {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.opened.is_none() && self.items.len() == 0
+        self.large.is_none() && self.opened.is_none() && self.walked.is_none()
     }
 
-    /// Opens the next file; `None` when it cannot be opened, or is no regular file any more.
-    fn open_next(&mut self) -> Option<(OpenFile, bool)> {
+    /// Goes on to the next file or directory; `None` at the end.
+    fn next(&mut self, search: &Search) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
-            return Some(opened);
+            return Some(Upcoming::File(opened.0, opened.1));
         }
-        let item = self.items.next()?;
-        let opened = item.dir.open_file(&item.name).ok()?;
-        let invalid_utf8 = is_invalid_utf8(&item);
-        Some((opened, invalid_utf8))
+        Some(match self.walked.as_mut()?.step(search)? {
+            Met::Item(item) => match item.dir.open_file(&item.name) {
+                Ok(opened) => Upcoming::File(opened, is_invalid_utf8(&item)),
+                Err(_) => Upcoming::Unreadable,
+            },
+            Met::Unreadable => Upcoming::Unreadable,
+            Met::Passed => Upcoming::Directory,
+        })
+    }
+
+    /// Keeps the next piece of the large file under way and gives back all behind it.
+    fn split_large(&mut self, mut large: LargeFile) -> Batch {
+        let end = large.start.saturating_add(PIECE).min(large.end);
+        let piece = LargeFile {
+            end,
+            ..large.clone()
+        };
+        large.start = end;
+        let large = (large.start < large.end).then_some(large);
+        let later = std::mem::take(self);
+        self.large = Some(piece);
+        Batch { large, ..later }
     }
 }
 
@@ -503,75 +533,51 @@ impl Progress {
     }
 }
 
-impl Choice for Search {
-    fn enters(&self, directory: &WalkItem) -> bool {
-        let below = |filter: &FileFilter| {
-            filter.may_match_below(directory.name.as_bytes(), directory.depth)
-        };
-        self.filter.as_ref().is_none_or(below)
+impl Wants for Search {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
+        is_file(seen)
+            && self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.chooses(seen))
     }
 
-    fn wants(&self, item: &WalkItem) -> bool {
-        let chosen =
-            |filter: &FileFilter| filter.is_match(item.name.as_bytes(), || relative_path(item));
-        is_file(item) && self.filter.as_ref().is_none_or(chosen)
+    fn enters(&self, directory: &Seen<'_>) -> bool {
+        let below = |filter: &FileFilter| filter.may_match_below(directory.name, directory.depth);
+        self.filter.as_ref().is_none_or(below)
     }
 }
 
 impl Stages for Search {
-    type Source = Source;
+    type Source = Option<Batch>;
     type Batch = Batch;
     type Found = Found;
     type Outcome = Progress;
 
-    fn pull(&self, source: &mut Source) -> Option<Batch> {
-        match source {
-            Source::File(opened) => opened.take().map(|opened| Batch {
-                opened: Some(opened),
-                ..Batch::default()
-            }),
-            Source::Tree(walked) => walked.next_batch(self).map(|batch| Batch {
-                items: batch.items.into_iter(),
-                unreadable: batch.unreadable,
-                ..Batch::default()
-            }),
-        }
+    fn pull(&self, source: &mut Option<Batch>) -> Option<Batch> {
+        source.take()
     }
 
-    /// Cuts the next piece off a large file, so that other threads can take the pieces behind it.
+    /// Cuts the next piece off a large file, or some files off a walk; other threads can take what is behind.
     fn split(&self, mut batch: Batch) -> (Batch, Option<Batch>) {
-        let Some(large) = &mut batch.large else {
-            return (batch, None);
-        };
-        let end = large.start.saturating_add(PIECE).min(large.end);
-        let piece = LargeFile {
-            end,
-            ..large.clone()
-        };
-        large.start = end;
-        if large.start >= large.end {
-            batch.large = None;
-        }
-        let later = (batch.large.is_some() || !batch.is_empty()).then_some(batch);
-        (
-            Batch {
-                large: Some(piece),
+        let later = match (batch.large.take(), &mut batch.walked) {
+            (Some(large), _) => Some(batch.split_large(large)),
+            (None, Some(walked)) => walked.split(FILES_PER_UNIT).map(|walked| Batch {
+                walked: Some(walked),
                 ..Batch::default()
-            },
-            later,
-        )
+            }),
+            (None, None) => None,
+        };
+        (batch, later.filter(|later| !later.is_empty()))
     }
 
     fn work(&self, mut batch: Batch, halt: &Halt) -> Worked<Found, Batch> {
-        let found = Found {
-            skipped: std::mem::take(&mut batch.unreadable),
-            ..Found::default()
-        };
         let mut unit = Unit {
-            found,
+            found: Found::default(),
             scratch: self.scratch(),
             room: self.room(),
             read: 0,
+            directories: 0,
             halt,
         };
         let rest = match batch.large.take() {

@@ -582,7 +582,10 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
         .into();
     let request = grep(&tree, "needle");
     let search = Search::new(&request, &context(), &context().cancel).unwrap();
-    let source = Source::File(Some((opened, false)));
+    let source = Some(Batch {
+        opened: Some((opened, false)),
+        ..Batch::default()
+    });
     let ended = ordered::run(search, source, Progress::default(), &context().cancel);
     let found = ended.unwrap().0.found;
     assert_eq!((found.files_searched, found.files_skipped), (0, 1));

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use sandbox::{
-    Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root,
+    Cut, Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root,
     StageOptions, WalkOptions, Walker,
 };
 
@@ -210,6 +210,26 @@ fn links_tell_where_they_lead() {
     });
 }
 
+/// Walks a root in the smallest parts, each cut again before every step.
+fn cut_up(root: &Root) -> Vec<String> {
+    let cut = Cut {
+        entries: 1,
+        directories: 1,
+    };
+    let top = locate(root, "").unwrap().open_dir().unwrap();
+    let mut parts = vec![Walker::new(top, WalkOptions::default())];
+    let mut paths = Vec::new();
+    while let Some(mut part) = parts.pop() {
+        let rest = part.split(cut);
+        let met = part.next(&mut |_| true);
+        let more = met.is_some();
+        paths.extend(met.map(|item| item.unwrap().path()));
+        parts.extend(rest);
+        parts.extend(more.then_some(part));
+    }
+    paths
+}
+
 #[test]
 fn a_walk_goes_in_the_order_of_full_paths() {
     everywhere(|root, inside, _| {
@@ -228,6 +248,7 @@ fn a_walk_goes_in_the_order_of_full_paths() {
         sorted.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
         assert_eq!(paths, sorted);
         assert_eq!(paths.len(), 10);
+        assert_eq!(cut_up(root), paths);
     });
 }
 

@@ -65,9 +65,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
-        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
-            "io_error"
-        }
+        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -112,7 +110,7 @@ fn message(failure: &Failure, about: &About) -> String {
         }
         Failure::BadArguments(bad) => argument_message(bad),
         Failure::UnknownRoot { .. } => "The server has no root directory".to_owned(),
-        Failure::Guide { .. } | Failure::Internal { .. } => {
+        Failure::Guide(_) | Failure::Internal { .. } => {
             format!("Internal error in {tool}; it was logged")
         }
     }

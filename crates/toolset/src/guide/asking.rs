@@ -23,9 +23,10 @@ use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{Peer, RoleServer, ServiceError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use super::desk::{Desk, QUESTIONS_MAX};
-use super::tool::{GuideTool, Visit, count, open, step, watched};
+use super::tool::{GuideTool, Visit, open, step};
 use super::{listed, words};
 use crate::admit::Gate;
 use crate::dispatch::{Caller, Questions};
@@ -81,18 +82,19 @@ pub(super) async fn converse<T: GuideTool>(
 ) -> Result<Ended, Failure> {
     let desk = open(desk)?;
     let caller = call.caller;
-    count::<T>(&desk, &caller);
     let arguments = Arc::new(arguments);
-    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))
-        .map_err(|error| watched::<T>(error.into(), &desk, &caller.account, &caller))?;
+    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))?;
     loop {
         let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
+        let tallies = Arc::clone(&call.tallies);
         let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
+        talk.looked_at = Now::read().wall;
         let outcome = gate.run(&caller.account, move || {
             let (arguments, caller) = own;
             let visit = Visit {
                 desk: &desk,
                 account: &caller.account,
+                tallies: &tallies,
                 now: Now::read(),
                 resume,
                 agent,
@@ -125,6 +127,8 @@ struct Conversation<'call> {
     binding: String,
     resume: Option<Resume>,
     answer: Option<Asked>,
+    /// When the cache was looked at last: only what comes after that is worth another look.
+    looked_at: f64,
 }
 
 impl<'call> Conversation<'call> {
@@ -140,6 +144,7 @@ impl<'call> Conversation<'call> {
             binding,
             resume: None,
             answer: None,
+            looked_at: 0.0,
         };
         if let Questions::Result {
             answers,
@@ -241,24 +246,24 @@ impl<'call> Conversation<'call> {
         let request = CreateMessageRequest::new(params(question));
         let request = ServerRequest::CreateMessageRequest(request);
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut handle = match sent.await {
-            Ok(handle) => handle,
+        let mut open = match sent.await {
+            Ok(handle) => OpenQuestion(Some(handle)),
             Err(error) => return Ok(Asked::Failed(fault(question, &error))),
         };
         tokio::select! {
             biased;
-            () = self.desk.arrival(question, asked_at) => {
-                take_back(handle, "the content was handed over").await;
+            () = self.desk.arrival(question, self.looked_at) => {
+                open.take_back("the content was handed over").await;
                 Ok(Asked::Waiting)
             }
-            answered = &mut handle.rx => Ok(match answered {
+            answered = open.answer() => Ok(match answered {
                 Ok(Ok(ClientResult::CreateMessageResult(result))) => Asked::Answered(text(*result)),
                 Ok(Ok(_)) => Asked::Failed(question.failed("the answer is of another kind")),
                 Ok(Err(error)) => Asked::Failed(fault(question, &error)),
-                Err(_) => Asked::Failed(question.failed("the connection was closed")),
+                Err(Closed) => Asked::Failed(question.failed("the connection was closed")),
             }),
             () = tokio::time::sleep(self.left(asked_at)) => {
-                take_back(handle, "it took too long").await;
+                open.take_back("it took too long").await;
                 Ok(Asked::Failed(self.timeout(question.path.to_string())))
             }
         }
@@ -279,10 +284,36 @@ impl<'call> Conversation<'call> {
     }
 }
 
-/// Tells the client that its answer is not wanted any more.
-async fn take_back(handle: RequestHandle<RoleServer>, reason: &str) {
-    if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
-        tracing::debug!(%error, "a question could not be taken back");
+/// A request of ours that the client has not answered. Dropped (the call was cancelled), it is taken back.
+struct OpenQuestion(Option<RequestHandle<RoleServer>>);
+
+/// The connection is gone.
+struct Closed;
+
+impl OpenQuestion {
+    async fn answer(&mut self) -> Result<Result<ClientResult, ServiceError>, Closed> {
+        let handle = self.0.as_mut().ok_or(Closed)?;
+        let answer = (&mut handle.rx).await.map_err(|_| Closed);
+        self.0 = None;
+        answer
+    }
+
+    /// Tells the client that its answer is not wanted any more.
+    async fn take_back(&mut self, reason: &str) {
+        let Some(handle) = self.0.take() else { return };
+        if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+            tracing::debug!(%error, "a question could not be taken back");
+        }
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) else {
+            return;
+        };
+        let mut open = OpenQuestion(Some(handle));
+        runtime.spawn(async move { open.take_back("the call was cancelled").await });
     }
 }
 

@@ -84,7 +84,7 @@ impl GuideTool for CacheFile {
         Example {
             title: "A file is cached",
             arguments: r##"{"path": "docs/plan.md", "content": "# Plan\n", "metadata": {"mtime": 1770000000}}"##,
-            reply: r#"{"success": true, "data": {"cache_key": "docs/plan.md", "status": "cached", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00Z"}, "file_count": 1, "total_size": 7, "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md is cached"}"#,
+            reply: r#"{"success": true, "data": {"cache_key": "docs/plan.md", "status": "cached", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00.000Z"}, "file_count": 1, "total_size": 7, "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md is cached"}"#,
         },
         Example {
             title: "A path that is not allowed is refused, and the whole batch with it",

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::desk::QUESTIONS_MAX;
 use super::reply::{CacheFigures, Success};
 use super::tool::{GuideTool, Visit};
-use super::watch::Record;
 use crate::face::Failure;
+use crate::tally::Tally;
 use crate::tool::{Effect, Example};
 
 pub(super) struct CacheStats;
@@ -81,7 +81,7 @@ impl GuideTool for CacheStats {
         visit: &mut Visit<'_>,
     ) -> Result<Outcome<Success<Data>>, Failure> {
         let (desk, now) = (visit.desk, Instant::now());
-        let records = desk.watch.records(visit.account, now);
+        let clients = visit.tallies.all(visit.account, now);
         let (uploads_pending, upload_bytes) = desk.bridge.uploads().figures(now);
         let figures = desk.bridge.cache().figures(now);
         let allowed = desk.bridge.validator().policy().allowed();
@@ -90,8 +90,8 @@ impl GuideTool for CacheStats {
             uploads_pending,
             upload_bytes,
             questions_pending: QUESTIONS_MAX.saturating_sub(desk.questions.available_permits()),
-            violations: records.iter().map(|record| record.violations).sum(),
-            clients: records.iter().take(100).map(ClientFigures::of).collect(),
+            violations: clients.iter().map(|(tally, _)| tally.violations).sum(),
+            clients: clients.iter().take(100).map(ClientFigures::of).collect(),
             allowed_paths: allowed.map(str::to_owned).collect(),
         };
         let message = format!(
@@ -103,13 +103,13 @@ impl GuideTool for CacheStats {
 }
 
 impl ClientFigures {
-    fn of(record: &Record) -> ClientFigures {
+    fn of((tally, is_you): &(Tally, bool)) -> ClientFigures {
         ClientFigures {
-            client: record.number,
-            is_you: record.is_asking,
-            calls: record.calls,
-            recent_calls: record.recent,
-            violations: record.violations,
+            client: tally.number,
+            is_you: *is_you,
+            calls: tally.calls,
+            recent_calls: tally.recent,
+            violations: tally.violations,
         }
     }
 }

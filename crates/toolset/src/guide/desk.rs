@@ -1,12 +1,10 @@
-//! What all calls of the set share: the bridge, who called how often, and the seal of our questions.
+//! What all calls of the set share: the bridge, the questions that wait, and the seal of those that clients carry.
 
 use std::time::Duration;
 
 use guide::{FilesystemBridge, Now, Question};
 use rmcp::model::RequestStateCodec;
 use tokio::sync::{Notify, Semaphore};
-
-use super::watch::Watch;
 
 /// The most questions that wait for answers at once.
 pub(super) const QUESTIONS_MAX: usize = 1024;
@@ -35,7 +33,6 @@ pub struct Desk {
     pub(super) bridge: FilesystemBridge,
     pub(super) sampling_timeout: Duration,
     pub(super) seal: RequestStateCodec,
-    pub(super) watch: Watch,
     pub(super) questions: Semaphore,
     arrivals: Notify,
 }
@@ -47,7 +44,6 @@ impl Desk {
             bridge: options.bridge,
             sampling_timeout: options.sampling_timeout,
             seal: RequestStateCodec::try_new(options.state_key).map_err(|_| BadKey)?,
-            watch: Watch::default(),
             questions: Semaphore::new(QUESTIONS_MAX),
             arrivals: Notify::new(),
         })

@@ -40,6 +40,10 @@ impl Face for Guide {
          from different servers."
     }
 
+    fn usual_calls(&self) -> Option<u64> {
+        Some(100)
+    }
+
     fn word(&self, failure: &Failure, about: &About) -> Worded {
         let code = code(failure);
         let message = message(failure, about.tool);
@@ -79,7 +83,7 @@ impl Face for Guide {
 
 fn code(failure: &Failure) -> &'static str {
     match failure {
-        Failure::Guide { error, .. } => kind(error.kind()),
+        Failure::Guide(error) => kind(error.kind()),
         Failure::BadArguments(_) => "validation",
         Failure::Operation(error) => match error.kind() {
             ops::ErrorKind::InvalidPattern | ops::ErrorKind::InvalidArgument => "validation",
@@ -107,7 +111,7 @@ fn kind(kind: ErrorKind) -> &'static str {
 
 fn message(failure: &Failure, tool: &str) -> String {
     match failure {
-        Failure::Guide { error, .. } => error_message(error),
+        Failure::Guide(error) => error_message(error),
         Failure::BadArguments(bad) => bad.to_string(),
         Failure::Operation(ops::Error::Timeout) => {
             "The call took longer than its time limit and was stopped".to_owned()
@@ -218,7 +222,7 @@ fn chunk_fault(fault: ChunkFault) -> String {
 /// What the agent should do next.
 fn instruction(failure: &Failure, tool: &str) -> String {
     match failure {
-        Failure::Guide { error, .. } => next_step(error).to_owned(),
+        Failure::Guide(error) => next_step(error).to_owned(),
         Failure::BadArguments(_) | Failure::Operation(ops::Error::InvalidPattern { .. }) => {
             format!("Correct the arguments of {tool} and call it again.")
         }

@@ -15,7 +15,6 @@ mod reply;
 mod request_directory;
 mod request_file;
 mod tool;
-mod watch;
 mod words;
 
 use std::sync::Arc;

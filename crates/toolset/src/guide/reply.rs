@@ -131,7 +131,7 @@ impl FileMetadata {
 pub(super) fn iso(seconds: f64) -> String {
     // The clock's own value, which is within the range of both types.
     let moment = Timestamp::from_millisecond((seconds * 1000.0) as i64);
-    moment.unwrap_or_default().to_string()
+    format!("{:.3}", moment.unwrap_or_default())
 }
 
 /// A file that was stored.

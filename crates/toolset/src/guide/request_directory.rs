@@ -69,7 +69,7 @@ impl GuideTool for RequestDirectory {
         Example {
             title: "A directory that was handed over before",
             arguments: r#"{"path": "docs"}"#,
-            reply: r#"{"success": true, "data": {"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000.0}], "file_count": 1, "directory_count": 0, "source": "cache", "listed_at": "2026-02-02T02:40:00Z", "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs came from the cache: 1 files, 0 directories"}"#,
+            reply: r#"{"success": true, "data": {"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000.0}], "file_count": 1, "directory_count": 0, "source": "cache", "listed_at": "2026-02-02T02:40:00.000Z", "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs came from the cache: 1 files, 0 directories"}"#,
         },
         Example {
             title: "A directory that is not allowed",

@@ -73,7 +73,7 @@ impl GuideTool for RequestFile {
         Example {
             title: "A file that was cached before",
             arguments: r#"{"path": "docs/plan.md"}"#,
-            reply: r##"{"success": true, "data": {"cache_key": "docs/plan.md", "content": "# Plan\n", "binary": false, "encoding": "utf-8", "source": "cache", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00Z"}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md came from the cache"}"##,
+            reply: r##"{"success": true, "data": {"cache_key": "docs/plan.md", "content": "# Plan\n", "binary": false, "encoding": "utf-8", "source": "cache", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00.000Z"}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md came from the cache"}"##,
         },
         Example {
             title: "A client without sampling asks for a file that is not cached",

@@ -1,10 +1,10 @@
 //! What a tool of this set is: a step that ends, or that needs an answer of the agent first.
 //!
-//! Every call is counted and watched here, and every operation on the agent's files is told in the log.
+//! Every operation on the agent's files is told in the log here.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use guide::{ErrorKind, Now, Outcome, Resume};
 use rmcp::model::JsonObject;
@@ -19,6 +19,7 @@ use crate::arguments::{self, BadArgument};
 use crate::dispatch::Caller;
 use crate::face::Failure;
 use crate::schema;
+use crate::tally::Tallies;
 use crate::tool::{AnyTool, Call, Definition, Effect, Example, Prepared, Reply, Work, halves};
 
 /// One tool of the set.
@@ -55,6 +56,8 @@ pub(super) struct Visit<'call> {
     pub(super) desk: &'call Desk,
     /// Whose call it is.
     pub(super) account: &'call str,
+    /// What every client did so far.
+    pub(super) tallies: &'call Tallies,
     pub(super) now: Now,
     /// Where to go on, where the agent was asked before.
     pub(super) resume: Option<Resume>,
@@ -121,10 +124,10 @@ fn alone<T: GuideTool>(
     call: &Call,
 ) -> Result<Reply, Failure> {
     let desk = open(desk)?;
-    count::<T>(&desk, &call.caller);
     let visit = Visit {
         desk: &desk,
         account: &call.caller.account,
+        tallies: &call.tallies,
         now: Now::read(),
         resume: None,
         agent: Courier::default(),
@@ -150,7 +153,7 @@ pub(super) fn step<T: GuideTool>(
     mut visit: Visit<'_>,
     caller: &Caller,
 ) -> Result<Outcome<Success<T::Data>>, Failure> {
-    let (desk, account) = (visit.desk, visit.account);
+    let desk = visit.desk;
     let outcome = T::step(arguments, &mut visit);
     match &outcome {
         Ok(Outcome::Done(success)) => {
@@ -160,9 +163,9 @@ pub(super) fn step<T: GuideTool>(
         Ok(Outcome::Waiting(question)) => {
             tracing::trace!(operation = T::NAME, path = %question.path, client = caller.client, "asking the agent");
         }
-        Err(_) => {}
+        Err(failure) => tell_denied::<T>(failure, desk, caller),
     }
-    outcome.map_err(|failure| watched::<T>(failure, desk, account, caller))
+    outcome
 }
 
 fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
@@ -177,48 +180,20 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
     }
 }
 
-/// Counts a call, and warns when a client calls unusually often.
-pub(super) fn count<T: GuideTool>(desk: &Desk, caller: &Caller) {
-    if let Some(calls) = desk.watch.called(&caller.account, Instant::now()) {
-        tracing::warn!(
-            toolset = "guide",
-            tool = T::NAME,
-            client = caller.client,
-            calls,
-            "unusual call frequency: so many calls within ten seconds"
-        );
-    }
-}
-
-/// Counts violations, and tells of access that was denied over there.
-pub(super) fn watched<T: GuideTool>(
-    failure: Failure,
-    desk: &Desk,
-    account: &str,
-    caller: &Caller,
-) -> Failure {
-    let Failure::Guide { error, .. } = failure else {
-        return failure;
-    };
-    let violations = match error.kind() {
-        ErrorKind::Security => desk.watch.violated(account, Instant::now()),
-        _ => 0,
+/// Tells of access that was denied over there.
+fn tell_denied<T: GuideTool>(failure: &Failure, desk: &Desk, caller: &Caller) {
+    let Failure::Guide(error) = failure else {
+        return;
     };
     if error.kind() == ErrorKind::Permission {
+        let allowed: Vec<&str> = desk.bridge.validator().policy().allowed().collect();
         tracing::warn!(
             operation = T::NAME,
             path = error.path(),
             result = "permission",
             client = caller.client,
-            allowed = desk
-                .bridge
-                .validator()
-                .policy()
-                .allowed()
-                .collect::<Vec<_>>()
-                .join(","),
+            allowed = allowed.join(","),
             "the agent was denied access"
         );
     }
-    Failure::Guide { error, violations }
 }

@@ -131,9 +131,7 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. } | Failure::Guide { .. } | Failure::Internal { .. } => {
-            "io_error"
-        }
+        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
     }
 }
 

@@ -67,7 +67,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::Guide { .. } | Failure::Internal { .. } => "io_error",
+        Failure::Guide(_) | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -112,7 +112,7 @@ fn message(failure: &Failure, about: &About) -> String {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
         Failure::BadArguments(bad) => argument_message(bad),
-        Failure::Guide { .. } | Failure::Internal { .. } => {
+        Failure::Guide(_) | Failure::Internal { .. } => {
             format!("internal error in {tool}; it was logged")
         }
     }

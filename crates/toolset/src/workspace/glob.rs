@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// Name of the root, as list_roots tells it.
     root: String,
     /// A glob relative to `path`: * within a name, ** across directories, ?, `[abc]`, {a,b}. Without / it matches only in
-    /// `path` itself; **/*.go matches at any depth. Give either pattern or regex.
+    /// `path` itself, which a leading / means too; **/*.go matches at any depth; .. is refused. Give either pattern or regex.
     pattern: Option<String>,
     /// A regular expression, found anywhere in the path relative to `path`. Give either pattern or regex.
     regex: Option<String>,

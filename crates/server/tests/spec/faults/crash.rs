@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use super::ground::{contents, left_out, on_workspace};
+use super::ground::{contents, left_out, on_workspace, said};
 use crate::desk::program;
 
 /// How often each kind of work is killed, each time a little later.
@@ -141,8 +141,9 @@ async fn faults_a_kill_during_a_move_between_file_systems_loses_nothing() {
         );
         moved += usize::from(came == FILES);
     }
-    // So that a test that never gets far is seen.
-    let _ = moved;
+    said(&format!(
+        "{moved} of {ROUNDS} moves were complete when the server was killed"
+    ));
 }
 
 #[tokio::test]

@@ -4,9 +4,15 @@
 //! Tests that need a mount or another user run in a namespace of their own; where that is not allowed they say so and
 //! pass.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change host directories from outside the sandbox"
+)]
+
 mod changes;
 mod crash;
 mod disk;
+mod exhaustion;
 mod ground;
 mod hostile;
 mod mended;

@@ -1,10 +1,11 @@
 //! Both ways of asking the client, and what can go wrong on them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use testkit::rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
-use testkit::{ProtocolVersion, Setup, Transport, Tree, Value, json};
+use testkit::{ProtocolVersion, Setup, Transport, Tree, Value, Wire, json};
 use tokio::sync::Notify;
 
 use super::project::{Agent, Project, asked, both_with, sampled, setup, tree};
@@ -363,4 +364,79 @@ async fn thirty_two_clients_write_at_once_and_the_figures_add_up() {
         assert_eq!(updated.count() as u64, number("updates"));
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_handover_that_will_not_do_is_asked_for_once_more() {
+    testkit::over_both(async |transport| {
+        let (asked, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+        let (tell, counted) = (Arc::clone(&asked), Arc::clone(&count));
+        let tree = tree();
+        let server = setup(&tree)
+            .sampling_later(move |_| {
+                let (tell, number) = (Arc::clone(&tell), counted.fetch_add(1, Ordering::SeqCst));
+                async move {
+                    tell.notify_one();
+                    if number == 0 {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(sampled("AP8B/g=="))
+                }
+            })
+            .start(transport)
+            .await;
+        let project = Project { server, tree };
+        let request = json!({"path": "docs/a", "binary": true});
+        let request = project.data("guide_request_file", request);
+        let handover = async {
+            asked.notified().await;
+            // Its bytes cannot be had from this text.
+            let metadata = json!({"encoding": "utf-16le"});
+            let text = json!({"path": "docs/a", "content": "text", "metadata": metadata});
+            project.data("guide_cache_file", text).await;
+        };
+        let (data, ()) = tokio::join!(request, handover);
+        assert_eq!(data["content"], "AP8B/g==");
+        assert_eq!(count.load(Ordering::SeqCst), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancelled_call_takes_its_question_back() {
+    let tree = tree();
+    let mut wire = setup(&tree).wire(Transport::Stdio).await;
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
+            "clientInfo": {"name": "by hand", "version": "1"},
+        },
+    });
+    wire.request(&hello).await;
+    wire.notify(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        .await;
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "guide_request_file", "arguments": {"path": "docs/a"}},
+    });
+    wire.send(&call.to_string()).await;
+    let question = until(&mut wire, "sampling/createMessage").await;
+    let cancelled = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2},
+    });
+    wire.notify(&cancelled).await;
+    let taken_back = until(&mut wire, "notifications/cancelled").await;
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+}
+
+/// The next message with this method.
+async fn until(wire: &mut Wire, method: &str) -> Value {
+    loop {
+        let line = wire.next().await.expect("the server hung up");
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        if message["method"] == method {
+            return message;
+        }
+    }
 }

@@ -772,7 +772,7 @@ async fn guide_bridge_24_security_violation_logging() {
                 .logged(|line| line["attempted_path"] == *path)
                 .await;
             assert_eq!(
-                (&line["violation"], &line["violations"]),
+                (&line["violation"], &line["client_violations"]),
                 (&json!("traversal"), &json!(number))
             );
             assert_eq!(

@@ -676,7 +676,7 @@ async fn guide_tools_23_path_validation_on_every_call() {
             let nth = json!(number + 1);
             let line = project
                 .server
-                .logged(|line| line["violations"] == nth)
+                .logged(|line| line["client_violations"] == nth)
                 .await;
             assert_eq!(
                 (&line["tool"], &line["violation"]),

@@ -1,0 +1,166 @@
+//! One comparison: a tool call of ours beside the program that does the same, run in turn.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::measure::{self, Cost, Costs, Line};
+use crate::server::{Durability, Own, Server};
+
+/// A comparison is repeated until it has the most rounds, or the fewest and its time is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) fewest: usize,
+    pub(crate) most: usize,
+    pub(crate) time: Duration,
+}
+
+/// Runs one side once; `round` counts from 0, the warm-up.
+pub(crate) type Subject = Box<dyn FnMut(&mut Servers, usize) -> Result<Cost>>;
+/// Runs the other side once.
+pub(crate) type Peer = Box<dyn FnMut(usize) -> Result<Cost>>;
+
+/// Two sides that do the same work.
+pub(crate) struct Pair {
+    /// The part of the report it belongs to.
+    pub(crate) part: &'static str,
+    pub(crate) name: String,
+    pub(crate) peer_name: String,
+    /// The ratio of wall times that is wanted at most.
+    pub(crate) goal: f64,
+    pub(crate) subject: Subject,
+    pub(crate) peer: Peer,
+}
+
+/// What a comparison came to.
+pub(crate) struct Compared {
+    pub(crate) part: &'static str,
+    pub(crate) name: String,
+    pub(crate) peer_name: String,
+    pub(crate) goal: f64,
+    pub(crate) subject: Costs,
+    pub(crate) peer: Costs,
+}
+
+impl Compared {
+    /// The wall time of ours in parts of the peer's.
+    pub(crate) fn wall_ratio(&self) -> f64 {
+        self.subject.wall() / self.peer.wall().max(f64::MIN_POSITIVE)
+    }
+
+    /// The same of processor time.
+    pub(crate) fn cpu_ratio(&self) -> f64 {
+        self.subject.cpu() / self.peer.cpu().max(f64::MIN_POSITIVE)
+    }
+}
+
+impl Pair {
+    /// Runs both sides in turn, the first round uncounted; who begins changes from round to round.
+    pub(crate) fn run(mut self, servers: &mut Servers, patience: Patience) -> Result<Compared> {
+        servers.stop();
+        let (mut subject, mut peer) = (Costs::default(), Costs::default());
+        let begun = Instant::now();
+        for round in 0..=patience.most {
+            let (own, other) = self.round(servers, round)?;
+            if round > 0 {
+                subject.push(own);
+                peer.push(other);
+            }
+            if round >= patience.fewest && begun.elapsed() > patience.time {
+                break;
+            }
+        }
+        Ok(Compared {
+            part: self.part,
+            name: self.name,
+            peer_name: self.peer_name,
+            goal: self.goal,
+            subject,
+            peer,
+        })
+    }
+
+    fn round(&mut self, servers: &mut Servers, round: usize) -> Result<(Cost, Cost)> {
+        if round.is_multiple_of(2) {
+            let own = (self.subject)(servers, round)?;
+            return Ok((own, (self.peer)(round)?));
+        }
+        let other = (self.peer)(round)?;
+        Ok(((self.subject)(servers, round)?, other))
+    }
+}
+
+/// Our servers, each started when it is first needed and warm from then on.
+pub(crate) struct Servers {
+    own: Own,
+    running: Vec<((&'static str, Durability), Server)>,
+}
+
+impl Servers {
+    pub(crate) fn new(own: Own) -> Servers {
+        Servers {
+            own,
+            running: Vec::new(),
+        }
+    }
+
+    /// Ends them all, so that the memory of the next ones is their own.
+    fn stop(&mut self) {
+        self.running.clear();
+    }
+
+    /// The server of a tool set.
+    pub(crate) fn get(
+        &mut self,
+        toolset: &'static str,
+        durability: Durability,
+    ) -> Result<&mut Server> {
+        let key = (toolset, durability);
+        if !self.running.iter().any(|(known, _)| *known == key) {
+            let server = self.own.start(toolset, durability)?;
+            self.running.push((key, server));
+        }
+        let found = self.running.iter_mut().find(|(known, _)| *known == key);
+        found
+            .map(|(_, server)| server)
+            .context("it was just started")
+    }
+}
+
+/// A tool call that is the same in each round; the first time its reply is checked.
+pub(crate) fn call(
+    toolset: &'static str,
+    tool: &'static str,
+    arguments: Value,
+    check: impl Fn(&Value) -> Result<()> + 'static,
+) -> Subject {
+    Box::new(move |servers, round| {
+        let server = servers.get(toolset, Durability::Fsync)?;
+        let cost = server.call(tool, &arguments)?;
+        if round == 0 {
+            check(&server.reply()?).with_context(|| format!("{tool} {arguments}"))?;
+        }
+        Ok(cost)
+    })
+}
+
+/// A program that is run the same in each round.
+pub(crate) fn program(line: Line) -> Peer {
+    Box::new(move |_| Ok(measure::run(&line)?.0))
+}
+
+/// Checks a number of the reply against the lines another program writes for the same question.
+pub(crate) fn as_many(pointer: &'static str, line: Line) -> impl Fn(&Value) -> Result<()> {
+    move |reply| {
+        let own = reply.pointer(pointer).and_then(Value::as_u64);
+        let lines = measure::run(&line)?.1.lines;
+        if own != Some(lines) {
+            bail!(
+                "{pointer} is {own:?} where {:?} has {lines}",
+                line.arguments
+            );
+        }
+        Ok(())
+    }
+}
