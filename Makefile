@@ -75,8 +75,8 @@ bench-micro: ## what confinement and searches cost beside the plain calls (crite
 	$(CARGO) bench --locked --package sandbox --package ops --package guide
 
 bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)
-	$(CARGO) build --release --locked --package mcp-filesystem --bin mcp-filesystem --example floor --example calls
-	target/release/examples/calls
+	$(CARGO) build --release --locked --package mcp-filesystem --package bench-calls
+	target/release/calls
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -190,6 +190,19 @@ impl Service {
         self.inner.gate.close();
     }
 
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let answers = request.input_responses.unwrap_or_default();
+        let questions = questions(&context, answers, request.request_state);
+        let caller = caller(context, questions);
+        let arguments = request.arguments.unwrap_or_default();
+        let response = self.respond(&request.name, arguments, &caller).await;
+        response.ok_or_else(|| self.unknown_tool(&request.name))
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names = self.inner.listed.iter().map(|tool| &*tool.name);
         let shown = crate::arguments::shortened(name);
@@ -303,12 +316,8 @@ impl ServerHandler for Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let answers = request.input_responses.unwrap_or_default();
-        let questions = questions(&context, answers, request.request_state);
-        let caller = caller(context, questions);
-        let arguments = request.arguments.unwrap_or_default();
-        let response = self.respond(&request.name, arguments, &caller).await;
-        response.ok_or_else(|| self.unknown_tool(&request.name))
+        // In a box: rmcp moves the future of a request several times, and this one is large.
+        Box::pin(self.answer(request, context)).await
     }
 
     async fn list_tools(

@@ -315,13 +315,13 @@ fn line_start(text: &[u8], line: u64) -> usize {
 pub fn numbered(text: &str, first: u64) -> String {
     let lines = count(text.as_bytes());
     let mut number = Number::new(first);
-    let widest = Number::new(first.saturating_add(lines)).text.len();
+    let widest = Number::new(first.saturating_add(lines)).width();
     let room = usize::try_from(lines).unwrap_or(0).saturating_mul(widest);
     let mut output = String::with_capacity(text.len().saturating_add(room));
     let mut start = 0;
     let ends = memchr_iter(b'\n', text.as_bytes()).map(|newline| newline + 1);
     for end in ends.chain((!text.is_empty() && !text.ends_with('\n')).then_some(text.len())) {
-        output.push_str(number.as_str());
+        number.write(&mut output);
         output.push_str(text.get(start..end).unwrap_or_default());
         number.advance();
         start = end;
@@ -329,37 +329,51 @@ pub fn numbered(text: &str, first: u64) -> String {
     output
 }
 
-/// A line number as it is shown, counted up in place: formatting each anew costs more than the copy.
+/// What a line number ends with.
+const UNITS: [&str; 10] = [
+    "0\t", "1\t", "2\t", "3\t", "4\t", "5\t", "6\t", "7\t", "8\t", "9\t",
+];
+
+/// A line number as it is shown, counted up: formatting each anew costs more than the copy of its line.
 struct Number {
-    text: Vec<u8>,
+    tens: u64,
+    /// All digits but the last, right-aligned.
+    shown: String,
+    unit: usize,
 }
 
 impl Number {
     fn new(number: u64) -> Number {
         Number {
-            text: format!("{number:>6}\t").into_bytes(),
+            tens: number / 10,
+            shown: Number::show(number / 10),
+            unit: (number % 10) as usize,
         }
     }
 
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.text).unwrap_or_default()
+    fn show(tens: u64) -> String {
+        match tens {
+            0 => format!("{:5}", ""),
+            tens => format!("{tens:>5}"),
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.shown.len() + 2
+    }
+
+    fn write(&self, output: &mut String) {
+        output.push_str(&self.shown);
+        output.push_str(UNITS.get(self.unit).copied().unwrap_or_default());
     }
 
     fn advance(&mut self) {
-        for digit in self.text.iter_mut().rev().skip(1) {
-            match *digit {
-                b'9' => *digit = b'0',
-                b' ' => {
-                    *digit = b'1';
-                    return;
-                }
-                _ => {
-                    *digit += 1;
-                    return;
-                }
-            }
+        self.unit += 1;
+        if self.unit == UNITS.len() {
+            self.unit = 0;
+            self.tens = self.tens.saturating_add(1);
+            self.shown = Number::show(self.tens);
         }
-        self.text.insert(0, b'1');
     }
 }
 

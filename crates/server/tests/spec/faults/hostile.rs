@@ -409,6 +409,7 @@ fn setup(set: &str, tree: &Tree) -> Setup {
         .root("workspace", tree.path())
         .set("durability", "fast")
         .set("toolsets", json!([set]))
+        .set("guide.project_root", tree.path().display().to_string())
         .endpoint(&format!("/mcp/{set}"))
 }
 
@@ -455,6 +456,11 @@ async fn hostile_input_to_every_argument_of_files() {
 #[tokio::test]
 async fn hostile_input_to_every_argument_of_memory() {
     hostile("memory").await;
+}
+
+#[tokio::test]
+async fn hostile_input_to_every_argument_of_guide() {
+    hostile("guide").await;
 }
 
 /// Ways out that are text alone, for tools that take a path: refused as such wherever they stand.

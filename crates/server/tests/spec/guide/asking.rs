@@ -23,7 +23,9 @@ async fn reluctant(
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tree, answer) = (tree(), answer.to_owned());
     let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
+    // Longer than a test waits: only an answer or a hand-over ends a call here.
     let server = setup(&tree)
+        .set("guide.sampling_timeout", 600)
         .revision(revision.clone())
         .sampling_later(move |_| {
             let (tell, wait, answer) = (Arc::clone(&tell), Arc::clone(&wait), answer.clone());

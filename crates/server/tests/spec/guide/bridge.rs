@@ -797,7 +797,7 @@ async fn guide_bridge_25_guide_cache_file_tool() {
             (&data["cache"]["entries"], &data["cache"]["bytes"]),
             (&json!(1), &json!(1))
         );
-        let invalid = json!({"path": "/root/.ssh/id_rsa", "content": "x"});
+        let invalid = json!({"path": "/home/user/.ssh/id_rsa", "content": "x"});
         project.fails("security", "guide_cache_file", invalid).await;
     })
     .await;

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -67,10 +67,7 @@ impl Bench {
         fs::write(root.join("small.txt"), cut(&line.repeat(100), 4096))?;
         fs::write(root.join("large.txt"), cut(&line.repeat(40_000), 1 << 20))?;
         let own = std::env::current_exe()?;
-        let binaries = own
-            .parent()
-            .and_then(Path::parent)
-            .context("no directory")?;
+        let binaries = own.parent().context("no directory")?;
         Ok(Bench {
             binaries: binaries.to_owned(),
             root,
@@ -82,12 +79,9 @@ impl Bench {
         let file = text(self.root.join(file));
         let root = text(self.root.clone());
         match (who, wire) {
-            (Who::Floor, Wire::Stdio) => (
-                self.binaries.join("examples/floor"),
-                vec!["stdio".into(), file],
-            ),
+            (Who::Floor, Wire::Stdio) => (self.binaries.join("floor"), vec!["stdio".into(), file]),
             (Who::Floor, Wire::Http) => (
-                self.binaries.join("examples/floor"),
+                self.binaries.join("floor"),
                 vec!["http".into(), address.into(), file],
             ),
             (Who::Ours, Wire::Stdio) => (self.binaries.join("mcp-filesystem"), vec![root]),
@@ -165,7 +159,7 @@ impl Bench {
         let count = |times: usize| -> Result<u64> {
             let output = Command::new("valgrind")
                 .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-                .arg(self.binaries.join("examples/floor"))
+                .arg(self.binaries.join("floor"))
                 .arg("escape")
                 .arg(self.root.join("large.txt"))
                 .arg(times.to_string())

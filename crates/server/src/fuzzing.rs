@@ -1,0 +1,30 @@
+//! The root of the fuzz target `config`: any text as a config file gives settings, or one line that says what is wrong.
+//!
+//! It is no part of the program, and lies here so that the program's own modules are found beside it.
+#![no_main]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "the program's own files, of which this uses a part"
+)]
+
+mod cli;
+mod config;
+mod known;
+mod operator;
+mod settings;
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    match config::parse(&text, Path::new("/config"), known::KNOWN_TOOLS) {
+        Ok(partial) => drop(partial.complete()),
+        Err(fault) => {
+            let words = fault.to_string();
+            assert!(!words.is_empty() && !words.contains('\n'), "{words:?}");
+        }
+    }
+});
