@@ -55,8 +55,7 @@ impl Tool for View {
     const NAME: &'static str = "view";
     const TITLE: &'static str = "View a file or directory";
     const DESCRIPTION: &'static str = "Reads a whole file, or lists a directory. For a file it returns type \"file\", content, \
-        encoding (\"utf-8\" for text, \"base64\" for anything else) and size in bytes; files over the server's limit (10 MB \
-        unless configured) are refused. For a \
+        encoding (\"utf-8\" for text, \"base64\" for anything else) and size in bytes; files over 100 MB are refused. For a \
         directory it returns type \"directory\" and entries: the names in it sorted by Unicode code point; names that begin \
         with a dot are left out, but can be viewed when named. View \".\" to see what there is. \
         Example: {\"path\":\"notes/meeting.md\"}";
@@ -69,9 +68,9 @@ impl Tool for View {
             place: place.clone(),
             range: ReadRange::Whole,
             max_bytes: None,
-            // There is no way to view a part, so a file beyond the limit on replies is refused, not cut.
+            // There is no way to view a part, so the limit on replies does not hold here: what can be edited can be viewed.
             oversize: Oversize::Refuse {
-                over: call.context.limits.max_file_size.min(WHOLE_FILE_MAX),
+                over: WHOLE_FILE_MAX,
             },
             text: TextPolicy::Utf8,
             totals: Totals::Skip,
