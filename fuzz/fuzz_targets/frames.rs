@@ -1,6 +1,6 @@
 //! Any bytes as a JSON-RPC message: a message, nothing, or a reply that says what is wrong, never a panic.
 #![no_main]
-#![allow(dead_code, reason = "the program's own file, of which this uses a part")]
+#![expect(dead_code, reason = "the program's own file, of which this uses a part")]
 
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //!
 //! It is no part of the program, and lies here so that the program's own modules are found beside it.
 #![no_main]
-#![allow(
+#![expect(
     dead_code,
     unused_imports,
     reason = "the program's own files, of which this uses a part"
