@@ -117,6 +117,7 @@ fn compare(wanted: &Wanted) -> Result<()> {
         root: corpus.root.clone(),
     };
     let bench = Bench { corpus, peers };
+    std::fs::create_dir_all(results())?;
     bench.clean()?;
     let text = run(wanted, &bench, &own)?;
     bench.clean()?;

@@ -41,10 +41,6 @@ use crate::cli::{Cli, Task};
 use crate::known::KNOWN_TOOLS;
 use crate::settings::{Loaded, RootsNeed};
 
-/// A small call allocates a hundred times, on several threads: what that costs shows.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::read();
     match run(&cli) {
