@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build
+.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -79,4 +79,10 @@ bench-calls: ## what a small call costs beside a tool built by hand on rmcp (nee
 	target/release/calls
 
 docker-build: ## an image of the server; needs a Docker engine
-	docker build --tag mcp-filesystem .
+	docker build --tag mcp-filesystem:0.1.0 .
+
+bundle: build ## a desktop bundle, target/mcp-filesystem.mcpb (needs zip)
+	rm -rf target/mcpb target/mcp-filesystem.mcpb
+	install -D --mode=0755 target/release/$(CMD) target/mcpb/server/$(CMD)
+	install --mode=0644 packaging/mcpb/manifest.json target/mcpb/manifest.json
+	cd target/mcpb && zip --quiet --recurse-paths ../mcp-filesystem.mcpb .

@@ -5,20 +5,26 @@ use std::io::{IsTerminal, Read, Write};
 use anyhow::{Context, Result, bail};
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::Value;
-use toolset::{Caller, Service};
+use tokio::sync::watch;
+use toolset::{Caller, Progress, Service};
 
 use crate::cli::Arguments;
+use crate::progress;
+use crate::readable::readable;
 
 /// The most bytes of arguments read from standard input.
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// Calls a tool and prints its answer: text for people, JSON for pipes. A failed call fails the command.
 pub(crate) async fn run(service: &Service, tool: &str, arguments: &Arguments) -> Result<()> {
+    let (told, done) = watch::channel(0);
     let caller = Caller {
         client: "shell".to_owned(),
+        progress: Some(Progress::Watcher(told)),
         ..Caller::default()
     };
-    let Some(result) = service.call(tool, parse(arguments)?, &caller).await else {
+    let work = service.call(tool, parse(arguments)?, &caller);
+    let Some(result) = progress::shown(work, done).await else {
         let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
     };
@@ -51,25 +57,23 @@ fn print(result: &CallToolResult) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let shown = match (&result.structured_content, out.is_terminal()) {
         (Some(structured), false) => serde_json::to_string(structured)?,
-        (Some(Value::Object(_)) | None, true) | (None, false) => text(result),
-        (Some(structured), true) => serde_json::to_string_pretty(structured)?,
+        _ => text(result),
     };
     writeln!(out, "{}", shown.trim_end_matches('\n'))?;
     Ok(())
 }
 
+/// What a person reads: the text for models, or the structured half where the text only repeats it as JSON.
 fn text(result: &CallToolResult) -> String {
     let blocks = result.content.iter().filter_map(|block| block.as_text());
-    let texts: Vec<String> = blocks.map(|block| readable(&block.text)).collect();
-    texts.join("\n")
+    let texts: Vec<&str> = blocks.map(|block| block.text.as_str()).collect();
+    let text = texts.join("\n");
+    match &result.structured_content {
+        Some(structured) if text.is_empty() || repeats(&text, structured) => readable(structured),
+        _ => text,
+    }
 }
 
-/// JSON on one line is spread over several for people.
-fn readable(text: &str) -> String {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value @ Value::Object(_)) => {
-            serde_json::to_string_pretty(&value).unwrap_or_else(|_| text.to_owned())
-        }
-        _ => text.to_owned(),
-    }
+fn repeats(text: &str, structured: &Value) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }

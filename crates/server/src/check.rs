@@ -4,6 +4,9 @@
 //! It reads the same settings as the server and looks at the same roots, and starts nothing. Host
 //! paths are shown: this is the operator's own terminal.
 
+mod own_files;
+mod risks;
+
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,23 +14,50 @@ use std::path::PathBuf;
 use anyhow::Result;
 use sandbox::{NamedRoot, Protection, Roots};
 
+use self::own_files::OwnFile;
+pub(crate) use self::risks::open_door;
+use crate::keys::KeyRing;
 use crate::known::KNOWN_TOOLS;
 use crate::listen::address;
 use crate::project::{self, Project};
-use crate::roots;
 use crate::settings::{
-    AllowedTools, KnownTools, Landlock, Loaded, Quota, RootAccess, RootSettings, Settings, Toolset,
-    Transport, tools_of,
+    InYaml, KnownTools, Landlock, Loaded, LogFormat, Quota, RootAccess, RootSettings, Settings,
+    Toolset, Transport, tools_of,
 };
+use crate::{operator, roots};
 
 /// Writes the report. A mistake in the configuration is the error that comes back.
 pub(crate) fn run(loaded: &Loaded, output: &mut impl Write) -> Result<()> {
     let roots = roots::open(&loaded.settings)?;
     let project = project::open(&loaded.settings)?;
-    let found: Vec<Found> = roots.iter().map(Found::of).collect();
-    let kernel = protections(&roots, loaded.settings.landlock)?;
-    output.write_all(report(loaded, &found, project.as_ref(), &kernel).as_bytes())?;
+    let keys = KeyRing::load(&loaded.settings)?.keys();
+    let facts = Facts {
+        loaded,
+        found: roots.iter().map(Found::of).collect(),
+        project: project.as_ref(),
+        files: own_files::all(loaded),
+        tokens: keys.tokens.map(|tokens| tokens.count()),
+        is_superuser: operator::is_superuser(),
+        // The last thing to find out: afterwards only the roots can be seen.
+        kernel: protections(&roots, loaded.settings.landlock)?,
+    };
+    output.write_all(report(&facts).as_bytes())?;
     Ok(())
+}
+
+/// Everything that was found out.
+struct Facts<'a> {
+    loaded: &'a Loaded,
+    found: Vec<Found>,
+    /// The project of `guide`.
+    project: Option<&'a Project>,
+    /// The operator's own files.
+    files: Vec<OwnFile>,
+    /// How many tokens let somebody in; none means that nobody is asked.
+    tokens: Option<usize>,
+    /// Whether no permission bits hold this process back.
+    is_superuser: bool,
+    kernel: Vec<String>,
 }
 
 /// What an operator wants to know of a root's directory.
@@ -77,27 +107,19 @@ fn landlock_in_words(protection: &Protection) -> String {
     format!("{protection}: {meaning}")
 }
 
-fn report(
-    loaded: &Loaded,
-    found: &[Found],
-    project: Option<&Project>,
-    kernel: &[String],
-) -> String {
-    let settings = &loaded.settings;
+fn report(facts: &Facts<'_>) -> String {
+    let settings = &facts.loaded.settings;
+    let roots = facts.found.iter().zip(&settings.roots);
+    let roots = roots.flat_map(root_lines(settings));
+    let project = facts.project.into_iter().flat_map(project_lines);
     let sections = [
         ("Configuration", vec![configuration(settings)]),
-        (
-            "Roots",
-            found
-                .iter()
-                .zip(&settings.roots)
-                .flat_map(root_lines(settings))
-                .chain(project.into_iter().flat_map(project_lines))
-                .collect(),
-        ),
-        ("Who can reach it", reach(settings)),
-        ("Kernel protections", kernel.to_vec()),
-        ("Risks", or_none(risks(loaded, found))),
+        ("Roots", roots.chain(project).collect()),
+        ("Who can reach it", reach(settings, facts.tokens)),
+        ("Limits", limits(settings)),
+        ("Log", log(settings)),
+        ("Kernel protections", facts.kernel.clone()),
+        ("Risks", or_none(risks::all(facts))),
     ];
     let section =
         |(title, lines): (&str, Vec<String>)| format!("{title}\n  {}\n", lines.join("\n  "));
@@ -189,17 +211,76 @@ fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> S
     }
 }
 
-fn reach(settings: &Settings) -> Vec<String> {
-    match settings.transport {
-        Transport::Stdio => {
-            vec!["stdio: only the program that starts it".to_owned()]
-        }
-        Transport::Http => vec![
-            format!("http on {}: {}", address(settings), audience(settings)),
-            format!("endpoints: {}", endpoints(settings)),
-            token_line(settings).to_owned(),
-        ],
+fn reach(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
+    if settings.transport == Transport::Stdio {
+        return vec!["stdio: only the program that starts it".to_owned()];
     }
+    let scheme = match settings.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    vec![
+        format!("{scheme} on {}: {}", address(settings), audience(settings)),
+        format!("endpoints: {}", endpoints(settings)),
+        token_line(tokens),
+        encryption_line(settings),
+        format!("host names: {}", host_names(settings)),
+        format!("web pages: {}", origins(settings)),
+    ]
+}
+
+fn encryption_line(settings: &Settings) -> String {
+    match &settings.tls {
+        Some(tls) => format!("encrypted with the certificate {}", tls.cert.display()),
+        None => "not encrypted".to_owned(),
+    }
+}
+
+fn host_names(settings: &Settings) -> String {
+    let own = match audience_of(&settings.host) {
+        Audience::OneInterface => Some(settings.host.clone()),
+        Audience::ThisMachine | Audience::EveryInterface => None,
+    };
+    let names = ["localhost and loopback addresses".to_owned()];
+    let names = names.into_iter().chain(own);
+    let names = names.chain(settings.allowed_hosts.iter().cloned());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn origins(settings: &Settings) -> String {
+    match settings.allowed_origins.as_slice() {
+        [] => "none but its own".to_owned(),
+        origins => origins.join(", "),
+    }
+}
+
+fn limits(settings: &Settings) -> Vec<String> {
+    let seconds = settings.request_timeout.as_secs();
+    let rate = settings.rate.map(|rate| {
+        let (per_second, burst) = (rate.per_second, rate.burst);
+        format!("each client: {per_second} calls a second, {burst} at once")
+    });
+    let calls = format!(
+        "calls: {} at once, {seconds} seconds each (grep and glob: as they ask, 300 unless they do)",
+        settings.max_concurrent_calls
+    );
+    let replies = format!(
+        "content in one reply: {} bytes; whole files: up to {} bytes",
+        settings.max_file_size, settings.max_full_read_size
+    );
+    [calls, replies].into_iter().chain(rate).collect()
+}
+
+fn log(settings: &Settings) -> Vec<String> {
+    let format = match settings.log_format {
+        LogFormat::Json => "JSON",
+        LogFormat::Text => "text",
+    };
+    let level = settings.log_level.in_yaml();
+    let lines = format!("{format} lines on standard error, from level {level} on");
+    let audit = settings.audit_file.as_deref();
+    let audit = audit.map(|file| format!("every call also in {}", file.display()));
+    std::iter::once(lines).chain(audit).collect()
 }
 
 fn endpoints(settings: &Settings) -> String {
@@ -219,10 +300,11 @@ fn endpoints(settings: &Settings) -> String {
         .join(", ")
 }
 
-fn token_line(settings: &Settings) -> &'static str {
-    match settings.bearer_tokens_file {
-        Some(_) => "a bearer token is required",
-        None => "no token is asked for",
+fn token_line(tokens: Option<usize>) -> String {
+    match tokens {
+        Some(1) => "a bearer token is required; there is 1".to_owned(),
+        Some(count) => format!("a bearer token is required; there are {count}"),
+        None => "no token is asked for".to_owned(),
     }
 }
 
@@ -251,124 +333,14 @@ fn audience(settings: &Settings) -> &'static str {
     }
 }
 
-fn risks(loaded: &Loaded, found: &[Found]) -> Vec<String> {
-    let settings = &loaded.settings;
-    let mut risks = Vec::new();
-    risks.extend(open_door(settings));
-    risks.extend(nested_roots(found));
-    risks.extend(found.iter().filter_map(world_writable));
-    risks.extend(
-        loaded
-            .file
-            .as_ref()
-            .and_then(|file| exposed_config(file.mode)),
-    );
-    risks.extend(
-        settings
-            .roots
-            .iter()
-            .filter_map(|root| idle_names(root, settings)),
-    );
-    risks
-}
-
-/// The risk that whoever reaches the port is let in.
-pub(crate) fn open_door(settings: &Settings) -> Option<String> {
-    let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
-    let where_from = match audience_of(&settings.host) {
-        Audience::ThisMachine => return None,
-        Audience::OneInterface => "an address that other machines may reach",
-        Audience::EveryInterface => "all interfaces",
-    };
-    is_open.then(|| {
-        format!(
-            "it listens on {where_from} without asking for a token: whoever reaches port {} can use \
-             every allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1",
-            settings.port
-        )
-    })
-}
-
-fn nested_roots(found: &[Found]) -> Vec<String> {
-    let mut risks = Vec::new();
-    for (index, outer) in found.iter().enumerate() {
-        for (other, inner) in found.iter().enumerate() {
-            let is_same = inner.real_path == outer.real_path;
-            if index == other || (is_same && index > other) {
-                continue;
-            }
-            if inner.real_path.starts_with(&outer.real_path) {
-                risks.push(nested(outer, inner));
-            }
-        }
-    }
-    risks
-}
-
-fn nested(outer: &Found, inner: &Found) -> String {
-    let (outer_name, inner_name) = (&outer.name, &inner.name);
-    if inner.real_path == outer.real_path {
-        return format!(
-            "the roots \"{outer_name}\" and \"{inner_name}\" are the same directory: what one \
-             forbids the other may allow"
-        );
-    }
-    format!(
-        "the root \"{outer_name}\" contains the root \"{inner_name}\": what is forbidden in \
-         \"{inner_name}\" may be allowed through \"{outer_name}\""
-    )
-}
-
-fn world_writable(found: &Found) -> Option<String> {
-    (found.mode & 0o002 != 0).then(|| {
-        format!(
-            "the root \"{}\" is writable by every user of this machine",
-            found.name
-        )
-    })
-}
-
-fn exposed_config(mode: u32) -> Option<String> {
-    let others = match mode & 0o006 {
-        0 => return None,
-        0o004 => "readable by every user of this machine (chmod o-r)",
-        _ => {
-            "writable by every user of this machine: any of them can open any directory (chmod o-w)"
-        }
-    };
-    Some(format!("the config file is {others}"))
-}
-
-/// Names in an allowlist that none of the served sets has.
-fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
-    let AllowedTools::Only(names) = &root.tools else {
-        return None;
-    };
-    let is_idle = |name: &&String| {
-        let only = AllowedTools::Only([(*name).clone()].into());
-        let mut served = settings.toolsets.iter().flat_map(|set| {
-            let tools = tools_of(set.name(), KNOWN_TOOLS).iter();
-            tools.map(move |tool| (*set, *tool))
-        });
-        !served.any(|(set, tool)| only.allows(set, tool))
-    };
-    let idle: Vec<&str> = names.iter().filter(is_idle).map(String::as_str).collect();
-    (!idle.is_empty()).then(|| {
-        format!(
-            "the root \"{}\" allows {}, which no served tool set has: a slip?",
-            root.name,
-            idle.join(", ")
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::own_files::Holds;
     use super::*;
     use crate::config::{self, ConfigFile};
     use std::path::Path;
 
-    fn loaded(yaml: &str, mode: u32) -> Loaded {
+    fn loaded(yaml: &str) -> Loaded {
         let partial = config::parse(yaml, Path::new("/etc"), KNOWN_TOOLS).unwrap();
         let path = PathBuf::from("/etc/config.yaml");
         let mut settings = partial.complete();
@@ -378,8 +350,19 @@ mod tests {
             file: Some(ConfigFile {
                 path,
                 text: yaml.to_owned(),
-                mode,
             }),
+        }
+    }
+
+    fn facts<'a>(loaded: &'a Loaded, found: Vec<Found>) -> Facts<'a> {
+        Facts {
+            loaded,
+            found,
+            project: None,
+            files: Vec::new(),
+            tokens: None,
+            is_superuser: false,
+            kernel: vec!["openat2: yes".to_owned()],
         }
     }
 
@@ -400,11 +383,19 @@ roots:
 
     #[test]
     fn the_report_says_what_an_operator_asks() {
-        let loaded = loaded(TWO, 0o644);
-        let found = [
+        let loaded = loaded(TWO);
+        let found = vec![
             found("all", "/data", 0o777),
             found("logs", "/data/logs", 0o755),
         ];
+        let mut facts = facts(&loaded, found);
+        facts.is_superuser = true;
+        facts.files.push(OwnFile {
+            what: "the config file",
+            real_path: PathBuf::from("/data/logs/config.yaml"),
+            mode: 0o644,
+            holds: Holds::Policy,
+        });
         let expected = "\
 Configuration
   /etc/config.yaml: valid
@@ -420,6 +411,16 @@ Who can reach it
   http on 0.0.0.0:8091: every machine that can reach this one, on any interface
   endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
   no token is asked for
+  not encrypted
+  host names: localhost and loopback addresses
+  web pages: none but its own
+
+Limits
+  calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 unless they do)
+  content in one reply: 10485760 bytes; whole files: up to 1048576 bytes
+
+Log
+  JSON lines on standard error, from level info on
 
 Kernel protections
   openat2: yes
@@ -427,20 +428,22 @@ Kernel protections
 Risks
   it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
 allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
+  it runs as root, so that no permission bits hold: run it as a user of its own
   the root \"all\" contains the root \"logs\": what is forbidden in \"logs\" may be allowed through \"all\"
   the root \"all\" is writable by every user of this machine
-  the config file is readable by every user of this machine (chmod o-r)
+  the config file (/data/logs/config.yaml) is readable by every user of this machine (chmod o-r)
+  the root \"all\" contains the config file: agents may be able to change it; keep it elsewhere
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
-        let kernel = ["openat2: yes".to_owned()];
-        assert_eq!(report(&loaded, &found, None, &kernel), expected);
+        assert_eq!(report(&facts), expected);
     }
 
     #[test]
     fn a_careful_setup_has_no_risks() {
         let yaml = "host: 127.0.0.1\nroots: [{name: a, path: /data-2, allowed_tools: ['*']}]";
-        let found = [found("a", "/data", 0o755), found("b", "/data-2", 0o755)];
-        assert_eq!(risks(&loaded(yaml, 0o640), &found), Vec::<String>::new());
+        let found = vec![found("a", "/data", 0o755), found("b", "/data-2", 0o755)];
+        let loaded = loaded(yaml);
+        assert_eq!(risks::all(&facts(&loaded, found)), Vec::<String>::new());
     }
 
     #[test]
@@ -452,11 +455,5 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
             assert_eq!(audience_of(host), Audience::EveryInterface, "{host}");
         }
         assert_eq!(audience_of("192.0.2.1"), Audience::OneInterface);
-    }
-
-    #[test]
-    fn equal_roots_are_told_once() {
-        let found = [found("a", "/data", 0o755), found("b", "/data", 0o755)];
-        assert_eq!(nested_roots(&found).len(), 1);
     }
 }

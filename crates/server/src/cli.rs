@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::config::{HOST, is_host};
-use crate::settings::{LogLevel, Partial, Toolset, Transport, bounds};
+use crate::settings::{
+    CURRENT_DIRECTORY, InYaml, LogLevel, Partial, Settings, Toolset, Transport, bounds,
+};
 
 /// Lets AI agents work on files without ever leaving the directories they were given.
 #[derive(Debug, Parser)]
@@ -115,6 +118,8 @@ enum CommandArgs {
         #[arg(long, value_enum, default_value_t = Format::Markdown)]
         format: Format,
     },
+    /// Print every key of the config file with its type, default and meaning.
+    Settings,
     /// Call one tool from the shell, the way a client would.
     Call {
         /// The tool's name.
@@ -124,6 +129,20 @@ enum CommandArgs {
         #[arg(value_name = "JSON|-")]
         arguments: Option<String>,
     },
+    /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
+    Health {
+        /// Its address [default: where these options and this config file make a server listen].
+        #[arg(value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Print the completions of a shell, to be put where that shell looks for them.
+    Completions {
+        /// The shell.
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Print the manual page (roff): mcp-filesystem man | man -l -
+    Man,
 }
 
 /// What the process is to do.
@@ -135,6 +154,14 @@ pub(crate) enum Task {
     Check,
     /// Print the tool reference.
     Tools(Format),
+    /// Print the reference of the config file.
+    Settings,
+    /// Ask a server whether it is well.
+    Health(Option<String>),
+    /// Print completions.
+    Completions(Shell),
+    /// Print the manual page.
+    Man,
     /// Call one tool.
     Call {
         /// The tool's name.
@@ -227,11 +254,58 @@ impl Cli {
             None => Task::Serve,
             Some(CommandArgs::Check { .. }) => Task::Check,
             Some(CommandArgs::Tools { format }) => Task::Tools(*format),
+            Some(CommandArgs::Settings) => Task::Settings,
+            Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
+            Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
+            Some(CommandArgs::Man) => Task::Man,
             Some(CommandArgs::Call { tool, arguments }) => Task::Call {
                 tool: tool.clone(),
                 arguments: Arguments::from(arguments),
             },
         }
+    }
+
+    /// The command line that starts the same server from anywhere, without the program's name: for a client's
+    /// configuration. What came from the environment is written out, because a client has another one.
+    pub(crate) fn portable(&self, settings: &Settings, current: &Path) -> Vec<String> {
+        let absolute = |path: &PathBuf| current.join(path).display().to_string();
+        let flags = self.portable_flags(settings, &absolute).into_iter();
+        let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let given = self.directories.iter().map(absolute);
+        let unnamed = settings.roots.iter();
+        let unnamed = unnamed.filter(|root| root.origin == CURRENT_DIRECTORY);
+        let unnamed = unnamed.map(|root| root.path.display().to_string());
+        flags.flatten().chain(given).chain(unnamed).collect()
+    }
+
+    fn portable_flags(
+        &self,
+        settings: &Settings,
+        absolute: &impl Fn(&PathBuf) -> String,
+    ) -> [(&'static str, Option<String>); 9] {
+        let options = &self.options;
+        // These give way to others, or stay without effect, only as long as they are in the environment.
+        let is_used = self.root_dir_source == Source::Flag || self.directories.is_empty();
+        let root_dir = options.root_dir.as_ref().filter(|_| is_used);
+        let is_used = settings.toolsets.contains(&Toolset::Memory);
+        let base_path = options.base_path.as_ref().filter(|_| is_used);
+        let project_root = options.project_root.as_ref();
+        let config = options.config.as_ref();
+        [
+            ("--config", config.map(absolute)),
+            // A config file alone would mean HTTP.
+            ("--transport", config.map(|_| "stdio".to_owned())),
+            ("--toolset", options.toolset.as_deref().map(joined)),
+            ("--root-dir", root_dir.map(absolute)),
+            ("--base-path", base_path.map(absolute)),
+            ("--project-root", project_root.map(absolute)),
+            ("--max-file-size", options.max_file_size.map(number)),
+            ("--request-timeout", options.request_timeout.map(number)),
+            (
+                "--log-level",
+                options.log_level.map(|level| level.in_yaml()),
+            ),
+        ]
     }
 
     /// The config file that was named, if any.
@@ -292,6 +366,15 @@ impl From<&Option<String>> for Arguments {
             Some(text) => Arguments::Text(text.to_owned()),
         }
     }
+}
+
+fn joined(sets: &[Toolset]) -> String {
+    let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+    names.join(",")
+}
+
+fn number(number: u64) -> String {
+    number.to_string()
 }
 
 fn source(matches: &ArgMatches, id: &str) -> Source {
@@ -404,6 +487,23 @@ pub(crate) mod tests {
         assert_eq!(typed(&["tools"]).task(), Task::Tools(Format::Markdown));
         let cli = typed(&["tools", "--toolset", "files", "--format", "json"]);
         assert_eq!(cli.task(), Task::Tools(Format::Json));
+    }
+
+    #[test]
+    fn a_client_s_command_line_works_from_anywhere() {
+        let here = Path::new("/here");
+        let line = |words: &[&str]| {
+            let cli = typed(words);
+            let settings = cli.partial(here).complete();
+            cli.portable(&settings, here).join(" ")
+        };
+        assert_eq!(line(&["app", "/b"]), "/here/app /b");
+        assert_eq!(
+            line(&["--config", "c.yaml", "--log-level", "warn"]),
+            "--config /here/c.yaml --transport stdio --log-level warn"
+        );
+        let memory = ["--toolset", "memory", "--base-path", "/notes"];
+        assert_eq!(line(&memory), "--toolset memory --base-path /notes");
     }
 
     #[test]

@@ -8,13 +8,17 @@ mod cli;
 mod config;
 mod door;
 mod frame;
+mod health;
 mod http;
 mod keys;
 mod known;
 mod listen;
 mod log;
 mod operator;
+mod pages;
+mod progress;
 mod project;
+mod readable;
 mod reload;
 mod roots;
 mod serve;
@@ -24,11 +28,14 @@ mod shutdown;
 mod stdio;
 mod tokens;
 mod tools;
+mod welcome;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::CommandFactory;
 
 use crate::cli::{Cli, Task};
 use crate::known::KNOWN_TOOLS;
@@ -44,7 +51,10 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<()> {
     match cli.task() {
-        Task::Serve => serve::run(&load(cli, RootsNeed::Needed)?.settings),
+        Task::Serve => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            serve::run(&settings, &cli.portable(&settings, &current()?))
+        }
         Task::Check => check::run(
             &load(cli, RootsNeed::Needed)?,
             &mut std::io::stdout().lock(),
@@ -52,6 +62,20 @@ fn run(cli: &Cli) -> Result<()> {
         Task::Tools(format) => {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             tools::run(&settings, format, &mut std::io::stdout().lock())
+        }
+        Task::Settings => print(settings::reference().as_bytes()),
+        Task::Health(url) => {
+            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            health::run(url.as_deref(), &settings)
+        }
+        Task::Completions(shell) => {
+            let mut out = std::io::stdout().lock();
+            Ok(pages::completions(shell, Cli::command(), &mut out)?)
+        }
+        Task::Man => {
+            let mut page = Vec::new();
+            pages::manual(Cli::command(), &mut page)?;
+            print(&page)
         }
         Task::Call { tool, arguments } => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
@@ -61,8 +85,15 @@ fn run(cli: &Cli) -> Result<()> {
 }
 
 fn load(cli: &Cli, need: RootsNeed) -> Result<Loaded> {
-    let current = std::env::current_dir().context("cannot tell the current directory")?;
-    Ok(settings::load(cli, &current, KNOWN_TOOLS, need)?)
+    Ok(settings::load(cli, &current()?, KNOWN_TOOLS, need)?)
+}
+
+fn current() -> Result<PathBuf> {
+    std::env::current_dir().context("cannot tell the current directory")
+}
+
+fn print(page: &[u8]) -> Result<()> {
+    Ok(std::io::stdout().lock().write_all(page)?)
 }
 
 /// Says in one line why the process ends.

@@ -9,7 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// None of these files is larger than this.
 const MAX_SIZE: u64 = 1024 * 1024;
@@ -28,6 +28,17 @@ pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
         return Err(io::Error::other(format!("larger than {MAX_SIZE} bytes")));
     }
     Ok((text, metadata.mode() & 0o7777))
+}
+
+/// Where a file really is, and its mode bits.
+pub(crate) fn look_at(path: &Path) -> io::Result<(PathBuf, u32)> {
+    let real_path = std::fs::canonicalize(path)?;
+    Ok((real_path, std::fs::metadata(path)?.mode() & 0o7777))
+}
+
+/// Tells whether this process runs as the administrator, whom no permission bits hold back.
+pub(crate) fn is_superuser() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// Opens a regular file to be written at its end, and makes it where it is missing, for its owner alone.

@@ -4,7 +4,7 @@
 //! then the process locks itself in; only then the first threads begin (the log's, the runtime's).
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,14 @@ use crate::sets::tools_of;
 use crate::settings::{
     AllowedTools, Replies, RootSettings, Sessions, Settings, Toolset, Transport,
 };
-use crate::{call, http, listen, log, operator, project, reload, roots, shutdown, stdio};
+use crate::{call, http, listen, log, operator, project, reload, roots, shutdown, stdio, welcome};
 
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// Serves until the client hangs up or the process is asked to stop.
-pub(crate) fn run(settings: &Settings) -> Result<()> {
+/// Serves until the client hangs up or the process is asked to stop. `arguments` are those that start the same server
+/// from anywhere, for a person to copy.
+pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     sandbox::raise_descriptor_limit();
     let roots = roots::open(settings)?;
     let project = project::open(settings)?;
@@ -50,7 +51,9 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    log::started(settings, &place(listener.as_ref()), &protection.to_string());
+    let address = listener.as_ref().and_then(|one| one.local_addr().ok());
+    welcome::greet(settings, address, arguments);
+    log::started(settings, &place(address), &protection.to_string());
     let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
@@ -156,8 +159,7 @@ fn endpoint(
 }
 
 /// Where clients find us, for the log.
-fn place(listener: Option<&TcpListener>) -> String {
-    let address = listener.and_then(|listener| listener.local_addr().ok());
+fn place(address: Option<SocketAddr>) -> String {
     address.map_or_else(|| "stdio".to_owned(), |address| address.to_string())
 }
 

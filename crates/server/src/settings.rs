@@ -4,7 +4,9 @@
 //! rule (the flag or environment variable first, then the file) and [`Partial::complete`] fills in
 //! the defaults. Nothing here reads a file or an environment variable.
 
+mod in_yaml;
 mod load;
+mod reference;
 mod roots;
 mod support;
 mod words;
@@ -12,7 +14,9 @@ mod words;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use load::{Loaded, Roots as RootsNeed, load};
+pub(crate) use in_yaml::InYaml;
+pub(crate) use load::{CURRENT_DIRECTORY, Loaded, Roots as RootsNeed, load};
+pub(crate) use reference::page as reference;
 pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, tools_of};
 pub(crate) use support::first_collision;
 pub(crate) use words::{
@@ -40,15 +44,46 @@ pub(crate) mod bounds {
     pub(crate) const QUOTA: RangeInclusive<u64> = 1..=(1 << 62);
 }
 
+/// What is known of one setting besides its name in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// The setting's field.
+    pub(crate) field: &'static str,
+    /// What it is for.
+    pub(crate) meaning: &'static str,
+    /// What can stand there.
+    pub(crate) kind: String,
+    /// Its default, as the file would have it.
+    pub(crate) default: String,
+    /// The words that can stand there and what each means, where it is one of a few.
+    pub(crate) words: Vec<(String, String)>,
+}
+
 macro_rules! settings {
-    ($( $(#[$doc:meta])* $field:ident : $type:ty = $default:expr; )*) => {
+    ($( $(#[doc = $doc:literal])* $field:ident : $type:ty = $default:expr; )*) => {
         /// What the process runs with.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub(crate) struct Settings { $( $(#[$doc])* pub(crate) $field: $type, )* }
+        pub(crate) struct Settings { $( $(#[doc = $doc])* pub(crate) $field: $type, )* }
 
         /// What one source (the command line, the file) says; the rest is left to the next.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
-        pub(crate) struct Partial { $( $(#[$doc])* pub(crate) $field: Option<$type>, )* }
+        pub(crate) struct Partial { $( $(#[doc = $doc])* pub(crate) $field: Option<$type>, )* }
+
+        impl Settings {
+            /// Every setting in words, in the order below.
+            pub(crate) fn described() -> Vec<Described> {
+                vec![$({
+                    let default: $type = $default;
+                    Described {
+                        field: stringify!($field),
+                        meaning: concat!($($doc),*).trim(),
+                        kind: <$type as InYaml>::kind(),
+                        default: default.in_yaml(),
+                        words: <$type as InYaml>::words(),
+                    }
+                }),*]
+            }
+        }
 
         impl Partial {
             /// Takes each setting from here, or else from `lower`.

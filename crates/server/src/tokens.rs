@@ -54,6 +54,11 @@ impl Tokens {
         Ok(Tokens { digests })
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.digests.len()
+    }
+
     /// Finds whose token a request carries. It takes as long for a wrong token as for a right one.
     pub(crate) fn holder(&self, headers: &HeaderMap) -> Result<Holder, NoHolder> {
         let mut values = headers.get_all(AUTHORIZATION).iter();

@@ -237,6 +237,41 @@ fn check_tells_what_would_be_served() {
 }
 
 #[test]
+fn check_reads_tokens_as_a_start_would_and_tells_who_else_can() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    let tokens = root.join("tokens");
+    std::fs::write(&tokens, "# only words\n").unwrap();
+    let config = directory.path().join("config.yaml");
+    let server = "server: {bearer_tokens_file: root/tokens}\n";
+    std::fs::write(&config, format!("{server}{}", one_root(&root, "['*']"))).unwrap();
+    std::fs::set_permissions(&config, PermissionsExt::from_mode(0o640)).unwrap();
+    let check = || {
+        let output = binary().arg("check").arg("--config").arg(&config).output();
+        output.unwrap()
+    };
+    let broken = check();
+    assert_eq!(broken.status.code(), Some(1), "{broken:?}");
+    assert!(error_line(&broken).contains("there is no token in it"));
+
+    std::fs::write(&tokens, "one\ntwo\n").unwrap();
+    std::fs::set_permissions(&tokens, PermissionsExt::from_mode(0o604)).unwrap();
+    let text = String::from_utf8(check().stdout).unwrap();
+    for expected in [
+        "a bearer token is required; there are 2",
+        "tokens and files travel unencrypted",
+        "the tokens file (",
+        "is readable by every user of this machine, any of whom can use what is in it",
+        "the root \"a\" contains the tokens file: agents may be able to change it",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(!text.contains("the config file ("), "{text}");
+}
+
+#[test]
 fn the_shipped_config_is_valid() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/mcp-filesystem.yaml");
     let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,38 @@
-//! The generated parts of the documents are what the program says. `UPDATE_DOCS=1` writes them anew.
+//! The documents are what the program says: generated parts are fresh (`UPDATE_DOCS=1` writes them anew), examples are
+//! parsed and given to the real program, and the README's session is run.
 #![expect(
     clippy::disallowed_methods,
     reason = "the documents lie beside the code"
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_mcp-filesystem");
 
 const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
+
+/// The documents with tables of tools, and whose.
+const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
+
+/// What people read.
+const DOCUMENTS: [&str; 13] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CLAUDE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    ".agent_docs/mcp-filesystem.md",
+    "docs/architecture.md",
+    "docs/clients.md",
+    "docs/configuration.md",
+    "docs/decisions.md",
+    "docs/deployment.md",
+    "docs/overview.md",
+    "docs/security.md",
+];
 
 fn document(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -15,9 +40,29 @@ fn document(name: &str) -> PathBuf {
         .join(name)
 }
 
+fn text(name: &str) -> String {
+    std::fs::read_to_string(document(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The program with nothing of this machine's environment that it would read.
+fn program() -> Command {
+    let mut command = Command::new(BINARY);
+    for variable in [
+        "MCP_FILESYSTEM_CONFIG",
+        "FS_SERVER_ROOT",
+        "FS_MAX_FILE_SIZE",
+        "FS_REQUEST_TIMEOUT",
+        "FS_LOG_LEVEL",
+        "BASE_PATH",
+    ] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
 fn said(arguments: &[&str]) -> String {
-    let binary = env!("CARGO_BIN_EXE_mcp-filesystem");
-    let output = Command::new(binary).args(arguments).output().unwrap();
+    let output = program().args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -44,20 +89,39 @@ fn the_tool_reference_is_fresh() {
 }
 
 #[test]
-fn the_tables_of_the_readme_are_fresh() {
-    let mut readme = std::fs::read_to_string(document("README.md")).unwrap();
-    for set in SETS {
-        let opening = format!("<!-- tools:{set} -->\n");
-        let start = readme.find(&opening).unwrap() + opening.len();
-        let end = start + readme[start..].find("<!-- /tools -->").unwrap();
-        readme.replace_range(start..end, &table(set));
+fn the_reference_of_the_config_file_is_fresh() {
+    check("docs/configuration.md", &said(&["settings"]));
+}
+
+#[test]
+fn the_config_to_begin_with_has_every_key() {
+    let begin = text("config/mcp-filesystem.yaml");
+    let page = said(&["settings"]);
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    for key in rows.filter_map(|row| row.split('`').next()) {
+        let name = key.rsplit(['.', ']']).next().unwrap_or_default();
+        assert!(begin.contains(&format!("{name}:")), "{key} is missing");
     }
-    check("README.md", &readme);
+}
+
+#[test]
+fn the_tables_of_tools_are_fresh() {
+    for (name, sets) in TABLES {
+        let mut page = text(name);
+        for set in sets {
+            let opening = format!("<!-- tools:{set} -->\n");
+            assert_eq!(page.matches(&opening).count(), 1, "{name}: {opening}");
+            let start = page.find(&opening).unwrap() + opening.len();
+            let end = start + page[start..].find("<!-- /tools -->").unwrap();
+            page.replace_range(start..end, &table(set));
+        }
+        check(name, &page);
+    }
 }
 
 /// One row a tool, with the first sentence of its description.
 fn table(set: &str) -> String {
-    let said: serde_json::Value =
+    let said: Value =
         serde_json::from_str(&said(&["tools", "--toolset", set, "--format", "json"])).unwrap();
     let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
     for tool in said["tools"].as_array().unwrap() {
@@ -65,7 +129,273 @@ fn table(set: &str) -> String {
         let sentence = description
             .split_once(". ")
             .map_or(description, |(first, _)| first);
+        let sentence = sentence.trim_end_matches('.');
         table += &format!("| `{}` | {sentence}. |\n", tool["name"].as_str().unwrap());
     }
     table
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for name in DOCUMENTS {
+        let page = text(name);
+        for link in page.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let from = document(name);
+            let there = from.parent().unwrap().join(target).exists();
+            assert!(there, "{name} links to {target}, which is not there");
+        }
+    }
+}
+
+/// The fenced blocks of one language in a document.
+fn blocks(name: &str, language: &str) -> Vec<String> {
+    let page = text(name);
+    let opening = format!("```{language}\n");
+    let blocks = page.split(&opening).skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn yaml(name: &str, text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"))
+}
+
+/// A place where the paths of examples exist.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn directory(&self, example: &str) -> String {
+        let path = self.0.path().join(example.trim_start_matches('/'));
+        std::fs::create_dir_all(&path).unwrap();
+        path.display().to_string()
+    }
+
+    fn file(&self, example: &str, text: &str) -> String {
+        let path = self.0.path().join(example.trim_start_matches('/'));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Gives a config to the real program, with its paths moved here.
+    fn check_config(&self, name: &str, mut config: Value) {
+        if config.get("roots").is_none() {
+            config["roots"] = json!([{"name": "a", "path": "/a", "allowed_tools": ["*"]}]);
+        }
+        for root in config["roots"].as_array_mut().unwrap() {
+            root["path"] = self.directory(root["path"].as_str().unwrap()).into();
+        }
+        for pointer in ["/server/bearer_tokens_file", "/log/audit_file"] {
+            if let Some(path) = config.pointer_mut(pointer).filter(|path| path.is_string()) {
+                *path = self.file(path.as_str().unwrap(), "token\n").into();
+            }
+        }
+        if let Some(path) = config.pointer_mut("/guide/project_root") {
+            *path = self.directory(path.as_str().unwrap()).into();
+        }
+        let file = self.file("config.yaml", &config.to_string());
+        let output = program().args(["check", "--config", &file]).output();
+        passed(name, &output.unwrap());
+    }
+
+    /// Gives a client's arguments to the real program, with their paths moved here.
+    fn check_arguments(&self, name: &str, arguments: &[Value]) {
+        let moved = arguments.iter().map(|argument| {
+            let argument = argument.as_str().unwrap();
+            match argument {
+                "." | "${workspaceFolder}" => self.directory("/workspace"),
+                path if path.starts_with('/') => self.directory(path),
+                other => other.to_owned(),
+            }
+        });
+        let moved: Vec<String> = moved.collect();
+        let output = program().args(&moved).arg("check").output().unwrap();
+        passed(&format!("{name}: {moved:?}"), &output);
+    }
+}
+
+fn passed(what: &str, output: &Output) {
+    assert!(output.status.success(), "{what}: {output:?}");
+}
+
+/// The keys that make a YAML example a config of ours.
+const KEYS: [&str; 5] = ["roots", "server", "limits", "toolsets", "log"];
+
+#[test]
+fn configs_in_documents_and_packages_are_valid() {
+    let mut checked = 0;
+    for name in DOCUMENTS {
+        for block in blocks(name, "yaml") {
+            let config = yaml(name, &block);
+            if KEYS.iter().any(|key| config.get(key).is_some()) {
+                Place::new().check_config(name, config);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 2, "{checked} configs");
+    for name in ["config/docker.yaml", "packaging/systemd.yaml"] {
+        Place::new().check_config(name, yaml(name, &text(name)));
+    }
+}
+
+#[test]
+fn kubernetes_gets_a_config_that_works() {
+    let name = "packaging/kubernetes.yaml";
+    let page = text(name);
+    let parts: Vec<Value> = page.split("\n---\n").map(|part| yaml(name, part)).collect();
+    let kinds: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part["kind"].as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "ConfigMap",
+            "Deployment",
+            "Service",
+            "PersistentVolumeClaim"
+        ]
+    );
+    let config = parts[0]["data"]["config.yaml"].as_str().unwrap();
+    Place::new().check_config(name, yaml(name, config));
+}
+
+#[test]
+fn compose_starts_the_image_of_this_version() {
+    let compose = yaml("compose.yaml", &text("compose.yaml"));
+    let service = &compose["services"]["mcp-filesystem"];
+    let image = format!("mcp-filesystem:{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(service["image"], json!(image));
+    assert_eq!(service["read_only"], json!(true));
+    for name in [
+        "Makefile",
+        "packaging/kubernetes.yaml",
+        "docs/deployment.md",
+    ] {
+        assert!(text(name).contains(&image), "{name} names {image}");
+    }
+}
+
+/// The servers that an example for a client names, whatever the client calls the map.
+fn servers(example: &Value) -> Vec<&Value> {
+    let maps = ["mcpServers", "servers", "context_servers"];
+    let maps = maps.iter().filter_map(|map| example[map].as_object());
+    maps.flat_map(|map| map.values()).collect()
+}
+
+#[test]
+fn examples_for_clients_have_arguments_that_work() {
+    let mut checked = 0;
+    for name in ["README.md", "docs/clients.md"] {
+        for block in blocks(name, "json") {
+            let example: Value = serde_json::from_str(&block).unwrap();
+            for server in servers(&example) {
+                if server["command"] == "mcp-filesystem" {
+                    Place::new().check_arguments(name, server["args"].as_array().unwrap());
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 10, "{checked} examples");
+}
+
+#[test]
+fn the_registry_entry_and_the_bundle_are_of_this_version() {
+    let entry: Value = serde_json::from_str(&text("server.json")).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(entry["version"], json!(version));
+    assert!(entry["description"].as_str().unwrap().len() <= 100);
+    let image = entry["packages"][0]["identifier"].as_str().unwrap();
+    assert!(image.ends_with(&format!(":{version}")), "{image}");
+    let manifest: Value = serde_json::from_str(&text("packaging/mcpb/manifest.json")).unwrap();
+    assert_eq!(manifest["version"], json!(version));
+    let arguments = manifest["server"]["mcp_config"]["args"].as_array().unwrap();
+    let filled: Vec<Value> = arguments
+        .iter()
+        .map(|argument| match argument.as_str().unwrap() {
+            "${user_config.log_level}" => manifest["user_config"]["log_level"]["default"].clone(),
+            "${user_config.directories}" => json!("/home/me/Documents"),
+            _ => argument.clone(),
+        })
+        .collect();
+    Place::new().check_arguments("the bundle", &filled);
+}
+
+/// What a command shows on a terminal, or nothing where there is no `script` to make one.
+fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
+    let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
+    let child = Command::new("script")
+        .args(["--quiet", "--command", command, "/dev/null"])
+        .current_dir(directory)
+        .env("PATH", path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.ok()?;
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
+}
+
+/// The directory of the README's session.
+fn app() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("app/src");
+    std::fs::create_dir_all(&source).unwrap();
+    let program = "fn main() {\n    // TODO: say hello\n}\n";
+    std::fs::write(source.join("main.rs"), program).unwrap();
+    std::fs::write(directory.path().join("app/readme.md"), "# App\n").unwrap();
+    directory
+}
+
+#[test]
+fn the_session_of_the_readme_is_what_happens() {
+    let directory = app();
+    for session in blocks("README.md", "console") {
+        for step in session.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            if let Some(shown) = on_a_terminal(directory.path(), command, "") {
+                assert_eq!(shown, expected, "{command}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_person_who_starts_the_server_is_told_what_it_waits_for() {
+    let directory = app();
+    // Ctrl-D is the end of the input.
+    let Some(shown) = on_a_terminal(directory.path(), "mcp-filesystem app", "\u{4}") else {
+        return;
+    };
+    let served = directory.path().join("app").display().to_string();
+    for expected in [
+        "waits for an MCP client on standard input",
+        "\"mcpServers\"",
+        &format!("\"{served}\""),
+        &format!("{served} call list_roots"),
+        "\"message\":\"server started\"",
+    ] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+}
+
+#[test]
+fn the_manual_and_completions_come_out() {
+    assert!(said(&["man"]).contains("mcp\\-filesystem"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(said(&["completions", shell]).contains("mcp-filesystem"));
+    }
 }

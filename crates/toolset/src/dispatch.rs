@@ -10,6 +10,7 @@ use rmcp::model::{
 };
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -62,11 +63,16 @@ pub enum Questions {
 
 /// Where progress of a call is told.
 #[derive(Debug, Clone)]
-pub struct Progress {
-    /// The client.
-    pub peer: Peer<RoleServer>,
-    /// What the client called this work.
-    pub token: ProgressToken,
+pub enum Progress {
+    /// To the client, as notifications.
+    Client {
+        /// The client.
+        peer: Peer<RoleServer>,
+        /// What the client called this work.
+        token: ProgressToken,
+    },
+    /// To somebody in this process.
+    Watcher(watch::Sender<u64>),
 }
 
 /// A tool in its set.
@@ -279,9 +285,16 @@ impl<'caller> Patience<'caller> {
             return;
         };
         self.told = done;
-        let param = ProgressNotificationParam::new(progress.token.clone(), done as f64);
+        let (peer, token) = match progress {
+            Progress::Client { peer, token } => (peer, token),
+            Progress::Watcher(watcher) => {
+                watcher.send_replace(done);
+                return;
+            }
+        };
+        let param = ProgressNotificationParam::new(token.clone(), done as f64);
         tokio::select! {
-            sent = progress.peer.notify_progress(param) => {
+            sent = peer.notify_progress(param) => {
                 if let Err(error) = sent {
                     tracing::debug!(%error, "progress was not delivered");
                 }

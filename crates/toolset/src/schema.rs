@@ -109,8 +109,9 @@ fn tidy(schema: &mut Value, null: Null) {
             children.iter_mut().for_each(|child| tidy(child, null));
         }
     }
-    if null == Null::Absent {
-        drop_null(schema);
+    match null {
+        Null::Absent => drop_null(schema),
+        Null::Value => drop_null_of_optional(schema),
     }
     constants_to_enum(schema);
     drop_noise(schema);
@@ -137,6 +138,25 @@ fn is_numeric(kind: &Value) -> bool {
     match kind {
         Value::Array(kinds) => kinds.iter().any(numeric),
         kind => numeric(kind),
+    }
+}
+
+/// Removes `null` from properties that may be left out: they are, instead of being `null`. Some clients turn schemas into
+/// a dialect where a property has one type.
+fn drop_null_of_optional(schema: &mut Map<String, Value>) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| {
+        let names = required.as_array().into_iter().flatten();
+        names.into_iter().any(|required| required == name)
+    };
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    let optional = properties.iter_mut().filter(|(name, _)| !is_required(name));
+    for (_, property) in optional {
+        if let Value::Object(property) = property {
+            drop_null(property);
+        }
     }
 }
 
@@ -243,6 +263,8 @@ mod tests {
         size: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Always there, as `null` where there is none.
+        owner: Option<String>,
     }
 
     #[test]
@@ -288,9 +310,13 @@ mod tests {
                 "properties": {
                     "error": { "type": "object" },
                     "size": { "type": "integer", "minimum": 0 },
-                    "note": { "type": ["string", "null"] }
+                    "note": { "type": "string" },
+                    "owner": {
+                        "type": ["string", "null"],
+                        "description": "Always there, as `null` where there is none."
+                    }
                 },
-                "anyOf": [{ "required": ["size"] }, { "required": ["error"] }]
+                "anyOf": [{ "required": ["size", "owner"] }, { "required": ["error"] }]
             })
         );
     }

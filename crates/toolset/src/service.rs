@@ -419,7 +419,7 @@ fn questions(
 fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
     let (client, account) = (client(&context), account(&context));
     let token = context.meta.get_progress_token();
-    let progress = token.map(|token| Progress {
+    let progress = token.map(|token| Progress::Client {
         peer: context.peer,
         token,
     });

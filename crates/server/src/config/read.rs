@@ -13,8 +13,6 @@ pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     /// What it says.
     pub(crate) text: String,
-    /// Who may read and write it: the mode bits.
-    pub(crate) mode: u32,
 }
 
 impl ConfigFile {
@@ -34,8 +32,8 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, Fault> {
 }
 
 fn read_regular(path: PathBuf) -> io::Result<ConfigFile> {
-    let (text, mode) = operator::read(&path)?;
-    Ok(ConfigFile { path, text, mode })
+    let (text, _) = operator::read(&path)?;
+    Ok(ConfigFile { path, text })
 }
 
 /// The system's words without its error number.

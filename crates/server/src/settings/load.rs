@@ -10,6 +10,9 @@ use super::{
 use crate::cli::{Cli, Directories, Given, Source};
 use crate::config::{self, ConfigFile, Fault};
 
+/// What a root comes from that nobody named.
+pub(crate) const CURRENT_DIRECTORY: &str = "the current directory";
+
 /// Whether there has to be something to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Roots {
@@ -81,7 +84,7 @@ fn with_directories(
         settings.roots = named_after_their_last_component(directories);
     }
     if settings.roots.is_empty() && files_alone {
-        let path = (current.to_owned(), "the current directory");
+        let path = (current.to_owned(), CURRENT_DIRECTORY);
         settings.roots = named_after_their_last_component([path]);
     }
     if has_root {

@@ -5,6 +5,7 @@
 )]
 
 mod audit;
+mod health;
 mod limits;
 mod names;
 mod sessions;

@@ -14,7 +14,7 @@ use super::{list_roots, status};
 use crate::desk::program;
 
 /// A certificate for localhost and the files it is in.
-fn certified() -> (CertificateDer<'static>, Tree) {
+pub(super) fn certified() -> (CertificateDer<'static>, Tree) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = Tree::new()
         .file("cert.pem", made.cert.pem())
@@ -22,7 +22,7 @@ fn certified() -> (CertificateDer<'static>, Tree) {
     (made.cert.der().clone(), files)
 }
 
-fn with_tls(tree: &Tree, files: &Tree) -> Setup {
+pub(super) fn with_tls(tree: &Tree, files: &Tree) -> Setup {
     let tls = json!({"cert": files.join("cert.pem"), "key": files.join("key.pem")});
     program()
         .root("workspace", tree.path())
