@@ -777,6 +777,7 @@ mod tests {
                 count: 2,
                 bytes: bytes.to_vec(),
                 hash: None,
+                content_hash: None,
             }),
             content_hash: content_hash.map(str::to_owned),
         };
@@ -786,6 +787,14 @@ mod tests {
         };
         assert_eq!(warnings, [Warning::Unchecked { chunk: 1 }]);
         let failed = bridge.upload("", piece(0, b"A", Some("00")), now);
+        assert!(matches!(
+            failed,
+            Err(Error::HashDiffers { chunk: None, .. })
+        ));
+        assert_eq!(bridge.cache().figures(now.steady).entries, 0);
+        // The hash of the whole may come with any chunk.
+        bridge.upload("", piece(0, b"A", Some("00")), now).unwrap();
+        let failed = bridge.upload("", piece(1, b"B", None), now);
         assert!(matches!(
             failed,
             Err(Error::HashDiffers { chunk: None, .. })

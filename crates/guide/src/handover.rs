@@ -73,13 +73,20 @@ pub enum Uploaded {
         path: ProjectPath,
         /// How many pieces came.
         received: u32,
+        /// The first of those that have not come.
+        missing: Vec<u32>,
         /// How many there are.
         count: u32,
         /// What is odd about it.
         warnings: Vec<Warning>,
     },
     /// All of it came and is stored.
-    Whole(StoredFiles),
+    Whole {
+        /// What was stored.
+        stored: StoredFiles,
+        /// It was compared with the hash of the whole.
+        is_verified: bool,
+    },
 }
 
 /// A listing that was stored.
@@ -188,30 +195,35 @@ impl FilesystemBridge {
         let Upload {
             mut file,
             chunk,
-            content_hash,
+            mut content_hash,
         } = upload;
         let mut warnings = Vec::new();
-        if let Some(chunk) = chunk {
+        if let Some(mut chunk) = chunk {
+            chunk.content_hash = content_hash.clone();
             let (index, count) = (chunk.index, chunk.count);
             if chunk.hash.is_none() && content_hash.is_none() {
                 warnings.push(Warning::Unchecked { chunk: index });
             }
             let progress = self.uploads.add(owner, &path, chunk, now.steady)?;
             warnings.extend(progress.restarted.then_some(Warning::Restarted));
-            let Some(whole) = progress.whole else {
+            let Some((whole, hash)) = progress.whole else {
                 return Ok(Uploaded::Partial {
                     path,
                     received: progress.received,
+                    missing: progress.missing,
                     count,
                     warnings,
                 });
             };
-            file.content = whole;
+            (file.content, content_hash) = (whole, hash);
         }
         check_hash(&path, None, &file.content, content_hash.as_deref())?;
         let mut stored = self.store_admitted(vec![(path, file)], now)?;
         stored.warnings.splice(0..0, warnings);
-        Ok(Uploaded::Whole(stored))
+        Ok(Uploaded::Whole {
+            stored,
+            is_verified: content_hash.is_some(),
+        })
     }
 
     /// Stores a directory's entries; every path in it is judged first. Content that it shows to be out of date goes.

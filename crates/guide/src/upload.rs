@@ -12,6 +12,8 @@ use crate::policy::ProjectPath;
 pub const CHUNKS_MAX: u32 = 10_000;
 /// The most files that come at once.
 const UPLOADS_MAX: usize = 256;
+/// How many missing chunks are named.
+const MISSING_SHOWN: usize = 10;
 
 /// One piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
     /// The hash its bytes should have, where the agent gave one.
     pub hash: Option<String>,
+    /// The hash of the whole, which may come with any chunk.
+    pub content_hash: Option<String>,
 }
 
 /// Where an upload stands.
@@ -31,8 +35,10 @@ pub struct Chunk {
 pub(crate) struct Progress {
     /// How many chunks came.
     pub(crate) received: u32,
-    /// All of it, once every chunk came.
-    pub(crate) whole: Option<Vec<u8>>,
+    /// The first of those that have not come.
+    pub(crate) missing: Vec<u32>,
+    /// All of it, once every chunk came, and the hash it should have.
+    pub(crate) whole: Option<(Vec<u8>, Option<String>)>,
     /// Chunks that came before were thrown away, because the number of chunks changed.
     pub(crate) restarted: bool,
 }
@@ -55,8 +61,17 @@ struct Pending {
 struct Upload {
     count: u32,
     chunks: BTreeMap<u32, Vec<u8>>,
+    content_hash: Option<String>,
     bytes: u64,
     touched: Instant,
+}
+
+impl Upload {
+    /// The first chunks that have not come.
+    fn missing(&self) -> Vec<u32> {
+        let missing = (0..self.count).filter(|index| !self.chunks.contains_key(index));
+        missing.take(MISSING_SHOWN).collect()
+    }
 }
 
 impl Uploads {
@@ -92,9 +107,10 @@ impl Uploads {
         let key = (owner.to_owned(), path.clone());
         let restarted = pending.forget_if(&key, |upload| upload.count != chunk.count);
         self.check_room(&pending, &key, &chunk)?;
-        let received = pending.insert(&key, chunk, now);
+        let (received, missing) = pending.insert(&key, chunk, now);
         Ok(Progress {
             received,
+            missing,
             whole: pending.take_if_complete(&key),
             restarted,
         })
@@ -150,24 +166,34 @@ impl Pending {
         Some(upload)
     }
 
-    /// Keeps a chunk and says how many there are now.
-    fn insert(&mut self, key: &(String, ProjectPath), chunk: Chunk, now: Instant) -> u32 {
+    /// Keeps a chunk and says how many there are now, and which of the others come first.
+    fn insert(
+        &mut self,
+        key: &(String, ProjectPath),
+        chunk: Chunk,
+        now: Instant,
+    ) -> (u32, Vec<u32>) {
         let upload = self.uploads.entry(key.clone()).or_insert(Upload {
             count: chunk.count,
             chunks: BTreeMap::new(),
+            content_hash: None,
             bytes: 0,
             touched: now,
         });
         let size = chunk.bytes.len() as u64;
         let earlier = upload.chunks.insert(chunk.index, chunk.bytes);
         let earlier = earlier.map_or(0, |bytes| bytes.len() as u64);
+        upload.content_hash = chunk.content_hash.or(upload.content_hash.take());
         upload.touched = now;
         upload.bytes = upload.bytes + size - earlier;
         self.bytes = self.bytes + size - earlier;
-        upload.chunks.len() as u32
+        (upload.chunks.len() as u32, upload.missing())
     }
 
-    fn take_if_complete(&mut self, key: &(String, ProjectPath)) -> Option<Vec<u8>> {
+    fn take_if_complete(
+        &mut self,
+        key: &(String, ProjectPath),
+    ) -> Option<(Vec<u8>, Option<String>)> {
         let upload = self.uploads.get(key)?;
         if upload.chunks.len() < upload.count as usize {
             return None;
@@ -177,7 +203,7 @@ impl Pending {
         for chunk in upload.chunks.values() {
             whole.extend_from_slice(chunk);
         }
-        Some(whole)
+        Some((whole, upload.content_hash))
     }
 }
 
@@ -233,6 +259,7 @@ mod tests {
             count,
             bytes: bytes.to_vec(),
             hash: None,
+            content_hash: None,
         }
     }
 
@@ -245,7 +272,10 @@ mod tests {
     #[test]
     fn chunks_of_two_clients_do_not_mix() {
         let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
-        let add = |owner, chunk| uploads.add(owner, &path("a"), chunk, now).unwrap().whole;
+        let add = |owner, chunk| {
+            let progress = uploads.add(owner, &path("a"), chunk, now).unwrap();
+            progress.whole.map(|(bytes, _)| bytes)
+        };
         assert_eq!(add("one", chunk(0, 2, b"1")), None);
         assert_eq!(add("two", chunk(1, 2, b"B")), None);
         assert_eq!(add("one", chunk(1, 2, b"2")).as_deref(), Some(&b"12"[..]));
@@ -291,7 +321,8 @@ mod tests {
         add(chunk(0, 3, b"old"));
         let progress = add(chunk(0, 2, b"new"));
         assert!(progress.restarted && progress.received == 1);
-        assert_eq!(add(chunk(1, 2, b"!")).whole.as_deref(), Some(&b"new!"[..]));
+        let whole = add(chunk(1, 2, b"!")).whole;
+        assert_eq!(whole, Some((b"new!".to_vec(), None)));
     }
 
     proptest! {
@@ -312,7 +343,7 @@ mod tests {
             for index in shuffled.chain(0..others.len()) {
                 prop_assert_eq!(add(index, others[index]), None);
             }
-            prop_assert_eq!(add(others.len(), last), Some(content.clone()));
+            prop_assert_eq!(add(others.len(), last), Some((content.clone(), None)));
             prop_assert_eq!(uploads.figures(now), (0, 0));
         }
     }

@@ -62,8 +62,7 @@ impl Door {
             .to_str()
             .ok()
             .and_then(|text| Authority::try_from(text).ok());
-        let Some(authority) = authority.filter(|authority| !authority.as_str().contains('@'))
-        else {
+        let Some(authority) = authority.filter(is_host_and_port) else {
             return Err(bad_request("the Host header is not valid"));
         };
         self.check_name(&authority)
@@ -105,6 +104,16 @@ impl Door {
         }
         Ok(())
     }
+}
+
+/// Tells whether a name is nothing but a host and perhaps a port: no user, nothing between the two.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let rest = authority.as_str().strip_prefix(authority.host());
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty() || text.parse::<u16>().is_ok()
 }
 
 /// Tells whether a page came from this very server: scheme apart, its origin is the Host that was just judged.
@@ -228,6 +237,8 @@ mod tests {
         assert_eq!(status(&[]), 400);
         assert_eq!(status(&[("host", "localhost"), ("host", "localhost")]), 400);
         assert_eq!(status(&[("host", "user@localhost")]), 400);
+        assert_eq!(status(&[("host", "[::1].evil.example")]), 400);
+        assert_eq!(status(&[("host", "localhost:99999")]), 400);
         assert_eq!(status(&[("host", "local host")]), 400);
         assert_eq!(status(&[("host", "")]), 400);
     }

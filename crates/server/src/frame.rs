@@ -11,6 +11,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The longest id that is made out in a message that cannot be read.
 const MAX_ID: usize = 256;
 
+/// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
+const MAX_VALUES: usize = 100_000;
+
 /// What the bytes of a message came to.
 #[derive(Debug)]
 pub(crate) enum Frame {
@@ -28,10 +31,52 @@ pub(crate) fn read(bytes: &[u8]) -> Frame {
     if bytes.trim_ascii().is_empty() {
         return Frame::Nothing;
     }
+    if let Some(reply) = overfull(bytes) {
+        return Frame::Mistake(Box::new(reply));
+    }
     match serde_json::from_slice(bytes) {
         Ok(message) => Frame::Message(Box::new(message)),
         Err(_) => explained(bytes),
     }
+}
+
+/// The reply to a message of so many values that reading it would take far more memory than it is long.
+pub(crate) fn overfull(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
+    // A value takes two bytes at least, with the comma behind it.
+    if bytes.len() / 2 <= MAX_VALUES || !has_more_values_than(MAX_VALUES, bytes) {
+        return None;
+    }
+    let message = format!(
+        "Invalid Request: the message has more than {MAX_VALUES} values; send less at once"
+    );
+    Some(error(ErrorCode::INVALID_REQUEST, message, id_in(bytes)))
+}
+
+/// Counts what begins or parts values outside of strings.
+fn has_more_values_than(most: usize, bytes: &[u8]) -> bool {
+    let (mut values, mut rest) = (0, bytes);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match byte {
+            b'"' => behind_string(behind),
+            _ => behind,
+        };
+        values += usize::from(matches!(byte, b',' | b'{' | b'['));
+        if values > most {
+            return true;
+        }
+    }
+    false
+}
+
+fn behind_string(mut bytes: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', bytes) {
+        let step = match bytes.get(at) {
+            Some(b'"') => return bytes.get(at + 1..).unwrap_or_default(),
+            _ => at + 2,
+        };
+        bytes = bytes.get(step..).unwrap_or_default();
+    }
+    &[]
 }
 
 /// The reply to a message that is longer than what is taken.
@@ -261,6 +306,24 @@ mod tests {
         assert!(message(odd).contains("id has to be"), "{}", message(odd));
         assert!(
             message(r#"{"jsonrpc":"2.0","id":1,"method":3}"#).contains("method has to be a string")
+        );
+    }
+
+    #[test]
+    fn a_message_has_a_bounded_number_of_values() {
+        let message = |values: usize, text: &str| {
+            let values = format!("{text},").repeat(values);
+            format!(r#"{{"jsonrpc":"2.0","id":6,"method":"ping","params":{{"x":[{values}0]}}}}"#)
+        };
+        let (id, code, words) = refused(message(MAX_VALUES, r#"{"":0}"#).as_bytes());
+        assert_eq!((id, code), (json!(6), json!(-32600)));
+        assert!(words.contains("100000 values"), "{words}");
+        let fits = message(1000, "0");
+        assert!(matches!(read(fits.as_bytes()), Frame::Message(_)));
+        let text = message(1, &json!("[,{\\\"".repeat(100_000)).to_string());
+        assert!(
+            matches!(read(text.as_bytes()), Frame::Message(_)),
+            "text is one value"
         );
     }
 

@@ -331,6 +331,9 @@ impl Line {
             LogFormat::Json => self.json(&now, level),
             LogFormat::Text => self.text(&now, level),
         };
+        if !line.is_ascii() {
+            line = visible(&line);
+        }
         line.push('\n');
         line.into_bytes()
     }
@@ -353,6 +356,24 @@ impl Line {
         }
         line
     }
+}
+
+/// Escapes what would steer a terminal, end a line for some readers, or turn text around. JSON itself leaves it.
+fn visible(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        match character {
+            '\u{80}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{feff}' => {
+                let _ = write!(shown, "\\u{:04x}", u32::from(character));
+            }
+            _ => shown.push(character),
+        }
+    }
+    shown
 }
 
 fn printable(character: char) -> char {
@@ -505,6 +526,18 @@ mod tests {
             assert!(log.len() < 4 * MAX_VALUE, "{}", log.len());
             assert!(!log.trim_end().contains(char::is_control));
         }
+    }
+
+    #[test]
+    fn what_steers_terminals_or_readers_is_escaped() {
+        let path = "\u{9b}31m\u{2028}{\u{202e}\u{85}ä";
+        let log = logged(LogFormat::Json, LogLevel::Info, || {
+            tracing::info!(path, "call");
+        });
+        let escaped = r#""path":"\u009b31m\u2028{\u202e\u0085ä""#;
+        assert!(log.contains(escaped), "{log}");
+        let line: serde_json::Value = serde_json::from_str(log.trim_end()).unwrap();
+        assert_eq!(line["path"], path, "it is still the same text");
     }
 
     #[test]

@@ -16,18 +16,26 @@ const MAX_SIZE: u64 = 1024 * 1024;
 
 /// Reads a regular file of at most 1 MiB of UTF-8; gives its text and its mode bits.
 pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
+    let (bytes, mode) = read_bytes(path)?;
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok((text, mode))
+}
+
+/// Reads a regular file of at most 1 MiB; gives its bytes and its mode bits.
+pub(crate) fn read_bytes(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     // Looked at before it is opened: opening a FIFO that was given by mistake would hang.
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = File::open(path)?;
-    file.take(MAX_SIZE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_SIZE {
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_SIZE {
         return Err(io::Error::other(format!("larger than {MAX_SIZE} bytes")));
     }
-    Ok((text, metadata.mode() & 0o7777))
+    Ok((bytes, metadata.mode() & 0o7777))
 }
 
 /// Where a file really is, and its mode bits.

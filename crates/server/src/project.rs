@@ -108,8 +108,10 @@ fn state_key(settings: &Settings) -> Result<Vec<u8>> {
         getrandom::fill(&mut key).map_err(|error| anyhow!("no random key to be had: {error}"))?;
         return Ok(key);
     };
-    let (text, _) = operator::read(path).map_err(|error| bad_key(path, &reason(&error)))?;
-    Ok(text.trim().as_bytes().to_vec())
+    let read = operator::read_bytes(path);
+    let (bytes, _) = read.map_err(|error| bad_key(path, &reason(&error)))?;
+    // A key written as a line of text is the same with and without its line end.
+    Ok(bytes.trim_ascii_end().to_vec())
 }
 
 fn bad_key(path: &std::path::Path, reason: &str) -> Fault {

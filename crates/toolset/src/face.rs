@@ -231,8 +231,8 @@ pub(crate) fn quota_words(error: &Error) -> String {
         QuotaLimit::Files => ("files and directories", "max_files"),
     };
     format!(
-        "this needs {needed} more, and {used} of the {most} {unit} that the root may hold ({key}) are in use; remove \
-         something first, or ask the operator for more"
+        "this needs {needed} more, and {used} of the {most} {unit} that the root may hold ({key}) are in use, \
+         with what this call began to make; remove something first, or ask the operator for more"
     )
 }
 

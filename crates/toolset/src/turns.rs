@@ -14,6 +14,8 @@ const WAITING_PER_RUNNING: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Turns {
     most_running: usize,
+    /// The most of them that one client may have: a quarter stays for the others, however much he wants.
+    most_of_one: usize,
     most_waiting: usize,
     state: Mutex<State>,
 }
@@ -21,6 +23,7 @@ pub(crate) struct Turns {
 #[derive(Debug, Default)]
 struct State {
     running: usize,
+    running_of: HashMap<Arc<str>, usize>,
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
@@ -31,6 +34,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Option<Arc<Turns>>,
+    client: Arc<str>,
 }
 
 /// Too many calls wait already.
@@ -42,6 +46,7 @@ impl Turns {
         let most_running = most_running.max(1);
         Arc::new(Turns {
             most_running,
+            most_of_one: most_running - most_running / 4,
             most_waiting: most_running.saturating_mul(WAITING_PER_RUNNING),
             state: Mutex::default(),
         })
@@ -51,9 +56,8 @@ impl Turns {
     pub(crate) async fn take(self: &Arc<Turns>, client: &str) -> Result<Turn, Full> {
         let waiting = {
             let mut state = self.state();
-            if state.running < self.most_running {
-                state.running += 1;
-                return Ok(self.turn());
+            if state.running < self.most_running && state.count_of(client) < self.most_of_one {
+                return Ok(self.turn(state.begin(client.into())));
             }
             if state.waiting >= self.most_waiting {
                 state.forget_the_gone();
@@ -73,23 +77,27 @@ impl Turns {
         (state.running, state.waiting)
     }
 
-    fn turn(self: &Arc<Turns>) -> Turn {
+    fn turn(self: &Arc<Turns>, client: Arc<str>) -> Turn {
         Turn {
             turns: Some(Arc::clone(self)),
+            client,
         }
     }
 
-    /// Hands a turn on to whoever waits next, or takes it back.
-    fn pass_on(self: Arc<Turns>) {
+    /// Ends a client's turn, and begins those of whoever waits and may run now.
+    fn pass_on(self: Arc<Turns>, client: &Arc<str>) {
         let mut state = self.state();
-        while let Some(next) = state.next() {
-            match next.send(self.turn()) {
-                Ok(()) => return,
+        state.end(client);
+        while state.running < self.most_running
+            && let Some((client, next)) = state.next(self.most_of_one)
+        {
+            let client = state.begin(client);
+            if let Err(mut unwanted) = next.send(self.turn(client)) {
                 // He gave up waiting. His turn must not be passed on again when it is dropped here.
-                Err(mut unwanted) => unwanted.turns = None,
+                unwanted.turns = None;
+                state.end(&unwanted.client);
             }
         }
-        state.running -= 1;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -122,25 +130,49 @@ impl State {
         self.waiting = self.queues.values().map(VecDeque::len).sum();
     }
 
-    /// Takes one call of the client whose turn it is, and sends that client to the end of the line.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
-        let client = self.order.pop_front()?;
+    fn count_of(&self, client: &str) -> usize {
+        self.running_of.get(client).copied().unwrap_or_default()
+    }
+
+    fn begin(&mut self, client: Arc<str>) -> Arc<str> {
+        self.running += 1;
+        *self.running_of.entry(Arc::clone(&client)).or_default() += 1;
+        client
+    }
+
+    fn end(&mut self, client: &Arc<str>) {
+        self.running -= 1;
+        if let Some(count) = self.running_of.get_mut(client) {
+            *count -= 1;
+            if *count == 0 {
+                self.running_of.remove(client);
+            }
+        }
+    }
+
+    /// Takes one call of the first client in line that has not its whole share, and sends it to the end of the line.
+    fn next(&mut self, most_of_one: usize) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
+        let first = self.order.iter();
+        let place = first
+            .map(|client| self.count_of(client))
+            .position(|count| count < most_of_one)?;
+        let client = self.order.remove(place)?;
         let queue = self.queues.get_mut(&client)?;
-        let next = queue.pop_front();
+        let next = queue.pop_front()?;
         if queue.is_empty() {
             self.queues.remove(&client);
         } else {
-            self.order.push_back(client);
+            self.order.push_back(Arc::clone(&client));
         }
-        self.waiting -= usize::from(next.is_some());
-        next
+        self.waiting -= 1;
+        Some((client, next))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         if let Some(turns) = self.turns.take() {
-            turns.pass_on();
+            turns.pass_on(&self.client);
         }
     }
 }
@@ -208,6 +240,19 @@ mod tests {
             (0, 0),
             "a turn that was not picked up comes back"
         );
+    }
+
+    #[test]
+    fn nobody_gets_everything() {
+        let turns = Turns::new(4);
+        let greedy: Vec<Turn> = (0..3).map(|_| taken(&turns, "greedy")).collect();
+        let mut more = waiting(&turns, "greedy");
+        let modest = taken(&turns, "modest");
+        drop(modest);
+        assert!(now(&mut more).is_none(), "the last place stays for others");
+        drop(greedy);
+        drop(now(&mut more).expect("there is room in its share again"));
+        assert_eq!(turns.counts(), (0, 0));
     }
 
     #[test]

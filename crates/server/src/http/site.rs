@@ -16,6 +16,7 @@ use hyper::header::{
     TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_rustls::TlsAcceptor;
@@ -294,6 +295,8 @@ impl Place {
             .disable_allowed_origins()
             .with_legacy_session_mode(endpoint.sessions)
             .with_json_response(true)
+            // Streams cannot be resumed here, and older clients stumble over the empty event that would offer it.
+            .with_sse_retry(None)
             .with_max_request_body_bytes(options.max_body_size)
             .with_cancellation_token(cut.child_token());
         let service = endpoint.service.clone();
@@ -322,6 +325,9 @@ impl Place {
         let session = self.session(&parts.headers, holder.as_ref())?;
         let body = body::read(body, max_body_size).await?;
         self.check_room(session.as_deref(), &body).await?;
+        if let Some(reply) = frame::overfull(&body) {
+            return Ok(mistake(&reply));
+        }
         if parts.method == Method::POST {
             normalise(&mut parts.headers);
         }
@@ -409,18 +415,23 @@ fn normalise(headers: &mut HeaderMap) {
 
 /// The answer to a body that rmcp could not read.
 fn misread(body: &[u8]) -> Reply {
-    let mistake = match frame::read(body) {
-        Frame::Mistake(reply) => serde_json::to_string(&reply).unwrap_or_default(),
+    match frame::read(body) {
+        Frame::Mistake(reply) => mistake(&reply),
         // A notification that nobody knows, or what rmcp could read after all.
         Frame::Nothing if !body.trim_ascii().is_empty() => {
-            return text(StatusCode::ACCEPTED, String::new());
+            text(StatusCode::ACCEPTED, String::new())
         }
         Frame::Nothing | Frame::Message(_) => {
             let message = "Bad Request: the body has to be one JSON-RPC message".to_owned();
-            return text(StatusCode::BAD_REQUEST, message);
+            text(StatusCode::BAD_REQUEST, message)
         }
-    };
-    let mut reply = text(StatusCode::BAD_REQUEST, mistake);
+    }
+}
+
+/// A JSON-RPC error about the whole request.
+fn mistake(message: &ServerJsonRpcMessage) -> Reply {
+    let message = serde_json::to_string(message).unwrap_or_default();
+    let mut reply = text(StatusCode::BAD_REQUEST, message);
     reply.headers_mut().insert(CONTENT_TYPE, JSON);
     reply
 }

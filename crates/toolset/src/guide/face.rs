@@ -167,7 +167,7 @@ fn error_message(error: &Error) -> String {
             format!("Sampling timed out: no answer about {path} within {seconds} seconds")
         }
         Error::Unsupported { path } => format!(
-            "{path} is not in the cache, and this client cannot be asked for it: it does not support sampling"
+            "what is asked for of {path} is not in the cache, and this client cannot be asked for it: it does not support sampling"
         ),
         Error::Busy { limit } => format!("{limit} questions already wait for answers"),
         Error::Unverifiable { path, reason } => {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::arguments::{Given, Metadata};
 use super::reply::{CacheFigures, EvictedFigures, StoredFile, Success};
 use super::tool::{GuideTool, Visit};
+use super::words;
 use crate::face::Failure;
 use crate::tool::{Effect, Example};
 
@@ -84,7 +85,7 @@ impl GuideTool for ReadFileTool {
         Example {
             title: "The first of two chunks",
             arguments: r#"{"path": "docs/big.txt", "content": "first half", "chunk_index": 0, "chunk_count": 2, "chunk_hash": "bb480f5174f5006c97f20e492a3afd1f335ac4d3c4defe990f47bf8810390794"}"#,
-            reply: r#"{"success": true, "data": {"path": "docs/big.txt", "complete": false, "hash_verified": false, "chunks_received": 1, "chunk_count": 2, "cache": {"entries": 0, "bytes": 0, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "1 of 2 chunks of docs/big.txt have come; send the others"}"#,
+            reply: r#"{"success": true, "data": {"path": "docs/big.txt", "complete": false, "hash_verified": false, "chunks_received": 1, "chunk_count": 2, "cache": {"entries": 0, "bytes": 0, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "1 of 2 chunks of docs/big.txt have come; send the others (chunk_index 1)"}"#,
         },
         Example {
             title: "Content that is no base64",
@@ -100,18 +101,17 @@ impl GuideTool for ReadFileTool {
         let bridge = &visit.desk.bridge;
         bridge.validator().validate(&arguments.path)?;
         let upload = upload(arguments)?;
-        let is_hashed = upload.content_hash.is_some();
         let uploaded = bridge.upload(visit.account, upload, visit.now)?;
         let cache = CacheFigures::now(visit.desk);
         Ok(Outcome::Done(match uploaded {
             Uploaded::Partial {
                 path,
                 received,
+                missing,
                 count,
                 warnings,
             } => {
-                let message =
-                    format!("{received} of {count} chunks of {path} have come; send the others");
+                let message = words::chunks_missing(&path.to_string(), received, count, &missing);
                 let path = path.to_string();
                 let data = Data {
                     stored: None,
@@ -125,7 +125,10 @@ impl GuideTool for ReadFileTool {
                 };
                 Success::new(data, message, &warnings, vec![path])
             }
-            Uploaded::Whole(stored) => {
+            Uploaded::Whole {
+                stored,
+                is_verified,
+            } => {
                 let paths = stored.files.iter().map(|file| file.path.to_string());
                 let paths: Vec<String> = paths.collect();
                 let one = stored.files.first().map(StoredFile::of);
@@ -134,7 +137,7 @@ impl GuideTool for ReadFileTool {
                     stored: one,
                     path: paths.first().cloned().unwrap_or_default(),
                     complete: true,
-                    hash_verified: is_hashed,
+                    hash_verified: is_verified,
                     chunks_received: arguments.chunk_count,
                     chunk_count: arguments.chunk_count,
                     evicted: Some(EvictedFigures::of(stored.evicted)),
@@ -161,6 +164,7 @@ fn upload(arguments: &Arguments) -> Result<Upload, Failure> {
             count,
             bytes: std::mem::take(&mut file.content),
             hash: arguments.chunk_hash.clone(),
+            content_hash: None,
         }),
         (None, None) if arguments.chunk_hash.is_none() => None,
         _ => {
