@@ -3,6 +3,7 @@
 mod body;
 mod cors;
 mod metrics;
+mod outgoing;
 mod sessions;
 mod site;
 mod stream;

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
 use toolset::{Client, Gate, Service};
 
+use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
 use super::{body, cors, metrics};
 use crate::door::{self, Door, Refusal};
@@ -82,6 +83,7 @@ pub(super) struct Site {
     desk: Option<Arc<Desk>>,
     max_body_size: usize,
     places: Vec<Place>,
+    outgoing: Outgoing,
     connections: Arc<AtomicU64>,
     refusals: Mutex<BTreeMap<u16, u64>>,
 }
@@ -116,6 +118,7 @@ impl Site {
             gate: options.gate,
             desk: options.desk,
             max_body_size: options.max_body_size,
+            outgoing: Outgoing::new(),
             connections: Arc::default(),
             refusals: Mutex::default(),
         }
@@ -189,7 +192,11 @@ impl Site {
                 let answered = place
                     .answer(request, visit, holder, self.max_body_size)
                     .await;
-                answered.unwrap_or_else(|refusal| self.refused(&refusal))
+                let held = match answered {
+                    Ok(reply) => self.outgoing.hold(reply).await,
+                    Err(refusal) => Err(refusal),
+                };
+                held.unwrap_or_else(|refusal| self.refused(&refusal))
             }
             None => self.not_found(),
         }
