@@ -4,21 +4,22 @@
 //! rule (the flag or environment variable first, then the file) and [`Partial::complete`] fills in
 //! the defaults. Nothing here reads a file or an environment variable.
 
+mod collision;
 mod in_yaml;
 mod load;
 mod reference;
 mod roots;
-mod support;
+
 mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use collision::first_collision;
 pub(crate) use in_yaml::InYaml;
 pub(crate) use load::{CURRENT_DIRECTORY, Loaded, Roots as RootsNeed, load};
 pub(crate) use reference::page as reference;
 pub(crate) use roots::{AllowedTools, OnMissing, Quota, RootAccess, RootSettings, tools_of};
-pub(crate) use support::first_collision;
 pub(crate) use words::{
     Durability, Landlock, LogFormat, LogLevel, Replies, Sessions, Toolset, Transport,
 };

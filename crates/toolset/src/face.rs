@@ -144,6 +144,18 @@ pub struct Worded {
     pub object: Value,
 }
 
+impl Worded {
+    /// The error object that most sets have: code, message and details under `error`.
+    pub(crate) fn with_details(code: &'static str, message: String, details: Value) -> Worded {
+        let object = json!({ "error": { "code": code, "message": message, "details": details } });
+        Worded {
+            code,
+            message,
+            object,
+        }
+    }
+}
+
 /// What the text block of a failure holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureText {

@@ -42,12 +42,7 @@ impl Face for Files {
         let code = code(failure);
         let message = message(failure, about);
         let details = details(failure, about, &place);
-        let object = json!({ "error": { "code": code, "message": message, "details": details } });
-        Worded {
-            code,
-            message,
-            object,
-        }
+        Worded::with_details(code, message, details)
     }
 
     fn failure_text(&self) -> FailureText {

@@ -43,12 +43,7 @@ impl Face for Workspace {
         let code = code(failure);
         let message = located(message(failure, about), failure, &place);
         let details = details(failure, about, &place);
-        let object = json!({ "error": { "code": code, "message": message, "details": details } });
-        Worded {
-            code,
-            message,
-            object,
-        }
+        Worded::with_details(code, message, details)
     }
 
     fn failure_text(&self) -> FailureText {
