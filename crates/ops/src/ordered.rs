@@ -18,7 +18,7 @@ use crate::pool::{Job, Pool, Step};
 /// How often a waiting caller looks at its deadline when all workers are busy elsewhere.
 const LOOK: Duration = Duration::from_millis(20);
 /// How many batches are uncommitted at a time for each worker, and besides.
-const WINDOW_PER_WORKER: usize = 2;
+const WINDOW_PER_WORKER: usize = 16;
 const WINDOW_BESIDES: usize = 2;
 /// How many units the caller does itself before it asks the pool: small calls need no other thread.
 const OWN_UNITS: usize = 2;

@@ -25,9 +25,10 @@ pub(crate) enum Step {
 /// A path inside a root, as a client gave it. A leading `/` means the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
-    text: String,
-    /// The bytes the text stands for, as system calls take them.
+    /// The bytes the client's text stands for, as system calls take them.
     bytes: CString,
+    /// The text itself, where it is not just those bytes: a second copy would cost every path a hundredth of its open.
+    text: Option<String>,
     /// How it is written.
     spelling: Spelling,
     /// The last step must be a directory (`dir/`, `dir/.`).
@@ -51,7 +52,7 @@ impl RelPath {
             path: shortened(text),
             fault,
         };
-        let path = RelPath::of(text.to_owned()).ok_or_else(|| fault(PathFault::Nul))?;
+        let path = RelPath::of(text).ok_or_else(|| fault(PathFault::Nul))?;
         match path.as_bytes() {
             bytes if bytes.len() <= NAME_MAX => Ok(path),
             bytes if bytes.len() >= PATH_MAX => Err(fault(PathFault::TooLong)),
@@ -63,8 +64,11 @@ impl RelPath {
     }
 
     /// Takes a text apart; `None` where it holds a NUL byte.
-    fn of(text: String) -> Option<RelPath> {
-        let bytes = CString::new(&*name::to_bytes(&text)).ok()?;
+    fn of(text: &str) -> Option<RelPath> {
+        let (bytes, text) = match name::to_bytes(text) {
+            Cow::Borrowed(bytes) => (CString::new(bytes).ok()?, None),
+            Cow::Owned(bytes) => (CString::new(bytes).ok()?, Some(text.to_owned())),
+        };
         let whole = bytes.as_bytes();
         let spelling = match pieces(whole).all(is_name) {
             true => Spelling::Plain,
@@ -83,8 +87,8 @@ impl RelPath {
     #[must_use]
     pub fn root() -> RelPath {
         RelPath {
-            text: String::new(),
             bytes: CString::default(),
+            text: None,
             spelling: Spelling::Other,
             directory: false,
             absolute: false,
@@ -94,7 +98,11 @@ impl RelPath {
     /// The path as the client wrote it.
     #[must_use]
     pub fn as_given(&self) -> &str {
-        &self.text
+        match &self.text {
+            Some(text) => text,
+            // They came as text, so they are.
+            None => self.bytes.to_str().unwrap_or_default(),
+        }
     }
 
     /// Tells whether the client wrote a leading `/`.
@@ -112,14 +120,14 @@ impl RelPath {
     /// This path with one more name at its end.
     #[must_use]
     pub fn join(&self, name: &Name) -> RelPath {
-        let text = match self.text.trim_end_matches('/') {
+        let text = match self.as_given().trim_end_matches('/') {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
         // Neither a path nor a name holds a NUL byte, so there always is one.
         RelPath {
             absolute: self.absolute,
-            ..RelPath::of(text).unwrap_or_else(RelPath::root)
+            ..RelPath::of(&text).unwrap_or_else(RelPath::root)
         }
     }
 

@@ -126,7 +126,7 @@ impl Root {
         Some(OpenFile {
             file: opened.ok()?.into(),
             metadata,
-            path: shown_as(path, &direct),
+            path: shown(direct.to_bytes()).into_owned(),
         })
     }
 
@@ -206,15 +206,6 @@ impl fmt::Debug for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Security: no host path, a debug print may end in a log.
         f.debug_struct("Root").finish_non_exhaustive()
-    }
-}
-
-/// How clients see a path that was looked up in one call: mostly just as they gave it.
-fn shown_as(path: &RelPath, direct: &CStr) -> String {
-    let (given, direct) = (path.as_given(), direct.to_bytes());
-    match given.as_bytes() == direct {
-        true => given.to_owned(),
-        false => shown(direct).into_owned(),
     }
 }
 

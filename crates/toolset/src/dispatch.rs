@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ops::{Cancel, Context};
-use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, InputResponses, JsonObject,
-    ProgressNotificationParam, ProgressToken,
-};
+use rmcp::model::{InputResponses, JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,8 +16,9 @@ use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
+use crate::reply::{Answer, Reply, ToolResult};
 use crate::tally::Tally;
-use crate::tool::{AnyTool, Call, Ended, Reply, RootCard, Work};
+use crate::tool::{AnyTool, Call, Ended, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -85,12 +83,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Takes a call all the way.
-    pub(crate) async fn call(
-        &self,
-        gate: &Gate,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> CallToolResponse {
+    pub(crate) async fn call(&self, gate: &Gate, arguments: JsonObject, caller: &Caller) -> Answer {
         let start = Instant::now();
         self.count(gate, caller);
         let about = self.about(gate, &arguments);
@@ -98,16 +91,16 @@ impl Entry {
             Ok(Ended::Question(question)) => {
                 let tally = Tally::default();
                 self.line(caller, &about, start, 0, tally).success();
-                return (*question).into();
+                return Answer::Question(question);
             }
             Ok(Ended::Reply(reply)) => Ok(reply),
             Err(failure) => Err(failure),
         };
-        self.settle(gate, caller, &about, start, outcome).into()
+        Answer::Result(self.settle(gate, caller, &about, start, outcome))
     }
 
     /// Answers a call whose arguments are no object at all.
-    pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> CallToolResult {
+    pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> ToolResult {
         self.count(gate, caller);
         let about = self.about(gate, &JsonObject::new());
         let failure = arguments::not_an_object(arguments).into();
@@ -134,7 +127,7 @@ impl Entry {
         about: &About,
         start: Instant,
         outcome: Result<Reply, Failure>,
-    ) -> CallToolResult {
+    ) -> ToolResult {
         let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
         let tally = match is_violation {
             true => gate.violated(&caller.account),
@@ -143,21 +136,26 @@ impl Entry {
         let line = |response_size| self.line(caller, about, start, response_size, tally);
         match outcome {
             Ok(reply) => {
-                let result = success(reply);
-                let line = line(size(&result));
+                let line = line(reply.size());
                 self.counters.add(OK, line.duration, line.response_size);
                 line.success();
-                result
+                ToolResult {
+                    reply,
+                    is_error: false,
+                }
             }
             Err(failure) => {
                 let worded = self.face.word(&failure, about);
                 let structured = gate.deployment().replies.structured();
-                let result = failed(&worded, self.face.failure_text(), structured);
-                let line = line(size(&result));
+                let reply = failed(&worded, self.face.failure_text(), structured);
+                let line = line(reply.size());
                 self.counters
                     .add(worded.code, line.duration, line.response_size);
                 line.failure(&failure, &worded);
-                result
+                ToolResult {
+                    reply,
+                    is_error: true,
+                }
             }
         }
     }
@@ -329,48 +327,14 @@ async fn tick(ticks: Option<&mut Interval>) {
     }
 }
 
-fn success(reply: Reply) -> CallToolResult {
-    let mut result =
-        CallToolResult::success(reply.text.map(ContentBlock::text).into_iter().collect());
-    result.structured_content = reply.structured;
-    result
-}
-
 /// A failure keeps its text in every mode: it is short, and some clients show the model nothing else.
-fn failed(worded: &Worded, text: FailureText, structured: bool) -> CallToolResult {
+fn failed(worded: &Worded, text: FailureText, structured: bool) -> Reply {
+    let object = worded.object.to_string();
     let text = match text {
         FailureText::Message => worded.message.clone(),
-        FailureText::Object => worded.object.to_string(),
+        FailureText::Object => object.clone(),
     };
-    let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.structured_content = structured.then(|| worded.object.clone());
-    result
-}
-
-/// The bytes of the half a client is most likely to read: the text, or the structured half where there is none.
-fn size(result: &CallToolResult) -> usize {
-    let text = result.content.first().and_then(|block| block.as_text());
-    match text {
-        Some(text) => text.text.len(),
-        None => result.structured_content.as_ref().map_or(0, json_size),
-    }
-}
-
-fn json_size(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting cannot fail; a size of 0 in the log would be the whole harm.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
+    Reply::new(structured.then_some(object), text)
 }
 
 #[cfg(test)]
@@ -381,6 +345,7 @@ mod tests {
     use crate::tool::{Access, Effect, RootUse, Tool, ToolSet, tool};
     use crate::workspace;
     use ops::Root;
+    use rmcp::model::CallToolResult;
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
     use serde_json::json;

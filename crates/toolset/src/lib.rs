@@ -19,6 +19,7 @@ pub mod memory;
 mod moment;
 mod rate;
 mod reference;
+mod reply;
 mod schema;
 mod search;
 mod service;
@@ -34,8 +35,9 @@ pub use dispatch::{Caller, Progress, Questions};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
+pub use reply::{Answer, Reply, Slot, ToolResult};
 pub use service::{Client, Service, SetupError};
 pub use tool::{
-    Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Prepared, Reply,
+    Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Prepared,
     RootCard, RootSource, RootUse, Talk, Tool, ToolSet, Work, tool,
 };

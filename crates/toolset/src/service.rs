@@ -21,6 +21,7 @@ use crate::arguments::nearest;
 use crate::dispatch::{Caller, Entry, Progress, Questions};
 use crate::figures::{Counters, Figures};
 use crate::reference;
+use crate::reply::{Answer, Slot, ToolResult};
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
 
@@ -110,8 +111,8 @@ impl Service {
         caller: &Caller,
     ) -> Option<CallToolResult> {
         match self.respond(tool, arguments, caller).await? {
-            CallToolResponse::Complete(result) => Some(result),
-            _ => None,
+            Answer::Result(result) => Some(result.into_rmcp()),
+            Answer::Question(_) => None,
         }
     }
 
@@ -121,7 +122,7 @@ impl Service {
         tool: &str,
         arguments: JsonObject,
         caller: &Caller,
-    ) -> Option<CallToolResponse> {
+    ) -> Option<Answer> {
         let entry = self.entry(tool)?;
         Some(entry.call(&self.inner.gate, arguments, caller).await)
     }
@@ -161,7 +162,7 @@ impl Service {
             arguments,
             &caller(context, Questions::None),
         );
-        let result = serde_json::to_value(result);
+        let result = serde_json::to_value(result.into_rmcp());
         result
             .map(CustomResult::new)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -195,12 +196,16 @@ impl Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let slot = slot(&context);
         let answers = request.input_responses.unwrap_or_default();
         let questions = questions(&context, answers, request.request_state);
         let caller = caller(context, questions);
         let arguments = request.arguments.unwrap_or_default();
         let response = self.respond(&request.name, arguments, &caller).await;
-        response.ok_or_else(|| self.unknown_tool(&request.name))
+        match response.ok_or_else(|| self.unknown_tool(&request.name))? {
+            Answer::Question(question) => Ok((*question).into()),
+            Answer::Result(result) => Ok(delivered(result, slot).into()),
+        }
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
@@ -429,6 +434,25 @@ fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
         cancelled: context.ct,
         progress,
         questions,
+    }
+}
+
+/// Where the transport wants the result, if it writes messages itself.
+fn slot(context: &RequestContext<RoleServer>) -> Option<Slot> {
+    let http = context.extensions.get::<http::request::Parts>();
+    let extensions = http.map_or_else(|| context.extensions.get(), |http| http.extensions.get());
+    extensions.cloned()
+}
+
+/// What rmcp gets of a result: all of it, or only its frame where the transport puts in what it says.
+fn delivered(result: ToolResult, slot: Option<Slot>) -> CallToolResult {
+    match slot {
+        Some(slot) => {
+            let frame = result.frame();
+            slot.put(result);
+            frame
+        }
+        None => result.into_rmcp(),
     }
 }
 

@@ -11,13 +11,13 @@ use rmcp::model::{InputRequiredResult, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::admit::Gate;
 use crate::arguments::{self, BadArgument};
 use crate::deployment::Replies;
 use crate::dispatch::Caller;
 use crate::face::{Face, Failure};
+use crate::reply::{self, Reply};
 use crate::schema;
 use crate::tally::Tallies;
 
@@ -279,15 +279,6 @@ pub struct Prepared {
     pub work: Work,
 }
 
-/// A success in the halves that the operator wants sent.
-#[derive(Debug, Default, PartialEq)]
-pub struct Reply {
-    /// The whole reply object.
-    pub structured: Option<Value>,
-    /// The text block.
-    pub text: Option<String>,
-}
-
 /// Puts a tool into its erased form.
 #[must_use]
 pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
@@ -332,29 +323,7 @@ impl<T: Tool> AnyTool for Erased<T> {
 
 fn run<T: Tool>(arguments: T::Arguments, call: &Call) -> Result<Reply, Failure> {
     let reply = T::run(arguments, call)?;
-    halves(&reply, T::text, call.replies)
-}
-
-/// Only what will be sent is made: a large reply is copied and escaped once for each half.
-pub(crate) fn halves<R: Serialize>(
-    reply: &R,
-    own_text: impl FnOnce(&R) -> Option<String>,
-    replies: Replies,
-) -> Result<Reply, Failure> {
-    let broken = |error: serde_json::Error| Failure::Internal {
-        reason: error.to_string(),
-    };
-    let structured = replies
-        .structured()
-        .then(|| serde_json::to_value(reply))
-        .transpose()
-        .map_err(broken)?;
-    let text = match replies.text().then(|| own_text(reply)) {
-        None => None,
-        Some(Some(own)) => Some(own),
-        Some(None) => Some(serde_json::to_string(reply).map_err(broken)?),
-    };
-    Ok(Reply { structured, text })
+    reply::halves(&reply, T::text, call.replies)
 }
 
 /// A set of tools that share their words.

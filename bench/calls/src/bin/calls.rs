@@ -371,12 +371,8 @@ fn cut(text: &str, length: usize) -> &str {
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
-fn main() -> Result<()> {
-    let parent = tempfile::tempdir()?;
-    let root = parent.path().join("bench");
-    fs::create_dir(&root)?;
-    let bench = Bench::new(root)?;
-    let mut table = String::from("| call | ours | floor | ratio | goal |\n|---|---|---|---|---|\n");
+/// Instructions of one call: the same on a busy machine as on a quiet one.
+fn count_instructions(bench: &Bench, table: &mut String) -> Result<()> {
     for wire in [Wire::Stdio, Wire::Http] {
         let name = wire.name();
         let ours = bench.instructions(Who::Ours, wire, "small.txt")?;
@@ -400,6 +396,10 @@ fn main() -> Result<()> {
         "| … beside `serde_json` on the same string | {ours:.0} | {escaping:.0} | {:.2} | ≤ 3 |",
         ours / escaping
     )?;
+    Ok(())
+}
+
+fn count_requests(bench: &Bench, table: &mut String) -> Result<()> {
     for connections in [1, 50] {
         let (ours, floor, ratio) = bench.throughput(connections)?;
         let goal = if connections == 50 { "≥ 0.8" } else { "" };
@@ -407,6 +407,26 @@ fn main() -> Result<()> {
             table,
             "| 4 KiB `read_file`, HTTP, {connections} connections: requests/s | {ours:.0} | {floor:.0} | {ratio:.2} | {goal} |"
         )?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let only = std::env::args().nth(1).unwrap_or_default();
+    ensure!(
+        ["", "instructions", "requests"].contains(&only.as_str()),
+        "unknown argument {only}; known: instructions, requests (both without one)"
+    );
+    let parent = tempfile::tempdir()?;
+    let root = parent.path().join("bench");
+    fs::create_dir(&root)?;
+    let bench = Bench::new(root)?;
+    let mut table = String::from("| call | ours | floor | ratio | goal |\n|---|---|---|---|---|\n");
+    if only != "requests" {
+        count_instructions(&bench, &mut table)?;
+    }
+    if only != "instructions" {
+        count_requests(&bench, &mut table)?;
     }
     io::stdout().write_all(table.as_bytes())?;
     Ok(())

@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
-use toolset::{Client, Gate, Service};
+use toolset::{Client, Gate, Service, Slot};
 
 use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
@@ -35,6 +35,7 @@ use crate::tokens::{Holder, NoHolder};
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -343,8 +344,13 @@ impl Place {
             address: visit.address,
             known_as: known_as(holder.as_ref(), session.as_deref()),
         });
+        let slot = Slot::default();
+        if self.sessions.is_none() {
+            // In a session rmcp keeps what it sent, to send it again.
+            parts.extensions.insert(slot.clone());
+        }
         let request = Request::from_parts(parts, Full::new(body.clone()));
-        let reply = self.protocol.handle(request).await;
+        let reply = completed(self.protocol.handle(request).await, slot).await;
         if let (Some(sessions), None) = (&self.sessions, session) {
             let holder = holder.map(|holder| holder.digest);
             sessions.begun(reply.headers(), holder).await;
@@ -388,6 +394,26 @@ impl Place {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A reply with the result that waits for it; in a stream it comes later.
+async fn completed(reply: Reply, slot: Slot) -> Reply {
+    let (parts, body) = reply.into_parts();
+    if parts.headers.get(CONTENT_TYPE) == Some(&EVENTS) {
+        let fill = move |bytes: Bytes| filled(bytes, &slot);
+        let body = body.map_frame(move |frame| frame.map_data(&fill)).boxed();
+        return Response::from_parts(parts, body);
+    }
+    let Ok(body) = body.collect().await;
+    let body = Full::new(filled(body.to_bytes(), &slot));
+    Response::from_parts(parts, body.boxed())
+}
+
+fn filled(bytes: Bytes, slot: &Slot) -> Bytes {
+    match slot.fill(&bytes) {
+        Some(filled) => filled.into(),
+        None => bytes,
     }
 }
 

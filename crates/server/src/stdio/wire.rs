@@ -4,18 +4,22 @@
 //! disturb the one that has it; a last line without a line end counts; a client that stops reading ends the
 //! connection. What is written goes through one task, so that no reply is ever cut by a cancelled future.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toolset::Slot;
 
 use crate::frame::{self, Frame, IdSearch};
 
@@ -28,8 +32,8 @@ const WAITING_REPLIES: usize = 64;
 /// How long the end waits for a client to read the last replies.
 const LAST_REPLIES: Duration = Duration::from_secs(2);
 
-/// The ids of requests that are not answered yet.
-type Running = Arc<Mutex<HashSet<RequestId>>>;
+/// The requests that are not answered yet, each with the place for its result.
+type Running = Arc<Mutex<HashMap<RequestId, Slot>>>;
 
 /// One client on two streams.
 pub(crate) struct Wire<R> {
@@ -166,15 +170,17 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
     }
 
     /// Lets a message through that rmcp can serve; the others are answered or ignored here.
-    fn admitted(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+    fn admitted(&mut self, mut message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match &message {
+        match &mut message {
             ClientJsonRpcMessage::Request(request) => {
                 self.is_met = true;
-                if !running.insert(request.id.clone()) {
+                let Entry::Vacant(entry) = running.entry(request.id.clone()) else {
                     self.own = Some(frame::id_in_use(&request.id));
                     return None;
-                }
+                };
+                let slot = entry.insert(Slot::default()).clone();
+                request.request.extensions_mut().insert(slot);
             }
             // A cancelled request is not answered, so its id is free again.
             ClientJsonRpcMessage::Notification(note) => {
@@ -201,12 +207,13 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Wire<R> {
         let replies = self.replies.clone();
         let running = Arc::clone(&self.running);
         async move {
-            if let Some(id) = answered(&message) {
+            let slot = answered(&message).and_then(|id| {
                 let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-                running.remove(id);
-            }
+                running.remove(id)
+            });
+            let line = completed(encoded(&message)?, slot);
             let replies = replies.ok_or(io::ErrorKind::NotConnected)?;
-            let sent = replies.send(encoded(&message)?).await;
+            let sent = replies.send(line).await;
             sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
         }
     }
@@ -239,6 +246,12 @@ fn reason(message: &ServerJsonRpcMessage) -> Option<&str> {
         ServerJsonRpcMessage::Error(error) => Some(&error.error.message),
         _ => None,
     }
+}
+
+/// A message with the result that waits for it.
+fn completed(line: Vec<u8>, slot: Option<Slot>) -> Vec<u8> {
+    let filled = slot.and_then(|slot| slot.fill(&line));
+    filled.unwrap_or(line)
 }
 
 fn encoded(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {

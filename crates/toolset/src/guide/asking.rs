@@ -31,7 +31,8 @@ use super::{listed, words};
 use crate::admit::Gate;
 use crate::dispatch::{Caller, Questions};
 use crate::face::Failure;
-use crate::tool::{Call, Ended, halves};
+use crate::reply::halves;
+use crate::tool::{Call, Ended};
 
 /// The name of our one question in an input-required result.
 const QUESTION: &str = "agent_file";

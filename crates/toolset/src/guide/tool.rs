@@ -18,9 +18,10 @@ use super::reply::Success;
 use crate::arguments::{self, BadArgument};
 use crate::dispatch::Caller;
 use crate::face::Failure;
+use crate::reply::{Reply, halves};
 use crate::schema;
 use crate::tally::Tallies;
-use crate::tool::{AnyTool, Call, Definition, Effect, Example, Prepared, Reply, Work, halves};
+use crate::tool::{AnyTool, Call, Definition, Effect, Example, Prepared, Work};
 
 /// One tool of the set.
 pub(super) trait GuideTool: Send + Sync + 'static {

@@ -1,0 +1,235 @@
+//! What a call answers with, as JSON from the beginning.
+//!
+//! A large reply would be many times larger as a tree of values than it is as text, so it is never one: it is written
+//! once, and sent once for each half that the operator wants.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memchr::memmem;
+use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::deployment::Replies;
+use crate::face::Failure;
+
+/// A success in the halves that the operator wants sent.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The whole reply object, as JSON.
+    structured: Option<String>,
+    text: Option<Text>,
+}
+
+/// The text block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Text {
+    /// In words of its own.
+    Own(String),
+    /// The JSON of the structured half.
+    Same,
+}
+
+impl Reply {
+    /// A reply whose text has words of its own.
+    pub(crate) fn new(structured: Option<String>, text: String) -> Reply {
+        Reply {
+            structured,
+            text: Some(Text::Own(text)),
+        }
+    }
+
+    /// The text block.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self.text.as_ref()? {
+            Text::Own(text) => Some(text),
+            Text::Same => self.structured.as_deref(),
+        }
+    }
+
+    /// The bytes of the half a client is most likely to read: the text, or the structured half where there is none.
+    pub(crate) fn size(&self) -> usize {
+        let half = self.text().or(self.structured.as_deref());
+        half.map_or(0, str::len)
+    }
+}
+
+/// Only what will be sent is made.
+pub(crate) fn halves<R: Serialize>(
+    reply: &R,
+    own_text: impl FnOnce(&R) -> Option<String>,
+    replies: Replies,
+) -> Result<Reply, Failure> {
+    let json = || {
+        serde_json::to_string(reply).map_err(|error| Failure::Internal {
+            reason: error.to_string(),
+        })
+    };
+    let structured = replies.structured().then(json).transpose()?;
+    let text = match (replies.text().then(|| own_text(reply)), &structured) {
+        (None, _) => None,
+        (Some(Some(own)), _) => Some(Text::Own(own)),
+        (Some(None), Some(_)) => Some(Text::Same),
+        (Some(None), None) => Some(Text::Own(json()?)),
+    };
+    Ok(Reply { structured, text })
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub enum Answer {
+    /// A success or a failure.
+    Result(ToolResult),
+    /// A question; the client calls again with the answer.
+    Question(Box<InputRequiredResult>),
+}
+
+/// The result of a call, which is not yet put into a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// What it says.
+    pub reply: Reply,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl ToolResult {
+    /// As rmcp has it.
+    #[must_use]
+    pub fn into_rmcp(self) -> CallToolResult {
+        let mut result = self.frame();
+        let text = self.reply.text().map(ContentBlock::text);
+        result.content = text.into_iter().collect();
+        result.structured_content = self.structured();
+        result
+    }
+
+    /// The structured half.
+    #[must_use]
+    pub fn structured(&self) -> Option<Value> {
+        // It is JSON that was written here.
+        let json = self.reply.structured.as_deref()?;
+        serde_json::from_str(json).ok()
+    }
+
+    /// Everything but what it says: the content is empty.
+    pub(crate) fn frame(&self) -> CallToolResult {
+        match self.is_error {
+            true => CallToolResult::error(Vec::new()),
+            false => CallToolResult::success(Vec::new()),
+        }
+    }
+
+    /// Puts what it says into the message that rmcp made of its frame; `None` where that is another message.
+    fn fill(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let (before, rest) = message.split_at_checked(memmem::find(message, EMPTY)?)?;
+        let after = rest.strip_prefix(EMPTY)?;
+        let (text, structured) = (self.reply.text(), self.reply.structured.as_deref());
+        let halves = text.map_or(0, |text| text.len() + text.len() / 4)
+            + structured.map_or(0, str::len)
+            + ROOM_BESIDES;
+        let mut filled = Vec::with_capacity(message.len() + halves);
+        filled.extend_from_slice(before);
+        filled.extend_from_slice(b"\"content\":[");
+        if let Some(text) = text {
+            filled.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+            escape(text, &mut filled);
+            filled.push(b'}');
+        }
+        filled.push(b']');
+        if let Some(structured) = structured {
+            filled.extend_from_slice(b",\"structuredContent\":");
+            filled.extend_from_slice(structured.as_bytes());
+        }
+        filled.extend_from_slice(after);
+        Some(filled)
+    }
+}
+
+/// How an empty content looks in a message. It cannot be part of a JSON string, in which its quotes would be escaped.
+const EMPTY: &[u8] = b"\"content\":[]";
+/// What surrounds the halves in a message.
+const ROOM_BESIDES: usize = 64;
+
+/// Writes a text as a JSON string.
+fn escape(text: &str, out: &mut Vec<u8>) {
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Where a transport that writes messages itself finds the result of a request, put into the request's extensions.
+#[derive(Debug, Clone, Default)]
+pub struct Slot(Arc<Mutex<Option<ToolResult>>>);
+
+impl Slot {
+    /// Puts the result into the message that rmcp made for it; `None` where there is none, or it is another message.
+    #[must_use]
+    pub fn fill(&self, message: &[u8]) -> Option<Vec<u8>> {
+        self.lock().as_ref()?.fill(message)
+    }
+
+    pub(crate) fn put(&self, result: ToolResult) {
+        *self.lock() = Some(result);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ToolResult>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::{NumberOrString, ServerJsonRpcMessage, ServerResult};
+
+    fn message(result: CallToolResult, id: &str) -> Vec<u8> {
+        let id = NumberOrString::String(id.into());
+        let message = ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id);
+        serde_json::to_vec(&message).unwrap()
+    }
+
+    fn result(structured: Option<&str>, text: Option<Text>, is_error: bool) -> ToolResult {
+        ToolResult {
+            reply: Reply {
+                structured: structured.map(str::to_owned),
+                text,
+            },
+            is_error,
+        }
+    }
+
+    #[test]
+    fn a_filled_message_is_the_one_that_rmcp_would_have_made() {
+        let own = || Some(Text::Own("é \"quoted\" \u{1}\n".to_owned()));
+        let json = Some(r#"{"a":[1,"\"content\":[]"]}"#);
+        for result in [
+            result(json, Some(Text::Same), false),
+            result(json, own(), true),
+            result(json, None, false),
+            result(None, own(), false),
+        ] {
+            // The id tries to pass for the place to fill.
+            let id = r#""content":[]"#;
+            let filled = result.fill(&message(result.frame(), id)).unwrap();
+            let expected = message(result.into_rmcp(), id);
+            assert_eq!(
+                String::from_utf8(filled).unwrap(),
+                String::from_utf8(expected).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn another_message_is_left_alone() {
+        assert_eq!(result(None, None, false).fill(b"{\"error\":{}}"), None);
+    }
+
+    #[test]
+    fn a_slot_without_a_result_fills_nothing() {
+        let slot = Slot::default();
+        assert_eq!(slot.fill(EMPTY), None);
+        slot.put(result(None, None, true));
+        assert!(slot.fill(EMPTY).is_some());
+    }
+}
