@@ -1,4 +1,8 @@
 //! Removing a tree over descriptors: links are unlinked, never followed, and nothing recurses.
+//!
+//! One thread begins; where a tree turns out to be large, `crew` goes on with several.
+
+mod crew;
 
 use crate::descent::Descent;
 use crate::dir::Dir;
@@ -12,6 +16,8 @@ use crate::syscall::{self, Errno};
 const REFILL_TRIES: u32 = 8;
 /// The most faults that are kept with their text.
 const MAX_FAULTS: usize = 100;
+/// How many entries one thread removes before others help.
+const ALONE: u64 = 256;
 
 /// What to do where an entry cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,15 @@ pub struct Removal {
     pub faults: Vec<Error>,
 }
 
+impl Removal {
+    fn add(&mut self, other: Removal) {
+        self.files += other.files;
+        self.directories += other.directories;
+        self.faults.extend(other.faults);
+        self.faults.truncate(MAX_FAULTS);
+    }
+}
+
 impl Located<'_> {
     /// Removes a directory and everything in it.
     ///
@@ -44,31 +59,53 @@ impl Located<'_> {
         removed: &(dyn Fn(u64) + Sync),
     ) -> Result<Removal> {
         let (name, ..) = self.entry()?;
-        let top = self.open_dir()?;
-        let mut remover = Remover {
+        let wish = Wish {
             stop,
             on_fault,
             removed,
-            removal: Removal::default(),
-            descent: Descent::new(),
         };
-        remover.enter(top, name.clone())?;
-        remover.run()?;
-        if remover.removal.faults.is_empty() {
+        let mut alone = Remover::new(wish);
+        alone.most = ALONE;
+        alone.enter(self.open_dir()?, name.clone())?;
+        let progress = alone.run()?;
+        let mut removal = alone.removal;
+        if progress == Progress::Large {
+            // What stayed is met again.
+            removal.faults.clear();
+            removal.add(crew::empty(self.open_dir()?, name, wish)?);
+        }
+        if removal.faults.is_empty() {
             match self.remove_empty_dir() {
-                Err(error) if on_fault == OnFault::Collect => remover.removal.faults.push(error),
+                Err(error) if on_fault == OnFault::Collect => removal.faults.push(error),
                 result => result?,
             }
-            remover.removal.directories += 1;
+            removal.directories += 1;
         }
-        Ok(remover.removal)
+        Ok(removal)
     }
 }
 
-struct Remover<'a> {
+/// What the caller wants of a removal.
+#[derive(Clone, Copy)]
+struct Wish<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     on_fault: OnFault,
     removed: &'a (dyn Fn(u64) + Sync),
+}
+
+/// How far one thread got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Nothing is left to do.
+    Complete,
+    /// There is more than one thread should do.
+    Large,
+}
+
+struct Remover<'a> {
+    wish: Wish<'a>,
+    /// How many entries it removes at most, or a few more.
+    most: u64,
     removal: Removal,
     descent: Descent<Emptying>,
 }
@@ -82,9 +119,21 @@ struct Emptying {
     tries: u32,
 }
 
-impl Remover<'_> {
-    fn run(&mut self) -> Result<()> {
+impl<'a> Remover<'a> {
+    fn new(wish: Wish<'a>) -> Remover<'a> {
+        Remover {
+            wish,
+            most: u64::MAX,
+            removal: Removal::default(),
+            descent: Descent::new(),
+        }
+    }
+
+    fn run(&mut self) -> Result<Progress> {
         while let Some((dir, level)) = self.descent.innermost() {
+            if self.removal.files + self.removal.directories >= self.most {
+                return Ok(Progress::Large);
+            }
             let Some(name) = level.below.pop() else {
                 self.finish_directory()?;
                 continue;
@@ -100,7 +149,7 @@ impl Remover<'_> {
                 Err(error) => self.fault(error)?,
             }
         }
-        Ok(())
+        Ok(Progress::Complete)
     }
 
     fn enter(&mut self, dir: Dir, name: Name) -> Result<()> {
@@ -136,7 +185,7 @@ impl Remover<'_> {
         match dir.take_away(name, || syscall::unlink_unchecked(dir.fd(), name)) {
             Ok(()) => {
                 self.removal.files += 1;
-                (self.removed)(1);
+                (self.wish.removed)(1);
                 Ok(())
             }
             Err(Errno::NOENT) => Ok(()),
@@ -162,7 +211,7 @@ impl Remover<'_> {
         match dir.take_away(&name, || syscall::remove_dir_unchecked(dir.fd(), &name)) {
             Ok(()) => {
                 self.removal.directories += 1;
-                (self.removed)(1);
+                (self.wish.removed)(1);
                 Ok(())
             }
             Err(Errno::NOENT) => Ok(()),
@@ -191,7 +240,7 @@ impl Remover<'_> {
     }
 
     fn check(&self) -> Result<()> {
-        if (self.stop)() {
+        if (self.wish.stop)() {
             Err(Error::Stopped)
         } else {
             Ok(())
@@ -199,7 +248,7 @@ impl Remover<'_> {
     }
 
     fn fault(&mut self, error: Error) -> Result<()> {
-        match self.on_fault {
+        match self.wish.on_fault {
             OnFault::Stop => Err(error),
             OnFault::Collect => {
                 if self.removal.faults.len() < MAX_FAULTS {

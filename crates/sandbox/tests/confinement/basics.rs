@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox::{
     Cut, Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root,
@@ -178,6 +180,53 @@ fn a_tree_is_removed_without_following_links() {
         let removal = tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
         assert_eq!((removal.files, removal.directories), (2, 3));
         assert!(!inside.join("tree").exists());
+    });
+}
+
+/// A tree that is more than one thread removes: 20 directories of 10 with 5 files and a link to the outside each.
+fn large_tree(top: &Path, outside: &Path) {
+    for outer in 0..20 {
+        for inner in 0..10 {
+            let dir = top.join(format!("d{outer}/d{inner}"));
+            fs::create_dir_all(&dir).unwrap();
+            for file in 0..5 {
+                fs::write(dir.join(format!("f{file}")), "text").unwrap();
+            }
+            symlink(outside, dir.join("link")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_large_tree_is_removed_and_counted_by_several_threads() {
+    everywhere(|root, inside, outside| {
+        large_tree(&inside.join("tree"), outside);
+        let told = AtomicU64::new(0);
+        let tell = |count| {
+            told.fetch_add(count, Ordering::Relaxed);
+        };
+        let tree = locate(root, "tree").unwrap();
+        let removal = tree
+            .remove_tree(&|| false, OnFault::Collect, &tell)
+            .unwrap();
+        assert_eq!((removal.files, removal.directories), (1200, 221));
+        assert!(removal.faults.is_empty());
+        // The top one is the caller's to tell.
+        assert_eq!(told.into_inner(), 1420);
+        assert!(!inside.join("tree").exists());
+    });
+}
+
+#[test]
+fn a_removal_that_is_given_up_stops_all_its_threads() {
+    everywhere(|root, inside, outside| {
+        large_tree(&inside.join("tree"), outside);
+        let asked = AtomicU64::new(0);
+        let stop = || asked.fetch_add(1, Ordering::Relaxed) > 600;
+        let tree = locate(root, "tree").unwrap();
+        let stopped = tree.remove_tree(&stop, OnFault::Collect, &|_| {});
+        assert!(matches!(stopped, Err(Error::Stopped)));
+        assert!(inside.join("tree").exists());
     });
 }
 

@@ -1,0 +1,257 @@
+//! Several threads that remove one tree.
+//!
+//! Whoever empties a directory puts the ones in it on a stack, and whoever removes the last of them removes the
+//! directory they were in: nobody waits for anybody. Each directory with something left in it stays open, so below a
+//! certain depth one thread removes all there is.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use super::{REFILL_TRIES, Removal, Remover, Wish};
+use crate::dir::Dir;
+use crate::error::{Error, Result};
+use crate::name::Name;
+use crate::syscall::{self, Errno};
+
+/// The most threads that work on one tree.
+const MOST_THREADS: usize = 4;
+/// How deep directories are shared between threads.
+const SHARED_DEPTH: usize = 16;
+
+/// Removes everything in a directory.
+pub(super) fn empty(top: Dir, name: &Name, wish: Wish<'_>) -> Result<Removal> {
+    let crew = Crew {
+        wish,
+        work: Mutex::default(),
+        found: Condvar::new(),
+        outcome: Mutex::new(Ok(Removal::default())),
+    };
+    let node = Node::new(name.clone(), None);
+    let _ = node.dir.set(top);
+    crew.hand_out(vec![node]);
+    let helpers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    thread::scope(|scope| {
+        for _ in 1..helpers.min(MOST_THREADS) {
+            let helper = thread::Builder::new().name("remove".to_owned());
+            // Where the system refuses a thread the others do its work.
+            let _ = helper.spawn_scoped(scope, || crew.work());
+        }
+        crew.work();
+    });
+    let outcome = crew.outcome.into_inner();
+    outcome.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A directory that goes, as long as something in it is left.
+struct Node {
+    name: Name,
+    /// The directory it is in; `None` for the one that the caller removes.
+    above: Option<Arc<Node>>,
+    depth: usize,
+    /// Open since somebody began to empty it.
+    dir: OnceLock<Dir>,
+    /// How many directories in it are left.
+    left: AtomicUsize,
+}
+
+impl Node {
+    fn new(name: Name, above: Option<Arc<Node>>) -> Arc<Node> {
+        Arc::new(Node {
+            name,
+            depth: above.as_ref().map_or(0, |above| above.depth + 1),
+            above,
+            dir: OnceLock::new(),
+            left: AtomicUsize::new(0),
+        })
+    }
+
+    /// The directory it is in, which is open as long as this one is there.
+    fn parent(&self) -> Option<&Dir> {
+        self.above.as_ref()?.dir.get()
+    }
+
+    /// Nothing is left to do in it: the directory above, where it was the last one there.
+    fn was_last(&self) -> Option<Arc<Node>> {
+        let above = self.above.as_ref()?;
+        let left = above.left.fetch_sub(1, Ordering::AcqRel);
+        (left == 1).then(|| Arc::clone(above))
+    }
+}
+
+/// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
+fn open(node: &Node, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
+    let Some(parent) = node.parent() else {
+        return Ok(node.dir.get().cloned());
+    };
+    match parent.open_dir(&node.name) {
+        Ok(dir) => return Ok(Some(dir)),
+        // Swapped for something else meanwhile: unlinked, not followed.
+        Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
+            remover.remove_file(parent, &node.name)?;
+        }
+        Err(Error::NotFound { .. }) => {}
+        Err(error) => remover.fault(error)?,
+    }
+    Ok(None)
+}
+
+/// What the threads share.
+struct Crew<'a> {
+    wish: Wish<'a>,
+    work: Mutex<Work>,
+    found: Condvar,
+    outcome: Mutex<Result<Removal>>,
+}
+
+#[derive(Default)]
+struct Work {
+    /// Directories that nobody has begun to empty; the last is the next.
+    nodes: Vec<Arc<Node>>,
+    /// How many threads are at work, and may find more of it.
+    busy: usize,
+    /// Nothing more is to be begun.
+    is_over: bool,
+}
+
+impl Crew<'_> {
+    fn work(&self) {
+        while let Some(node) = self.next() {
+            let emptied = self.empty(node);
+            let mut work = lock(&self.work);
+            work.busy -= 1;
+            work.is_over |= emptied.is_err() || (work.busy == 0 && work.nodes.is_empty());
+            if work.is_over {
+                self.found.notify_all();
+            }
+            drop(work);
+            if let Err(error) = emptied {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// The next directory to empty; `None` when there is none any more.
+    fn next(&self) -> Option<Arc<Node>> {
+        let mut work = lock(&self.work);
+        while !work.is_over {
+            if let Some(node) = work.nodes.pop() {
+                work.busy += 1;
+                return Some(node);
+            }
+            work = self
+                .found
+                .wait(work)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    fn hand_out(&self, nodes: Vec<Arc<Node>>) {
+        lock(&self.work).nodes.extend(nodes);
+        self.found.notify_all();
+    }
+
+    /// Empties a directory, or leaves the directories in it to whoever comes next.
+    fn empty(&self, node: Arc<Node>) -> Result<()> {
+        let mut remover = Remover::new(self.wish);
+        let Some(dir) = open(&node, &mut remover)? else {
+            self.add(remover.removal);
+            return self.done(&node);
+        };
+        let below = match node.depth < SHARED_DEPTH {
+            true => remover.empty_of_files(&dir)?,
+            false => remover.remove_all(dir.clone(), node.name.clone())?,
+        };
+        self.add(remover.removal);
+        let _ = node.dir.set(dir);
+        if below.is_empty() {
+            return self.leave(node);
+        }
+        node.left.store(below.len(), Ordering::Relaxed);
+        let node = |name| Node::new(name, Some(Arc::clone(&node)));
+        self.hand_out(below.into_iter().map(node).collect());
+        Ok(())
+    }
+
+    /// Removes a directory in which nothing is left, and then those above for which it was the last.
+    fn leave(&self, mut node: Arc<Node>) -> Result<()> {
+        while let Some(parent) = node.parent() {
+            self.remove(parent, &node.name)?;
+            match node.was_last() {
+                Some(above) => node = above,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// What was to be emptied is gone, or cannot be.
+    fn done(&self, node: &Node) -> Result<()> {
+        node.was_last().map_or(Ok(()), |above| self.leave(above))
+    }
+
+    fn remove(&self, parent: &Dir, name: &Name) -> Result<()> {
+        let mut remover = Remover::new(self.wish);
+        for tries in 0.. {
+            remover.check()?;
+            match parent.take_away(name, || syscall::remove_dir_unchecked(parent.fd(), name)) {
+                Ok(()) => {
+                    remover.removal.directories += 1;
+                    (self.wish.removed)(1);
+                }
+                Err(Errno::NOENT) => {}
+                Err(Errno::NOTEMPTY | Errno::EXIST)
+                    if tries < REFILL_TRIES && self.all_removed() =>
+                {
+                    match parent.open_dir(name) {
+                        Ok(refilled) => drop(remover.remove_all(refilled, name.clone())?),
+                        Err(error) => remover.fault(error)?,
+                    }
+                    continue;
+                }
+                // What could not be removed inside was said already.
+                Err(Errno::NOTEMPTY | Errno::EXIST) if !self.all_removed() => {}
+                Err(errno) => remover.fault(parent.failed("rmdir", name, errno))?,
+            }
+            break;
+        }
+        self.add(remover.removal);
+        Ok(())
+    }
+
+    fn all_removed(&self) -> bool {
+        let outcome = lock(&self.outcome);
+        outcome
+            .as_ref()
+            .is_ok_and(|removal| removal.faults.is_empty())
+    }
+
+    fn add(&self, more: Removal) {
+        if let Ok(removal) = &mut *lock(&self.outcome) {
+            removal.add(more);
+        }
+    }
+
+    /// Ends the removal; the first failure is the one that is told.
+    fn fail(&self, error: Error) {
+        let mut outcome = lock(&self.outcome);
+        if outcome.is_ok() {
+            *outcome = Err(error);
+        }
+    }
+}
+
+impl Remover<'_> {
+    /// Removes everything in a directory, so that no directory in it is left.
+    fn remove_all(&mut self, dir: Dir, name: Name) -> Result<Vec<Name>> {
+        self.enter(dir, name)?;
+        self.run()?;
+        Ok(Vec::new())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
