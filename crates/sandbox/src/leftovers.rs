@@ -5,7 +5,7 @@
 //! whose process cannot be asked, when it is a day old.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, getpid, test_kill_process};
 
@@ -19,6 +19,8 @@ use crate::{Follow, RelPath};
 
 /// The sweeper's priority: it gives way to everything.
 const NICENESS: i32 = 19;
+/// How long it leaves the machine to a process that has just begun.
+const AFTER_START: Duration = Duration::from_millis(100);
 const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
@@ -147,6 +149,7 @@ impl Roots {
         let sweep = move || {
             // Per thread on Linux. Where it is refused the sweep runs as quickly as the rest.
             let _ = rustix::process::setpriority_process(None, NICENESS);
+            std::thread::sleep(AFTER_START);
             for root in roots {
                 root.sweep_leftovers(&|| false);
             }

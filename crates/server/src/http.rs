@@ -2,6 +2,7 @@
 
 mod body;
 mod cors;
+mod direct;
 mod metrics;
 mod outgoing;
 mod sessions;

@@ -36,6 +36,10 @@ const QUEUE: usize = 1024;
 /// The most bytes of one value that a line shows.
 const MAX_VALUE: usize = 4096;
 
+/// How many bytes of lines are written together, and how long the next ones are waited for.
+const TOGETHER: usize = 64 * 1024;
+const APART: Duration = Duration::from_millis(2);
+
 /// How long the end of the process waits for the last lines.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -265,27 +269,50 @@ impl Queue {
     }
 }
 
-/// Empties the queue until the last sender is gone.
+/// Empties the queue until the last sender is gone. Lines that come close together are written together: a thread that
+/// is woken and a write for each of thousands of lines a second would cost as much as the calls they tell of.
 fn write_lines(
     waiting: &Receiver<Message>,
     dropped: &AtomicU64,
     format: LogFormat,
     mut output: impl Output,
 ) {
-    for message in waiting {
-        match message {
-            Message::Line(line) => {
-                if let Err(error) = output.write_all(&line) {
-                    output.failed(&error);
+    let mut lines = Vec::new();
+    for first in waiting {
+        let mut next = Some(first);
+        while let Some(message) = next.take() {
+            match message {
+                Message::Line(line) => lines.extend(line),
+                other => {
+                    write(&mut lines, &mut output);
+                    act(other, &mut output);
                 }
             }
-            Message::Reopen => output.reopen(),
-            Message::Flush(done) => drop(done.try_send(())),
+            if lines.len() < TOGETHER {
+                next = waiting.try_recv().ok();
+            }
         }
+        write(&mut lines, &mut output);
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let _ = output.write_all(&lost_line(lost, format));
         }
+        thread::sleep(APART);
+    }
+}
+
+fn write(lines: &mut Vec<u8>, output: &mut impl Output) {
+    if let Err(error) = output.write_all(lines) {
+        output.failed(&error);
+    }
+    lines.clear();
+}
+
+fn act(message: Message, output: &mut impl Output) {
+    match message {
+        Message::Line(_) => {}
+        Message::Reopen => output.reopen(),
+        Message::Flush(done) => drop(done.try_send(())),
     }
 }
 

@@ -115,7 +115,9 @@ async fn serve(
     let shutdown = shutdown::on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
-        return stdio::serve(every_set(settings, gate, project)?, max_size, shutdown).await;
+        let service = every_set(settings, gate, project)?;
+        service.prepare_in_background();
+        return stdio::serve(service, max_size, shutdown).await;
     };
     let options = http::Options {
         door: Door::new(
@@ -147,9 +149,11 @@ fn endpoint(
     project: Option<&Project>,
 ) -> Result<http::Endpoint> {
     let desk = project.map(|project| &project.desk);
+    let service = Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?;
+    service.prepare_in_background();
     Ok(http::Endpoint {
         name: set.name().to_owned(),
-        service: Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?,
+        service,
         sessions: match settings.sessions {
             Sessions::On => true,
             Sessions::Off => false,

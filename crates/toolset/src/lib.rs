@@ -39,5 +39,5 @@ pub use reply::{Answer, Reply, Slot, ToolResult};
 pub use service::{Client, Service, SetupError};
 pub use tool::{
     Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Prepared,
-    RootCard, RootSource, RootUse, Talk, Tool, ToolSet, Work, tool,
+    RootCard, RootSource, RootUse, Schema, Talk, Tool, ToolSet, Work, tool,
 };

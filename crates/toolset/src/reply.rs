@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
-use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult};
+use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult, RequestId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -119,6 +119,17 @@ impl ToolResult {
             true => CallToolResult::error(Vec::new()),
             false => CallToolResult::success(Vec::new()),
         }
+    }
+
+    /// The whole answer to a request, as rmcp words it for revisions up to 2025-11-25.
+    #[must_use]
+    pub fn message(&self, id: &RequestId) -> Vec<u8> {
+        let id = serde_json::to_string(id).unwrap_or_default();
+        let is_error = self.is_error;
+        let frame = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"isError":{is_error}}}}}"#
+        );
+        self.fill(frame.as_bytes()).unwrap_or_default()
     }
 
     /// Puts what it says into the message that rmcp made of its frame; `None` where that is another message.

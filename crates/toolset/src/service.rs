@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
@@ -37,6 +37,28 @@ pub struct Client {
     pub known_as: Option<Arc<str>>,
 }
 
+impl Client {
+    /// Whose allowance its calls are taken from: the operator's name for it, else the host it calls from.
+    fn account(&self) -> String {
+        match &self.known_as {
+            Some(name) => name.to_string(),
+            None => host_of(&self.address),
+        }
+    }
+
+    /// For the log: its own name where it gives one, where it calls from and whom the operator knows it as.
+    fn shown(&self, named: Option<String>) -> String {
+        let mut shown = named.map_or_else(String::new, |named| named + " ");
+        shown += &self.address;
+        if let Some(name) = &self.known_as {
+            shown += " (";
+            shown += name;
+            shown.push(')');
+        }
+        shown
+    }
+}
+
 /// Why a service cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -66,10 +88,38 @@ struct Inner {
     gate: Arc<Gate>,
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
+    catalogue: OnceLock<Catalogue>,
+}
+
+/// The tools as clients see them.
+struct Catalogue {
     /// What `tools/list` answers.
     listed: Vec<McpTool>,
-    /// Every tool, listed or not, in the order of `entries`: the transport checks headers against its schema.
+    /// Every tool, listed or not, in the order of the entries: the transport checks headers against its schema.
     tools: Vec<McpTool>,
+}
+
+impl Inner {
+    /// The tools as clients see them, made when they are first asked for.
+    fn catalogue(&self) -> &Catalogue {
+        self.catalogue
+            .get_or_init(|| Catalogue::new(&self.entries, &self.gate))
+    }
+}
+
+impl Catalogue {
+    fn new(entries: &[Entry], gate: &Gate) -> Catalogue {
+        let tools: Vec<McpTool> = entries.iter().map(|entry| described(entry, gate)).collect();
+        let offered = |entry: &Entry| gate.offers(entry.face.name(), entry.tool.definition());
+        let listed = entries
+            .iter()
+            .zip(&tools)
+            .filter(|(entry, _)| offered(entry));
+        Catalogue {
+            listed: listed.map(|(_, tool)| tool.clone()).collect(),
+            tools,
+        }
+    }
 }
 
 impl Service {
@@ -81,26 +131,27 @@ impl Service {
             .flat_map(|set| entries(set, &gate))
             .collect();
         let by_name = index(&entries)?;
-        let tools: Vec<McpTool> = entries
-            .iter()
-            .map(|entry| described(entry, &gate))
-            .collect();
-        let offered = |entry: &Entry| gate.offers(entry.face.name(), entry.tool.definition());
-        let listed = entries
-            .iter()
-            .zip(&tools)
-            .filter(|(entry, _)| offered(entry));
-        let listed = listed.map(|(_, tool)| tool.clone()).collect();
         Ok(Service {
             inner: Arc::new(Inner {
                 info,
                 gate,
                 entries,
                 by_name,
-                listed,
-                tools,
+                catalogue: OnceLock::new(),
             }),
         })
+    }
+
+    /// Makes on a thread of its own what is only needed after the first reply, so that no later one waits for it.
+    pub fn prepare_in_background(&self) {
+        let inner = Arc::clone(&self.inner);
+        let prepare = move || {
+            inner.catalogue();
+        };
+        // Without a thread to spare whoever needs it first makes it.
+        let _ = std::thread::Builder::new()
+            .name("prepare".to_owned())
+            .spawn(prepare);
     }
 
     /// Takes a call of somebody who cannot be asked all the way; `None` where no tool has this name.
@@ -114,6 +165,22 @@ impl Service {
             Answer::Result(result) => Some(result.into_rmcp()),
             Answer::Question(_) => None,
         }
+    }
+
+    /// Takes a call of a client on HTTP who told nothing about himself and cannot be asked; `None` where no tool has
+    /// this name.
+    pub async fn call_of(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        client: &Client,
+    ) -> Option<Answer> {
+        let caller = Caller {
+            client: client.shown(None),
+            account: client.account(),
+            ..Caller::default()
+        };
+        self.respond(tool, arguments, &caller).await
     }
 
     /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
@@ -171,19 +238,19 @@ impl Service {
     /// The tools as clients see them, in order.
     #[must_use]
     pub fn listed(&self) -> &[McpTool] {
-        &self.inner.listed
+        &self.inner.catalogue().listed
     }
 
     /// Every tool, also those that no root allows, in order.
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
-        &self.inner.tools
+        &self.inner.catalogue().tools
     }
 
     /// A page that tells everything about the tools.
     #[must_use]
     pub fn reference(&self, title: &str) -> String {
-        reference::markdown(title, &self.inner.entries, &self.inner.tools)
+        reference::markdown(title, &self.inner.entries, self.described())
     }
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
@@ -209,7 +276,7 @@ impl Service {
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
-        let names = self.inner.listed.iter().map(|tool| &*tool.name);
+        let names = self.listed().iter().map(|tool| &*tool.name);
         let shown = crate::arguments::shortened(name);
         let message = match nearest(name, names) {
             Some(nearest) => format!("Unknown tool: {shown}; did you mean {nearest}?"),
@@ -304,7 +371,7 @@ fn described(entry: &Entry, gate: &Gate) -> McpTool {
 fn input_schema(definition: &Definition, root_header: bool) -> Arc<JsonObject> {
     let named = |source| source == RootSource::Argument("root");
     if !root_header || !definition.roots.iter().any(|use_| named(use_.root)) {
-        return Arc::clone(&definition.input);
+        return Arc::clone(&*definition.input);
     }
     let mut marked = definition.input.as_ref().clone();
     schema::mark_header(&mut marked, "root", "Root");
@@ -337,7 +404,7 @@ impl ServerHandler for Service {
                 None,
             ));
         }
-        let listed = ListToolsResult::with_all_items(self.inner.listed.clone());
+        let listed = ListToolsResult::with_all_items(self.listed().to_vec());
         // The list is the same for everyone and for as long as the process lives.
         Ok(listed
             .with_ttl_ms(LIST_LIFETIME_MS)
@@ -346,7 +413,7 @@ impl ServerHandler for Service {
 
     fn get_tool(&self, name: &str) -> Option<McpTool> {
         let index = self.inner.by_name.get(name)?;
-        self.inner.tools.get(*index).cloned()
+        self.described().get(*index).cloned()
     }
 
     /// What rmcp could not read as one of its own requests: a method nobody knows, or one whose params are wrong.
@@ -456,17 +523,11 @@ fn delivered(result: ToolResult, slot: Option<Slot>) -> CallToolResult {
     }
 }
 
-/// Whose allowance a call is taken from: the operator's name for him, else the host he calls from. On stdio there is
-/// only one.
+/// Whose allowance a call is taken from. On stdio there is only one client.
 fn account(context: &RequestContext<RoleServer>) -> String {
-    match http_client(context) {
-        Some(Client {
-            known_as: Some(name),
-            ..
-        }) => name.to_string(),
-        Some(Client { address, .. }) => host_of(address),
-        None => String::new(),
-    }
+    http_client(context)
+        .map(Client::account)
+        .unwrap_or_default()
 }
 
 fn http_client(context: &RequestContext<RoleServer>) -> Option<&Client> {
@@ -495,14 +556,9 @@ fn client(context: &RequestContext<RoleServer>) -> String {
         None => context.client_info(),
     };
     let named = named.map(|named| format!("{}/{}", named.name, named.version));
-    let (address, known_as) = http.map_or((None, None), |http| {
-        (Some(http.address.to_string()), http.known_as.as_deref())
-    });
-    let words = [named, address, known_as.map(|name| format!("({name})"))];
-    let words: Vec<String> = words.into_iter().flatten().collect();
-    match words.is_empty() {
-        true => "unknown".to_owned(),
-        false => words.join(" "),
+    match http {
+        Some(http) => http.shown(named),
+        None => named.unwrap_or_else(|| "unknown".to_owned()),
     }
 }
 

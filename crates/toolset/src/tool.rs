@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ops::{Context, Place, Root};
@@ -205,8 +205,11 @@ pub struct RootCard {
     pub read_only: bool,
 }
 
+/// A schema, made when it is first looked at: the first reply of a process does not wait for those of all its tools.
+pub type Schema = LazyLock<Arc<JsonObject>>;
+
 /// Everything about a tool that is known before a call.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Definition {
     /// See [`Tool::NAME`].
     pub name: &'static str,
@@ -219,9 +222,9 @@ pub struct Definition {
     /// See [`Tool::ROOTS`].
     pub roots: &'static [RootUse],
     /// The schema of the arguments, flat.
-    pub input: Arc<JsonObject>,
+    pub input: Schema,
     /// The schema of the reply.
-    pub output: Arc<JsonObject>,
+    pub output: Schema,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
 }
@@ -289,8 +292,8 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: T::ROOTS,
-            input: Arc::new(schema::input::<T::Arguments>()),
-            output: Arc::new(schema::output::<T::Reply>()),
+            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
+            output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
             examples: T::EXAMPLES,
         },
         tool: PhantomData,

@@ -15,6 +15,7 @@ use hyper::header::{
     ACCEPT, ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
 use toolset::{Client, Gate, Service, Slot};
 
+use super::direct::PlainCall;
 use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
 use super::{body, cors, metrics};
@@ -34,7 +36,7 @@ use crate::tokens::{Holder, NoHolder};
 
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -339,11 +341,15 @@ impl Place {
         if parts.method == Method::POST {
             normalise(&mut parts.headers);
         }
-        let is_json = parts.headers.get(CONTENT_TYPE) == Some(&JSON);
-        parts.extensions.insert(Client {
+        let client = Client {
             address: visit.address,
             known_as: known_as(holder.as_ref(), session.as_deref()),
-        });
+        };
+        if let Some(reply) = self.answer_directly(&parts, &body, &client).await {
+            return Ok(reply);
+        }
+        let is_json = parts.headers.get(CONTENT_TYPE) == Some(&JSON);
+        parts.extensions.insert(client);
         let slot = Slot::default();
         if self.sessions.is_none() {
             // In a session rmcp keeps what it sent, to send it again.
@@ -359,6 +365,18 @@ impl Place {
             StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => Ok(misread(&body)),
             _ => Ok(reply),
         }
+    }
+
+    /// The answer to a plain call; `None` where the request is rmcp's to answer.
+    async fn answer_directly(&self, parts: &Parts, body: &[u8], client: &Client) -> Option<Reply> {
+        if self.sessions.is_some() {
+            return None;
+        }
+        let call = PlainCall::read(parts, body)?;
+        let body = call.answer(&self.service, client).await?;
+        let mut reply = Response::new(Full::new(body).boxed());
+        reply.headers_mut().insert(CONTENT_TYPE, JSON);
+        Some(reply)
     }
 
     /// The session a request belongs to. One that another began does not exist for its sender.
@@ -641,6 +659,41 @@ mod tests {
         );
         let (status, _, reply) = answer(request("/mcp", &headers("other"), &body)).await;
         assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)));
+    }
+
+    #[tokio::test]
+    async fn a_plain_call_is_answered_as_rmcp_would() {
+        let site = site();
+        let calls = [
+            ("stat_file", json!({ "root": "temp", "path": "." })),
+            ("list_roots", json!({})),
+            ("stat_file", json!({ "root": "nonexistent", "path": "é" })),
+            ("stat_file", json!({ "path": 1 })),
+            ("stat_files", json!({})),
+        ];
+        for (name, arguments) in calls {
+            for id in [json!(7), json!("a \"b\"")] {
+                let mut whole = Vec::new();
+                let plain = json!({ "name": name, "arguments": arguments });
+                let mut with_meta = plain.clone();
+                // Metadata is rmcp's to read, also where it is empty.
+                with_meta["_meta"] = json!({});
+                for params in [plain, with_meta] {
+                    let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+                    let mut reply = site.handle(request("/mcp", &[], &body), visit()).await;
+                    let headers = std::mem::take(reply.headers_mut());
+                    let status = reply.status();
+                    let bytes = reply
+                        .into_body()
+                        .collect()
+                        .await
+                        .expect("a body")
+                        .to_bytes();
+                    whole.push((status, headers, bytes));
+                }
+                assert_eq!(whole.first(), whole.last(), "{name} {arguments}");
+            }
+        }
     }
 
     #[tokio::test]

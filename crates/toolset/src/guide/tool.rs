@@ -3,7 +3,7 @@
 //! Every operation on the agent's files is told in the log here.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use guide::{ErrorKind, Now, Outcome, Resume};
@@ -75,8 +75,8 @@ pub(super) fn guide_tool<T: GuideTool>(desk: Option<Arc<Desk>>) -> Box<dyn AnyTo
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: &[],
-            input: Arc::new(schema::input::<T::Arguments>()),
-            output: Arc::new(schema::output::<Success<T::Data>>()),
+            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
+            output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
             examples: T::EXAMPLES,
         },
         desk,
