@@ -17,7 +17,14 @@ const COMPILED_MAX: usize = 10 * 1024 * 1024;
 
 /// A compiled glob.
 #[derive(Debug)]
-pub(crate) enum CharacterGlob {
+pub(crate) struct CharacterGlob {
+    /// What every path that matches ends with: most names of a tree are told by it alone.
+    tail: Vec<u8>,
+    matcher: Matcher,
+}
+
+#[derive(Debug)]
+enum Matcher {
     /// Without `?` and classes bytes and characters are the same, and this is quicker.
     Bytes(GlobSet),
     /// With them.
@@ -27,12 +34,26 @@ pub(crate) enum CharacterGlob {
 impl CharacterGlob {
     /// Compiles a glob; fails with a reason.
     pub(crate) fn new(text: &str) -> Result<CharacterGlob, String> {
+        Ok(CharacterGlob {
+            matcher: Matcher::new(text)?,
+            tail: tail(text).to_vec(),
+        })
+    }
+
+    /// Tells whether a path matches as a whole.
+    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+        path.ends_with(&self.tail) && self.matcher.is_match(path)
+    }
+}
+
+impl Matcher {
+    fn new(text: &str) -> Result<Matcher, String> {
         let glob = parse(text)?;
         let (plain, taken_out) = take_out(text);
         if taken_out.is_empty() {
             // Security: `Glob::compile_matcher` panics where a set reports an error.
             let set = GlobSetBuilder::new().add(glob).build();
-            return set.map(CharacterGlob::Bytes).map_err(reason);
+            return set.map(Matcher::Bytes).map_err(reason);
         }
         let translated = put_in(parse(&plain)?.regex(), &taken_out);
         RegexBuilder::new(&translated)
@@ -40,18 +61,28 @@ impl CharacterGlob {
             .size_limit(COMPILED_MAX)
             .dfa_size_limit(COMPILED_MAX)
             .build()
-            .map(CharacterGlob::Characters)
+            .map(Matcher::Characters)
             .map_err(|_| "it is too large once it is compiled".to_owned())
     }
 
-    /// Tells whether a path matches as a whole.
-    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+    fn is_match(&self, path: &[u8]) -> bool {
         let path = as_shown(path);
         match self {
-            CharacterGlob::Bytes(set) => set.is_match_candidate(&Candidate::from_bytes(&*path)),
-            CharacterGlob::Characters(regex) => regex.is_match(&path),
+            Matcher::Bytes(set) => set.is_match_candidate(&Candidate::from_bytes(&*path)),
+            Matcher::Characters(regex) => regex.is_match(&path),
         }
     }
+}
+
+/// The plain characters that a glob ends with. Bytes that are no ASCII may be shown in another form.
+fn tail(glob: &str) -> &[u8] {
+    let is_plain = |c: char| c.is_ascii() && !r"*?[]{},!\/".contains(c);
+    // What stands behind a backslash may be anything, and a slash may be part of `**/`, which matches nothing too.
+    if glob.contains('\\') {
+        return &[];
+    }
+    let plain = glob.trim_end_matches(is_plain).len();
+    glob.as_bytes().get(plain..).unwrap_or_default()
 }
 
 /// The bytes of a path as clients see it.
@@ -222,7 +253,7 @@ mod tests {
     proptest! {
         /// On names of one byte a character, `globset` is right.
         #[test]
-        fn agrees_with_globset_on_ascii(glob in r"[a-c?*{},\[\]!\\-]{0,12}", name in "[a-c!,-]{0,4}") {
+        fn agrees_with_globset_on_ascii(glob in r"([a-c?*{},\[\]!\\/-]|\*\*/){0,12}", name in "[a-c!,/-]{0,4}") {
             let own = CharacterGlob::new(&glob);
             let theirs = parse(&glob).and_then(|glob| {
                 GlobSetBuilder::new().add(glob).build().map_err(reason)

@@ -10,6 +10,8 @@ use sandbox::{FileKind, Follow, Located, Metadata, OpenFile, RelPath, Root};
 use crate::error::{Error, Result, Wanted};
 use crate::text::near;
 
+/// The largest file that is read on the spot where it lies in memory: longer work belongs to other threads.
+const AT_HAND: usize = 32 * 1024;
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
 
@@ -75,6 +77,11 @@ impl Place {
         }
         let (located, _) = self.existing_file(wanted)?;
         Ok(located.open_file()?)
+    }
+
+    /// Opens a regular file if all of it lies in memory and it is small; `None` where it has to be waited for.
+    pub(crate) fn open_in_memory(&self) -> Option<OpenFile> {
+        self.root.open_in_memory(&self.path, AT_HAND)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.

@@ -148,9 +148,22 @@ impl Operation for Read {
     type Outcome = Contents;
 
     fn run(self, context: &Context) -> Result<Contents> {
+        self.read(self.place.open_file(Wanted::File)?, context)
+    }
+}
+
+impl Read {
+    /// Reads a small file that lies in memory, without waiting for anything; `None` where it does not.
+    #[must_use]
+    pub fn run_at_once(self, context: &Context) -> Option<Result<Contents>> {
+        let open = self.place.open_in_memory()?;
+        Some(self.read(open, context))
+    }
+
+    fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {
         let reader = Reader {
-            open: self.place.open_file(Wanted::File)?,
-            request: &self,
+            open,
+            request: self,
             context,
         };
         match self.range {

@@ -5,7 +5,7 @@
 //! whose process cannot be asked, when it is a day old.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, getpid, test_kill_process};
 
@@ -19,8 +19,6 @@ use crate::{Follow, RelPath};
 
 /// The sweeper's priority: it gives way to everything.
 const NICENESS: i32 = 19;
-/// How long it leaves the machine to a process that has just begun.
-const AFTER_START: Duration = Duration::from_millis(100);
 const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
@@ -142,21 +140,22 @@ impl Root {
 }
 
 impl Roots {
-    /// Sweeps every root that may be written, on a thread of its own that ends when it is done.
-    pub fn sweep_leftovers_in_background(&self) {
+    /// What sweeps every root that may be written, on a thread of its own that ends when it is done.
+    pub fn sweeper(&self) -> impl FnOnce() + Send + 'static {
         let writable = self.iter().filter(|root| !root.read_only);
         let roots: Vec<_> = writable.map(|root| Arc::clone(&root.root)).collect();
         let sweep = move || {
             // Per thread on Linux. Where it is refused the sweep runs as quickly as the rest.
             let _ = rustix::process::setpriority_process(None, NICENESS);
-            std::thread::sleep(AFTER_START);
             for root in roots {
                 root.sweep_leftovers(&|| false);
             }
         };
-        // Without a thread to spare the leftovers wait for the next start.
-        let _ = std::thread::Builder::new()
-            .name("sweeper".to_owned())
-            .spawn(sweep);
+        move || {
+            // Without a thread to spare the leftovers wait for the next start.
+            let _ = std::thread::Builder::new()
+                .name("sweeper".to_owned())
+                .spawn(sweep);
+        }
     }
 }

@@ -30,6 +30,8 @@ pub struct Root {
     spellings: Vec<Vec<Name>>,
     openat2: AtomicBool,
     proc: bool,
+    /// Its files are this machine's own.
+    local: bool,
     ledger: Option<Arc<Ledger>>,
 }
 
@@ -50,6 +52,7 @@ impl Root {
             spellings.push(spelled(&configured));
         }
         Ok(Root {
+            local: syscall::is_local_unchecked(fd.as_fd()),
             fd,
             real_path,
             spellings,
@@ -113,21 +116,25 @@ impl Root {
         }
     }
 
+    /// Opens a file of at most `most` bytes if all of it lies in memory, so that reading it waits for nobody; `None`
+    /// where that is not so, or anything else about it is unusual.
+    #[must_use]
+    pub fn open_in_memory(&self, path: &RelPath, most: usize) -> Option<OpenFile> {
+        let direct = self
+            .direct_path(path)
+            .filter(|_| self.local && self.uses_proc())?;
+        let entry = syscall::openat2_look_in_memory_unchecked(self.fd(), &direct).ok()?;
+        let opened = open_looked_at(&entry, &direct)?;
+        let size = usize::try_from(opened.metadata.size).ok()?;
+        let at_hand = size <= most && syscall::is_in_memory_unchecked(opened.file.as_fd(), size);
+        at_hand.then_some(opened)
+    }
+
     /// The quick way; where it fails, whyever, the careful one tells why.
     fn open_entry(&self, path: &RelPath) -> Option<OpenFile> {
         let direct = self.direct_path(path).filter(|_| self.uses_proc())?;
         let entry = syscall::openat2_look_unchecked(self.fd(), &direct).ok()?;
-        let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
-        // Security: opening a device can act, so the kind is known before anything is opened.
-        if metadata.kind != FileKind::File {
-            return None;
-        }
-        let opened = syscall::reopen_content_unchecked(entry.as_fd(), syscall::Purpose::Read)?;
-        Some(OpenFile {
-            file: opened.ok()?.into(),
-            metadata,
-            path: shown(direct.to_bytes()).into_owned(),
-        })
+        open_looked_at(&entry, &direct)
     }
 
     /// The path where one `openat2` may look it all up.
@@ -207,6 +214,21 @@ impl fmt::Debug for Root {
         // Security: no host path, a debug print may end in a log.
         f.debug_struct("Root").finish_non_exhaustive()
     }
+}
+
+/// Opens a regular file that was looked at.
+fn open_looked_at(entry: &OwnedFd, path: &CStr) -> Option<OpenFile> {
+    let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
+    // Security: opening a device can act, so the kind is known before anything is opened.
+    if metadata.kind != FileKind::File {
+        return None;
+    }
+    let opened = syscall::reopen_content_unchecked(entry.as_fd(), syscall::Purpose::Read)?;
+    Some(OpenFile {
+        file: opened.ok()?.into(),
+        metadata,
+        path: shown(path.to_bytes()).into_owned(),
+    })
 }
 
 fn spelled(path: &Path) -> Vec<Name> {

@@ -3,6 +3,7 @@
 //! directory by itself.
 
 use std::ffi::CStr;
+use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 pub(crate) use rustix::io::Errno;
+use rustix::io::ReadWriteFlags;
 use rustix::path::DecInt;
 
 use crate::fault::{self, Fault};
@@ -33,6 +35,9 @@ const READ_DIR: OFlags = OFlags::RDONLY
 const CONTENT: OFlags = OFlags::NONBLOCK
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
+
+/// The types of file systems on this machine's own disks or in its memory: ext4, XFS, Btrfs, F2FS, tmpfs.
+const LOCAL: [sys::FsWord; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 #[cfg(not(test))]
 fn before(_call: &'static str) {}
@@ -135,6 +140,29 @@ pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysRe
         before("openat2");
         sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), beneath())
     })
+}
+
+/// The same only as far as the answer lies in memory, on the root's own file system: it never waits for a disk.
+pub(crate) fn openat2_look_in_memory_unchecked(
+    root: BorrowedFd<'_>,
+    path: &CStr,
+) -> SysResult<OwnedFd> {
+    before("openat2");
+    let resolve = beneath() | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
+    sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), resolve)
+}
+
+/// Tells whether the first `size` bytes of a file lie in memory, without waiting for a disk.
+pub(crate) fn is_in_memory_unchecked(file: BorrowedFd<'_>, size: usize) -> bool {
+    before("preadv2");
+    let mut bytes = vec![0; size];
+    let buffers = &mut [IoSliceMut::new(&mut bytes)];
+    rustix::io::preadv2(file, buffers, 0, ReadWriteFlags::NOWAIT) == Ok(size)
+}
+
+/// Tells whether a file system is this machine's own, so that opening a file that was looked up waits for nobody.
+pub(crate) fn is_local_unchecked(fd: BorrowedFd<'_>) -> bool {
+    sys::fstatfs(fd).is_ok_and(|stat| LOCAL.contains(&stat.f_type))
 }
 
 /// Looks at an entry without following it or opening its content.

@@ -28,6 +28,9 @@ use crate::{call, http, listen, log, operator, project, reload, roots, shutdown,
 /// How long work that hangs in the kernel may keep the process.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
+/// When a process that has just begun does what nobody waits for.
+const AFTER_START: Duration = Duration::from_millis(50);
+
 /// Serves until the client hangs up or the process is asked to stop. `arguments` are those that start the same server
 /// from anywhere, for a person to copy.
 pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
@@ -44,7 +47,6 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
 
     let log = log::start(settings, audit)?;
-    roots.sweep_leftovers_in_background();
     roots.count_in_background();
     project.iter().for_each(Project::warn);
     let gate = Gate::new(deployment(settings, &roots, users));
@@ -55,12 +57,27 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     welcome::greet(settings, address, arguments);
     log::started(settings, &place(address), &protection.to_string());
     let reload = reload::on_hangup(log.reopener(), Arc::clone(&keys));
+    let sweep = roots.sweeper();
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
+        tokio::spawn(after_start(sweep));
         serve(settings, listener, gate, keys, project.as_ref()).await
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
+}
+
+/// Does what can wait until a process that has just begun has answered its client for the first time.
+async fn after_start(work: impl FnOnce()) {
+    tokio::time::sleep(AFTER_START).await;
+    work();
+}
+
+/// Makes what clients see of the tools, so that the first who asks does not wait for it.
+fn prepared(service: Service) -> impl FnOnce() {
+    move || {
+        let _ = service.listed();
+    }
 }
 
 /// Takes one call from the shell through the same walls as a client's.
@@ -116,7 +133,7 @@ async fn serve(
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
         let service = every_set(settings, gate, project)?;
-        service.prepare_in_background();
+        tokio::spawn(after_start(prepared(service.clone())));
         return stdio::serve(service, max_size, shutdown).await;
     };
     let options = http::Options {
@@ -150,7 +167,7 @@ fn endpoint(
 ) -> Result<http::Endpoint> {
     let desk = project.map(|project| &project.desk);
     let service = Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?;
-    service.prepare_in_background();
+    tokio::spawn(after_start(prepared(service.clone())));
     Ok(http::Endpoint {
         name: set.name().to_owned(),
         service,

@@ -2,6 +2,8 @@
 
 mod wire;
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
 use rmcp::transport::io::stdio_pipes;
 use tokio_util::sync::CancellationToken;
@@ -9,6 +11,9 @@ use toolset::Service;
 
 use self::wire::Wire;
 use crate::shutdown::FINISHING;
+
+/// What a pipe may hold for everybody unless the system says otherwise.
+const PIPE: usize = 1024 * 1024;
 
 /// Serves the client on standard input and output until it hangs up or the process is asked to stop. Running
 /// calls then finish, or are cut a few seconds later.
@@ -18,6 +23,8 @@ pub(crate) async fn serve(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     tokio::spawn(cut_late_calls(service.clone(), shutdown.clone()));
+    widen(std::io::stdin().as_fd());
+    widen(std::io::stdout().as_fd());
     let (read, write) = stdio_pipes();
     let wire = Wire::new(read, write, max_message_size, shutdown);
     tokio::spawn(cut_unheard_calls(service.clone(), wire.unheard()));
@@ -30,6 +37,12 @@ pub(crate) async fn serve(
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Lets a pipe hold more at once, so that a large reply does not change threads for every 64 KiB. What is no pipe, or
+/// may not be larger, stays as it is.
+fn widen(pipe: BorrowedFd<'_>) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
 async fn cut_late_calls(service: Service, shutdown: CancellationToken) {

@@ -1,6 +1,7 @@
 //! Who may do what: unknown root → allowlist → read-only, on every root of a call, before any path is parsed;
 //! then how much at once. How often a client may call at all comes before everything else.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +9,6 @@ use std::time::Instant;
 use ops::LineIndexes;
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -103,6 +103,11 @@ impl Gate {
         })
     }
 
+    /// A client's turn where nobody has to be waited for.
+    pub(crate) fn enter_at_once(&self, client: &str) -> Option<Turn> {
+        self.turns.take_at_once(client)
+    }
+
     /// Waits for a client's turn, then does some work on the blocking pool.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
@@ -115,8 +120,9 @@ impl Gate {
             let _turn = turn;
             work()
         });
-        task.await.map_err(|error| Failure::Internal {
-            reason: crash(error),
+        task.await.map_err(|error| {
+            let panic = error.try_into_panic();
+            crashed(panic.as_deref().ok())
         })
     }
 
@@ -221,16 +227,16 @@ impl Gate {
     }
 }
 
-/// What a panic said.
-fn crash(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "the task was stopped".to_owned();
+/// The failure that a panic is, with what it said.
+pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
+    let said = |panic: &(dyn Any + Send)| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default()
     };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
+    Failure::Internal {
+        reason: panic.map_or_else(|| "the task was stopped".to_owned(), said),
+    }
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {

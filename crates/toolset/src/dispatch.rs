@@ -1,5 +1,6 @@
 //! The one road of a call: admit → decode → run on the blocking pool → word → audit.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,14 +12,14 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::admit::Gate;
+use crate::admit::{Gate, crashed};
 use crate::arguments;
 use crate::audit;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
 use crate::reply::{Answer, Reply, ToolResult};
 use crate::tally::Tally;
-use crate::tool::{AnyTool, Call, Ended, RootCard, Work};
+use crate::tool::{AnyTool, Call, Ended, Job, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -202,17 +203,29 @@ impl Entry {
             caller: caller.clone(),
             tallies: gate.tallies(),
         };
+        if let Work::Blocking(work) = &prepared.work
+            && let Some(reply) = at_once(&**work, &call, gate)
+        {
+            return reply.map(Ended::Reply);
+        }
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {
             Work::Blocking(work) => {
                 let reply = patience
-                    .wait(gate.run(&caller.account, move || work(&call)))
+                    .wait(gate.run(&caller.account, move || work.run(&call)))
                     .await??;
                 reply.map(Ended::Reply)
             }
             Work::Asking(work) => patience.wait(work(call, gate)).await?,
         }
     }
+}
+
+/// Does work on this thread if it need not wait for anything; two threads woken for it would cost more than a small read.
+fn at_once(work: &dyn Job, call: &Call, gate: &Gate) -> Option<Result<Reply, Failure>> {
+    let _turn = gate.enter_at_once(&call.caller.account)?;
+    let ended = catch_unwind(AssertUnwindSafe(|| work.run_at_once(call)));
+    ended.unwrap_or_else(|panic| Some(Err(crashed(Some(&*panic)))))
 }
 
 /// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it

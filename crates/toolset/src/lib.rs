@@ -38,6 +38,6 @@ pub use rate::Rate;
 pub use reply::{Answer, Reply, Slot, ToolResult};
 pub use service::{Client, Service, SetupError};
 pub use tool::{
-    Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Prepared,
+    Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Job, Prepared,
     RootCard, RootSource, RootUse, Schema, Talk, Tool, ToolSet, Work, tool,
 };

@@ -142,18 +142,6 @@ impl Service {
         })
     }
 
-    /// Makes on a thread of its own what is only needed after the first reply, so that no later one waits for it.
-    pub fn prepare_in_background(&self) {
-        let inner = Arc::clone(&self.inner);
-        let prepare = move || {
-            inner.catalogue();
-        };
-        // Without a thread to spare whoever needs it first makes it.
-        let _ = std::thread::Builder::new()
-            .name("prepare".to_owned())
-            .spawn(prepare);
-    }
-
     /// Takes a call of somebody who cannot be asked all the way; `None` where no tool has this name.
     pub async fn call(
         &self,

@@ -49,6 +49,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. Runs on the blocking pool; must check `call.context.cancel` in every loop.
     fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
 
+    /// Does it at once where all that it needs lies in memory; `None`, with nothing done, where it would have to wait.
+    /// Runs on a thread that others need too.
+    fn run_at_once(_arguments: &Self::Arguments, _call: &Call) -> Option<ops::Result<Self::Reply>> {
+        None
+    }
+
     /// The text block, where it is not the reply's JSON.
     fn text(_reply: &Self::Reply) -> Option<String> {
         None
@@ -250,8 +256,25 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
+/// Work that needs nobody else.
+pub trait Job: Send {
+    /// Does it at once where that means no waiting; `None`, with nothing done, where it does.
+    fn run_at_once(&self, _call: &Call) -> Option<Result<Reply, Failure>> {
+        None
+    }
+
+    /// Does it, on the blocking pool.
+    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure>;
+}
+
+impl<Work: FnOnce(&Call) -> Result<Reply, Failure> + Send> Job for Work {
+    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure> {
+        self(call)
+    }
+}
+
 /// Work that runs on the blocking pool from beginning to end.
-pub type Blocking = Box<dyn FnOnce(&Call) -> Result<Reply, Failure> + Send>;
+pub type Blocking = Box<dyn Job>;
 /// Work that waits for the client in between; only its steps run on the blocking pool.
 pub type Asking = Box<dyn for<'gate> FnOnce(Call, &'gate Gate) -> Talk<'gate> + Send>;
 /// A conversation with the client, which ends in a reply or a question.
@@ -319,14 +342,27 @@ impl<T: Tool> AnyTool for Erased<T> {
         let timeout = T::timeout(&arguments, request_timeout);
         Ok(Prepared {
             timeout,
-            work: Work::Blocking(Box::new(move |call| run::<T>(arguments, call))),
+            work: Work::Blocking(Box::new(Decoded::<T>(arguments))),
         })
     }
 }
 
-fn run<T: Tool>(arguments: T::Arguments, call: &Call) -> Result<Reply, Failure> {
-    let reply = T::run(arguments, call)?;
-    reply::halves(&reply, T::text, call.replies)
+/// A tool's decoded arguments.
+struct Decoded<T: Tool>(T::Arguments);
+
+impl<T: Tool> Job for Decoded<T> {
+    fn run_at_once(&self, call: &Call) -> Option<Result<Reply, Failure>> {
+        let reply = T::run_at_once(&self.0, call)?;
+        Some(finished::<T>(reply, call))
+    }
+
+    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure> {
+        finished::<T>(T::run(self.0, call), call)
+    }
+}
+
+fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Reply, Failure> {
+    reply::halves(&reply?, T::text, call.replies)
 }
 
 /// A set of tools that share their words.

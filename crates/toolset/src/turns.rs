@@ -52,13 +52,21 @@ impl Turns {
         })
     }
 
+    /// A client's turn where it has one right away.
+    pub(crate) fn take_at_once(self: &Arc<Turns>, client: &str) -> Option<Turn> {
+        let mut state = self.state();
+        let is_free =
+            state.running < self.most_running && state.count_of(client) < self.most_of_one;
+        is_free.then(|| self.turn(state.begin(client.into())))
+    }
+
     /// Waits for a client's turn. Who gives up waiting just drops the future.
     pub(crate) async fn take(self: &Arc<Turns>, client: &str) -> Result<Turn, Full> {
+        if let Some(turn) = self.take_at_once(client) {
+            return Ok(turn);
+        }
         let waiting = {
             let mut state = self.state();
-            if state.running < self.most_running && state.count_of(client) < self.most_of_one {
-                return Ok(self.turn(state.begin(client.into())));
-            }
             if state.waiting >= self.most_waiting {
                 state.forget_the_gone();
             }

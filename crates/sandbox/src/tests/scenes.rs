@@ -162,6 +162,7 @@ pub(super) const SHALLOW: Scene = Scene {
         ("bulk", bulk),
         ("entry", entry),
         ("list", list),
+        ("in memory", in_memory),
         ("stat", stat),
         ("create", create),
         ("create only", create_only),
@@ -331,6 +332,13 @@ fn read(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
 fn open(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
     let opened = root.open_file(&RelPath::parse(shape.file)?)?;
     seen.content(&opened.file);
+    Ok(())
+}
+
+fn in_memory(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
+    if let Some(opened) = root.open_in_memory(&RelPath::parse(shape.file)?, 1024) {
+        seen.content(&opened.file);
+    }
     Ok(())
 }
 

@@ -171,6 +171,34 @@ fn a_link_is_removed_and_renamed_itself() {
 }
 
 #[test]
+fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
+    let temp = fresh_dir();
+    let root = Root::open(temp.path()).unwrap();
+    fs::create_dir(temp.path().join("dir")).unwrap();
+    fs::write(temp.path().join("dir/file"), "text").unwrap();
+    symlink("file", temp.path().join("dir/link")).unwrap();
+    let open = |path: &str, most| root.open_in_memory(&RelPath::parse(path).unwrap(), most);
+    // What was just written lies in memory; whether it counts depends on the file system and the kernel.
+    if let Some(opened) = open("dir/file", 4) {
+        assert_eq!(opened.path, "dir/file");
+        assert_eq!(std::io::read_to_string(opened.file).unwrap(), "text");
+    }
+    for (path, most) in [
+        ("dir/file", 3),
+        ("dir/link", 4),
+        ("dir", 4),
+        ("dir/file/", 4),
+        ("missing", 4),
+        ("../dir/file", 4),
+    ] {
+        assert!(open(path, most).is_none(), "{path} {most}");
+    }
+    let walking = Root::open_with(temp.path(), sandbox::Resolver::WalkOnly).unwrap();
+    let path = RelPath::parse("dir/file").unwrap();
+    assert!(walking.open_in_memory(&path, 4).is_none());
+}
+
+#[test]
 fn a_tree_is_removed_without_following_links() {
     everywhere(|root, inside, outside| {
         fs::create_dir_all(inside.join("tree/a/b")).unwrap();

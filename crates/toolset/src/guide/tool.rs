@@ -106,7 +106,9 @@ impl<T: GuideTool> AnyTool for Erased<T> {
         Ok(match T::MANNER {
             Manner::Alone => Prepared {
                 timeout: request_timeout,
-                work: Work::Blocking(Box::new(move |call| alone::<T>(&arguments, desk, call))),
+                work: Work::Blocking(Box::new(move |call: &Call| {
+                    alone::<T>(&arguments, desk, call)
+                })),
             },
             Manner::Asking => Prepared {
                 timeout: request_timeout.saturating_add(patience.unwrap_or_default()),

@@ -84,18 +84,13 @@ impl Tool for ReadFile {
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let read = Read {
-            place: call.place(&arguments.path)?,
-            range: range(&arguments)?,
-            max_bytes: None,
-            oversize: Oversize::Refuse {
-                over: call.context.limits.max_full_read_size,
-            },
-            text: TextPolicy::Detect,
-            totals: Totals::Count,
-        };
-        let contents = read.run(&call.context)?;
-        Ok(reply(arguments, contents))
+        let contents = request(&arguments, call)?.run(&call.context)?;
+        Ok(reply(&arguments, contents))
+    }
+
+    fn run_at_once(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
+        let contents = request(arguments, call).ok()?.run_at_once(&call.context)?;
+        Some(contents.map(|contents| reply(arguments, contents)))
     }
 
     fn text(reply: &Reply) -> Option<String> {
@@ -109,6 +104,19 @@ impl Tool for ReadFile {
             _ => reply.content.clone(),
         })
     }
+}
+
+fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
+    Ok(Read {
+        place: call.place(&arguments.path)?,
+        range: range(arguments)?,
+        max_bytes: None,
+        oversize: Oversize::Refuse {
+            over: call.context.limits.max_full_read_size,
+        },
+        text: TextPolicy::Detect,
+        totals: Totals::Count,
+    })
 }
 
 fn range(arguments: &Arguments) -> ops::Result<ReadRange> {
@@ -148,14 +156,14 @@ fn byte_argument(arguments: &Arguments) -> &'static str {
     }
 }
 
-fn reply(arguments: Arguments, contents: Contents) -> Reply {
-    let note = note(&arguments, &contents);
+fn reply(arguments: &Arguments, contents: Contents) -> Reply {
+    let note = note(arguments, &contents);
     let (content, encoding) = match contents.body {
         Body::Text(text) => (text, "utf-8"),
         Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
     };
     Reply {
-        root: arguments.root,
+        root: arguments.root.clone(),
         path: contents.path,
         content,
         encoding,
