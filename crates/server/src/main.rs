@@ -16,6 +16,7 @@ mod listen;
 mod log;
 mod operator;
 mod pages;
+mod plain_call;
 mod progress;
 mod project;
 mod readable;

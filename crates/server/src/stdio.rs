@@ -9,7 +9,8 @@ use rmcp::transport::io::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
-use self::wire::Wire;
+use self::wire::{AtOnce, Wire};
+use crate::plain_call::Params;
 use crate::shutdown::FINISHING;
 
 /// What a pipe may hold for everybody unless the system says otherwise.
@@ -27,6 +28,7 @@ pub(crate) async fn serve(
     widen(std::io::stdout().as_fd());
     let (read, write) = stdio_pipes();
     let wire = Wire::new(read, write, max_message_size, shutdown);
+    let wire = wire.answering(at_once(service.clone()));
     tokio::spawn(cut_unheard_calls(service.clone(), wire.unheard()));
     match serve_server(service, wire).await {
         Ok(running) => match running.waiting().await? {
@@ -37,6 +39,15 @@ pub(crate) async fn serve(
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Answers calls that need no waiting.
+fn at_once(service: Service) -> AtOnce {
+    Box::new(move |call, client| {
+        let Params { name, arguments } = call.params;
+        let result = service.call_at_once(&name, arguments, client)?;
+        Some(result.message(&call.id))
+    })
 }
 
 /// Lets a pipe hold more at once, so that a large reply does not change threads for every 64 KiB. What is no pipe, or

@@ -19,7 +19,7 @@ use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
 use crate::reply::{Answer, Reply, ToolResult};
 use crate::tally::Tally;
-use crate::tool::{AnyTool, Call, Ended, Job, RootCard, Work};
+use crate::tool::{AnyTool, Call, Ended, Job, Prepared, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -98,6 +98,29 @@ impl Entry {
             Err(failure) => Err(failure),
         };
         Answer::Result(self.settle(gate, caller, &about, start, outcome))
+    }
+
+    /// Takes a call all the way if that means no waiting at all; `None`, with nothing done, where it does, or where the
+    /// call is to be refused.
+    pub(crate) fn call_at_once(
+        &self,
+        gate: &Gate,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Option<ToolResult> {
+        if !self.tool.may_be_at_hand() {
+            return None;
+        }
+        let start = Instant::now();
+        let about = self.about(gate, &arguments);
+        let (call, prepared) = self.begin(gate, arguments, caller).ok()?;
+        let Work::Blocking(work) = &prepared.work else {
+            return None;
+        };
+        let reply = at_once(&**work, &call, gate)?;
+        self.count(gate, caller);
+        let outcome = gate.check_rate(&caller.account).and(reply);
+        Some(self.settle(gate, caller, &about, start, outcome))
     }
 
     /// Answers a call whose arguments are no object at all.
@@ -186,28 +209,14 @@ impl Entry {
         caller: &Caller,
     ) -> Result<Ended, Failure> {
         gate.check_rate(&caller.account)?;
-        let deployment = gate.deployment();
-        let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
-        let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;
-        let cancel = Cancel::after(prepared.timeout);
-        let call = Call {
-            context: Context {
-                limits: Arc::clone(&deployment.limits),
-                users: Arc::clone(&deployment.users),
-                line_indexes: gate.line_indexes(),
-                cancel: cancel.clone(),
-            },
-            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
-            directory: Arc::clone(&self.directory),
-            replies: deployment.replies,
-            caller: caller.clone(),
-            tallies: gate.tallies(),
-        };
+        let (call, prepared) = self.begin(gate, arguments, caller)?;
         if let Work::Blocking(work) = &prepared.work
+            && self.tool.may_be_at_hand()
             && let Some(reply) = at_once(&**work, &call, gate)
         {
             return reply.map(Ended::Reply);
         }
+        let cancel = call.context.cancel.clone();
         let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {
             Work::Blocking(work) => {
@@ -218,6 +227,32 @@ impl Entry {
             }
             Work::Asking(work) => patience.wait(work(call, gate)).await?,
         }
+    }
+
+    /// Admits a call to its roots and decodes it; nothing has happened yet.
+    fn begin(
+        &self,
+        gate: &Gate,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> Result<(Call, Prepared), Failure> {
+        let deployment = gate.deployment();
+        let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
+        let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;
+        let call = Call {
+            context: Context {
+                limits: Arc::clone(&deployment.limits),
+                users: Arc::clone(&deployment.users),
+                line_indexes: gate.line_indexes(),
+                cancel: Cancel::after(prepared.timeout),
+            },
+            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
+            directory: Arc::clone(&self.directory),
+            replies: deployment.replies,
+            caller: caller.clone(),
+            tallies: gate.tallies(),
+        };
+        Ok((call, prepared))
     }
 }
 

@@ -36,7 +36,7 @@ pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
 pub use reply::{Answer, Reply, Slot, ToolResult};
-pub use service::{Client, Service, SetupError};
+pub use service::{Client, Service, SetupError, named_as};
 pub use tool::{
     Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Job, Prepared,
     RootCard, RootSource, RootUse, Schema, Talk, Tool, ToolSet, Work, tool,

@@ -171,6 +171,23 @@ impl Service {
         self.respond(tool, arguments, &caller).await
     }
 
+    /// Takes a call of the client on stdio, by the name it gave, if that means no waiting at all; `None`, with nothing
+    /// done, where it does, or where the call is to be refused.
+    #[must_use]
+    pub fn call_at_once(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        client: &str,
+    ) -> Option<ToolResult> {
+        let caller = Caller {
+            client: client.to_owned(),
+            ..Caller::default()
+        };
+        let entry = self.entry(tool)?;
+        entry.call_at_once(&self.inner.gate, arguments, &caller)
+    }
+
     /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
     pub async fn respond(
         &self,
@@ -535,6 +552,12 @@ fn host_of(address: &str) -> String {
     }
 }
 
+/// How a client that told its name is called in the log.
+#[must_use]
+pub fn named_as(client: &Implementation) -> String {
+    format!("{}/{}", client.name, client.version)
+}
+
 /// The client's own name where it gives one, and on HTTP where it calls from and whom the operator knows it as.
 fn client(context: &RequestContext<RoleServer>) -> String {
     let http = http_client(context);
@@ -543,7 +566,7 @@ fn client(context: &RequestContext<RoleServer>) -> String {
         Some(_) => context.meta.client_info(),
         None => context.client_info(),
     };
-    let named = named.map(|named| format!("{}/{}", named.name, named.version));
+    let named = named.map(|named| named_as(&named));
     match http {
         Some(http) => http.shown(named),
         None => named.unwrap_or_else(|| "unknown".to_owned()),

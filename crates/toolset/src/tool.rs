@@ -38,6 +38,8 @@ pub trait Tool: Send + Sync + 'static {
     const EFFECT: Effect;
     /// Which roots a call uses, and for what: gives admission and the write gate.
     const ROOTS: &'static [RootUse];
+    /// Whether [`Tool::run_at_once`] may be worth trying.
+    const AT_HAND: bool = false;
     /// Calls and what comes of them, for the reference.
     const EXAMPLES: &'static [Example] = &[];
 
@@ -248,6 +250,11 @@ pub trait AnyTool: Send + Sync {
     /// What is known before a call.
     fn definition(&self) -> &Definition;
 
+    /// Whether a call may need no waiting.
+    fn may_be_at_hand(&self) -> bool {
+        false
+    }
+
     /// Judges and decodes the arguments; nothing has happened yet.
     fn prepare(
         &self,
@@ -331,6 +338,10 @@ struct Erased<T> {
 impl<T: Tool> AnyTool for Erased<T> {
     fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    fn may_be_at_hand(&self) -> bool {
+        T::AT_HAND
     }
 
     fn prepare(

@@ -25,10 +25,9 @@ use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
 use toolset::{Client, Gate, Service, Slot};
 
-use super::direct::PlainCall;
 use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
-use super::{body, cors, metrics};
+use super::{body, cors, direct, metrics};
 use crate::door::{self, Door, Refusal};
 use crate::frame::{self, Frame};
 use crate::keys::KeyRing;
@@ -372,8 +371,8 @@ impl Place {
         if self.sessions.is_some() {
             return None;
         }
-        let call = PlainCall::read(parts, body)?;
-        let body = call.answer(&self.service, client).await?;
+        let call = direct::read(parts, body)?;
+        let body = direct::answer(call, &self.service, client).await?;
         let mut reply = Response::new(Full::new(body).boxed());
         reply.headers_mut().insert(CONTENT_TYPE, JSON);
         Some(reply)
@@ -665,8 +664,8 @@ mod tests {
     async fn a_plain_call_is_answered_as_rmcp_would() {
         let site = site();
         let calls = [
-            ("stat_file", json!({ "root": "temp", "path": "." })),
             ("list_roots", json!({})),
+            ("stat_file", json!({ "root": "temp", "path": "no/such/file" })),
             ("stat_file", json!({ "root": "nonexistent", "path": "é" })),
             ("stat_file", json!({ "path": 1 })),
             ("stat_files", json!({})),

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -22,11 +23,14 @@ use tokio_util::sync::CancellationToken;
 use toolset::Slot;
 
 use crate::frame::{self, Frame, IdSearch};
+use crate::plain_call::PlainCall;
 
 /// How much is read at once.
 const READ_BUFFER: usize = 64 * 1024;
 /// A line's memory is kept for the next one up to this size.
 const KEPT_LINE: usize = 1024 * 1024;
+/// The longest line that may be answered without rmcp: longer ones are looked through before they are read.
+const PLAIN_LINE: usize = 64 * 1024;
 /// The most replies that wait to be written; then calls wait with theirs.
 const WAITING_REPLIES: usize = 64;
 /// How long the end waits for a client to read the last replies.
@@ -34,6 +38,9 @@ const LAST_REPLIES: Duration = Duration::from_secs(2);
 
 /// The requests that are not answered yet, each with the place for its result.
 type Running = Arc<Mutex<HashMap<RequestId, Slot>>>;
+
+/// Answers a call that needs no waiting, of a client of this name.
+pub(crate) type AtOnce = Box<dyn Fn(PlainCall, &str) -> Option<Vec<u8>> + Send + Sync>;
 
 /// One client on two streams.
 pub(crate) struct Wire<R> {
@@ -43,10 +50,15 @@ pub(crate) struct Wire<R> {
     /// A line that is too long goes by, and is only looked through for its id.
     skipped: Option<IdSearch>,
     /// A reply of our own that has not found its way into the queue yet.
-    own: Option<ServerJsonRpcMessage>,
+    own: Option<Vec<u8>>,
     running: Running,
     /// The client has made a request, so it is one.
     is_met: bool,
+    /// What the client is called, once it said so.
+    client: Option<String>,
+    /// The client has agreed on a revision, so that its calls need nothing but themselves.
+    is_ready: bool,
+    at_once: Option<AtOnce>,
     replies: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
@@ -77,10 +89,21 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             own: None,
             running: Running::default(),
             is_met: false,
+            client: None,
+            is_ready: false,
+            at_once: None,
             replies: Some(replies),
             writer: Some(writer),
             shutdown,
             unheard,
+        }
+    }
+
+    /// Lets plain calls be answered without rmcp where that needs no waiting.
+    pub(crate) fn answering(self, at_once: AtOnce) -> Wire<R> {
+        Wire {
+            at_once: Some(at_once),
+            ..self
         }
     }
 
@@ -106,11 +129,30 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
                 }
                 Frame::Mistake(reply) => {
                     tracing::warn!(reason = reason(&reply), "message refused");
-                    self.own = Some(*reply);
+                    self.own = encoded(&reply).ok();
                 }
                 Frame::Nothing => {}
             }
         }
+    }
+
+    /// Answers the line if that needs neither rmcp nor any waiting.
+    fn answer_at_once(&self) -> Option<Vec<u8>> {
+        let (at_once, client) = (self.at_once.as_ref()?, self.client.as_deref()?);
+        if !self.is_ready || self.line.len() > PLAIN_LINE {
+            return None;
+        }
+        let call = PlainCall::read(&self.line)?;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // An id in use is refused on the usual way.
+        let is_free = !running.contains_key(&call.id);
+        drop(running);
+        if !is_free {
+            return None;
+        }
+        let mut line = at_once(call, client)?;
+        line.push(b'\n');
+        Some(line)
     }
 
     /// Queues a reply of our own. It stays where it is while there is no room, because the caller may give up
@@ -124,7 +166,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             () = self.shutdown.cancelled() => return None,
         };
         if let Some(reply) = self.own.take() {
-            room.send(encoded(&reply).ok()?);
+            room.send(reply);
         }
         Some(())
     }
@@ -163,7 +205,11 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
     }
 
     fn take_line(&mut self) -> Frame {
-        let frame = frame::read(&self.line);
+        self.own = self.answer_at_once();
+        let frame = match self.own.is_some() {
+            true => Frame::Nothing,
+            false => frame::read(&self.line),
+        };
         self.line.clear();
         self.line.shrink_to(KEPT_LINE);
         frame
@@ -176,20 +222,25 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             ClientJsonRpcMessage::Request(request) => {
                 self.is_met = true;
                 let Entry::Vacant(entry) = running.entry(request.id.clone()) else {
-                    self.own = Some(frame::id_in_use(&request.id));
+                    self.own = encoded(&frame::id_in_use(&request.id)).ok();
                     return None;
                 };
+                if let ClientRequest::InitializeRequest(own) = &request.request {
+                    self.client = Some(toolset::named_as(&own.params.client_info));
+                }
                 let slot = entry.insert(Slot::default()).clone();
                 request.request.extensions_mut().insert(slot);
             }
-            // A cancelled request is not answered, so its id is free again.
-            ClientJsonRpcMessage::Notification(note) => {
-                if let ClientNotification::CancelledNotification(note) = &note.notification
-                    && let Some(id) = &note.params.request_id
-                {
-                    running.remove(id);
+            ClientJsonRpcMessage::Notification(note) => match &note.notification {
+                // A cancelled request is not answered, so its id is free again.
+                ClientNotification::CancelledNotification(note) => {
+                    if let Some(id) = &note.params.request_id {
+                        running.remove(id);
+                    }
                 }
-            }
+                ClientNotification::InitializedNotification(_) => self.is_ready = true,
+                _ => {}
+            },
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
         }
         // Before the first request rmcp takes anything else for the wrong protocol and hangs up.
@@ -372,6 +423,45 @@ mod tests {
             Some(RequestId::Number(1)),
             "it is free again"
         );
+    }
+
+    fn call(id: i64) -> String {
+        let params = json!({"name": "a", "arguments": {}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+            + "\n"
+    }
+
+    #[tokio::test]
+    async fn a_plain_call_is_answered_at_once_when_the_client_is_known() {
+        let mut ends = ends(100_000);
+        ends.wire = ends.wire.answering(Box::new(|call, client| {
+            let reply = json!({"name": call.params.name, "client": client});
+            (call.id != RequestId::Number(4)).then(|| reply.to_string().into_bytes())
+        }));
+        ends.says(&call(1)).await;
+        assert_eq!(ends.request().await, Some(RequestId::Number(1)), "unknown");
+        let start = json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}
+        }});
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        ends.says(&format!(
+            "{start}\n{ready}\n{}{}{}",
+            call(3),
+            call(4),
+            call(4)
+        ))
+        .await;
+        assert_eq!(ends.request().await, Some(RequestId::Number(2)));
+        assert!(matches!(
+            ends.wire.receive().await,
+            Some(ClientJsonRpcMessage::Notification(_))
+        ));
+        assert_eq!(ends.request().await, Some(RequestId::Number(4)), "it waits");
+        assert_eq!(ends.hears().await, json!({"name": "a", "client": "n/1"}));
+        let long = call(5).replace("\"a\"", &format!("{:?}", "a".repeat(PLAIN_LINE)));
+        ends.says(&long).await;
+        assert_eq!(ends.request().await, Some(RequestId::Number(5)), "long");
+        assert!(ends.hears().await["error"].is_object(), "its id is in use");
     }
 
     #[tokio::test]

@@ -82,6 +82,7 @@ impl Tool for ReadFile {
         Example: {\"root\":\"logs\",\"path\":\"app.log\",\"offset_lines\":1000,\"limit_lines\":50}";
     const EFFECT: Effect = Effect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
+    const AT_HAND: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let contents = request(&arguments, call)?.run(&call.context)?;
