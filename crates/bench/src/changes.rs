@@ -143,7 +143,7 @@ impl Bench {
             part: CHANGES,
             name: format!("apply {HUNKS} hunks to 1 MB{}", said(durability)),
             peer_name: "git apply".to_owned(),
-            goal: 0.3,
+            goal: 0.15,
             subject: Box::new(move |servers, _| {
                 fs::create_dir_all(&own_directory)?;
                 fs::write(own_directory.join("own.txt"), &own_before)?;

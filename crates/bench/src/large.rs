@@ -20,6 +20,8 @@ impl Bench {
         let last = first + 49;
         let range = format!("{first},{last}p;{last}q");
         let lines = json!({"root": "bench", "path": log, "offset_lines": first, "limit_lines": 50});
+        // Its lines count from 0, both ends included.
+        let uncounted = json!({"path": log, "start_line": first - 1, "end_line": last - 1});
         let tail = json!({"root": "bench", "path": log, "offset_lines": -50, "limit_lines": 50});
         let count = json!({"root": "bench", "path": log, "offset_lines": 1, "limit_lines": 1});
         let all_lines = as_many("/lines_total", self.peer(&["cat", &log]));
@@ -37,20 +39,29 @@ impl Bench {
                 format!("lines {first} to {last}, file not seen before"),
                 "sed -n q",
                 0.5,
-                self.unseen("read_file", lines.clone()),
+                self.unseen("workspace", "read_file", lines.clone()),
+                sed.clone(),
+            ),
+            row(
+                format!(
+                    "lines {first} to {last}, file not seen before, lines not counted (`files`)"
+                ),
+                "sed -n q",
+                0.5,
+                self.unseen("files", "read", uncounted),
                 sed.clone(),
             ),
             row(
                 format!("lines {first} to {last}, read again"),
                 "sed -n q",
-                0.5,
+                0.05,
                 call("workspace", "read_file", lines, all_lines),
                 sed,
             ),
             row(
                 "the last 50 lines".to_owned(),
                 "tail -n 50",
-                1.2,
+                0.6,
                 call("workspace", "read_file", tail, |_| Ok(())),
                 self.peer(&["tail", "-n", "50", &log]),
             ),
@@ -58,7 +69,7 @@ impl Bench {
                 "count all lines, file not seen before".to_owned(),
                 "wc -l",
                 1.0,
-                self.unseen("read_file", count),
+                self.unseen("workspace", "read_file", count),
                 self.peer(&["wc", "-l", &log]),
             ),
         ];
@@ -81,14 +92,14 @@ impl Bench {
     }
 
     /// A call on the log, which looks changed each time, so that nothing remembered of it helps.
-    fn unseen(&self, tool: &'static str, arguments: Value) -> Subject {
+    fn unseen(&self, set: &'static str, tool: &'static str, arguments: Value) -> Subject {
         let path = self.corpus.root.join(self.corpus.log());
         Box::new(move |servers, _| {
             File::options()
                 .append(true)
                 .open(&path)?
                 .set_modified(SystemTime::now())?;
-            let server = servers.get("workspace", Durability::Fsync)?;
+            let server = servers.get(set, Durability::Fsync)?;
             let cost = server.call(tool, &arguments)?;
             server.reply()?;
             Ok(cost)

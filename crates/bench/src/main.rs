@@ -148,6 +148,9 @@ fn run(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
     if wanted.takes("Growth", "") && wanted.scale == Scale::Full {
         text += &format!("\n## Growth\n\n{}", growth(wanted, bench, own)?);
     }
+    if let Ok(reasons) = std::fs::read_to_string(results().join("REASONS.md")) {
+        text += &format!("\n{reasons}");
+    }
     Ok(text + &versions(bench))
 }
 

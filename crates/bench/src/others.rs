@@ -77,18 +77,27 @@ impl Bench {
                 json!({"root": "bench", "path": "flat-10000"}),
             ),
         }];
+        let told_to_read: [&str; 3] = ["--stdio", "--enable-read", "-d"];
         let known = [
-            ("reference server (npm)", self.peers.reference()),
+            ("reference server (npm)", self.peers.reference(), &[][..]),
             (
                 "rust-mcp-filesystem",
                 self.peers.path("rust-mcp-filesystem"),
+                &[][..],
+            ),
+            (
+                "mcp-filesystem (crates.io)",
+                self.peers.path("mcp-filesystem"),
+                &told_to_read[..],
             ),
         ];
-        for (name, program) in known {
+        for (name, program, flags) in known {
             if let Some(program) = program {
+                let flags = flags.iter().map(|flag| (*flag).to_owned());
+                let line = std::iter::once(program).chain(flags);
                 all.push(Candidate {
                     name,
-                    line: vec![program, text(root)],
+                    line: line.chain([text(root)]).collect(),
                     read: ("read_text_file", json!({"path": file})),
                     list: ("list_directory", json!({"path": directory})),
                 });

@@ -16,7 +16,7 @@ pub(crate) fn opening(rows: &[Compared]) -> String {
          JSON included, beside a program that does the same work, in turn in one run; below 1 we are faster. Programs \
          include their start, and write into a pipe that is read. Ours returns matches in path order, with line numbers \
          or size and time, as JSON twice (text and structured). Medians; spread is half the distance of the quartiles. \
-         The machine was shared with others while this ran, so CPU says more than wall.\n\n{met} of {} goals met.\n",
+         Goals are for the wall.\n\n{met} of {} goals met.\n",
         rows.len()
     )
 }

@@ -43,14 +43,14 @@ impl Bench {
             tree("common literal, all results", 0.6, COMMON, &[], json!({})),
             tree(
                 "common literal, count per file",
-                0.8,
+                0.6,
                 COMMON,
                 &["--count"],
                 json!({"output": "count"}),
             ),
             tree(
                 "common literal, files only",
-                0.8,
+                0.6,
                 COMMON,
                 &["--files-with-matches"],
                 json!({"output": "files"}),
@@ -78,7 +78,7 @@ impl Bench {
             ),
             tree(
                 "2 lines of context",
-                0.8,
+                0.7,
                 FREQUENT,
                 &["--context", "2"],
                 json!({"context_lines": 2}),
@@ -87,7 +87,7 @@ impl Bench {
                 rg,
                 &log,
                 "one 1 GB file, rare match",
-                0.8,
+                0.6,
                 "needle-[0-9]+",
                 &[],
                 json!({}),
@@ -185,7 +185,7 @@ impl Bench {
             self.find(
                 "`**/config_*/**/*.toml`",
                 "fd",
-                0.7,
+                0.6,
                 "**/config_*/**/*.toml",
                 &by_path,
             ),

@@ -82,18 +82,20 @@ fn reopen(
     }
 }
 
-/// Keeps a descriptor only where it is a regular file's.
-pub(crate) fn regular_only(fd: OwnedFd, path: String) -> Result<OpenFile> {
-    let metadata = syscall::stat_content_unchecked(fd.as_fd())
-        .map_err(|errno| Error::from_errno("stat", &path, errno))?;
+/// Keeps a descriptor only where it is a regular file's. The path is made where it is not; the file has none yet.
+pub(crate) fn regular_only(fd: OwnedFd, path: impl FnOnce() -> String) -> Result<OpenFile> {
+    let metadata = match syscall::stat_content_unchecked(fd.as_fd()) {
+        Ok(metadata) => metadata,
+        Err(errno) => return Err(Error::from_errno("stat", &path(), errno)),
+    };
     match metadata.kind {
         FileKind::File => Ok(OpenFile {
             file: File::from(fd),
             metadata,
-            path,
+            path: String::new(),
         }),
-        FileKind::Directory => Err(Error::IsADirectory { path }),
-        kind => Err(Error::NotAFile { path, kind }),
+        FileKind::Directory => Err(Error::IsADirectory { path: path() }),
+        kind => Err(Error::NotAFile { path: path(), kind }),
     }
 }
 

@@ -141,9 +141,16 @@ impl Dir {
 
     /// Opens an entry's content for reading: regular files only, links are refused.
     pub fn open_file(&self, name: &Name) -> Result<OpenFile> {
+        let mut opened = self.open_file_unnamed(name)?;
+        opened.path = self.join(name);
+        Ok(opened)
+    }
+
+    /// The same without its path, for those who look into many files and name few.
+    pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;
-        content::regular_only(fd, self.join(name))
+        content::regular_only(fd, || self.join(name))
     }
 
     /// Opens an entry for listing; links are refused.

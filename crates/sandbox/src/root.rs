@@ -99,10 +99,12 @@ impl Root {
     fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
         let direct = self.direct_path(path)?;
         let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
-        Some(content::regular_only(
-            fd,
-            shown(direct.to_bytes()).into_owned(),
-        ))
+        let path = || shown(direct.to_bytes()).into_owned();
+        let opened = content::regular_only(fd, path);
+        Some(opened.map(|opened| OpenFile {
+            path: path(),
+            ..opened
+        }))
     }
 
     /// Opens a file's content for reading: regular files only, and what it is is known before it is opened.

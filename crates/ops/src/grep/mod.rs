@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, OpenFile, Seen};
+use sandbox::{FileKind, Follow, OpenFile, Seen, WalkItem};
 
 use self::file::{
     Hits, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, Wanted, is_binary_file, search_piece,
@@ -137,8 +137,12 @@ impl Grep {
         let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
         if metadata.kind != FileKind::Directory {
             let invalid_utf8 = located.is_invalid_utf8();
+            let candidate = Candidate {
+                opened: located.open_file()?,
+                named: Named::Already { invalid_utf8 },
+            };
             return Ok(Some(Batch {
-                opened: Some((located.open_file()?, invalid_utf8)),
+                opened: Some(candidate),
                 ..Batch::default()
             }));
         }
@@ -155,14 +159,45 @@ impl Grep {
 #[derive(Default)]
 struct Batch {
     large: Option<LargeFile>,
-    opened: Option<(OpenFile, bool)>,
+    opened: Option<Candidate>,
     walked: Option<Walked>,
+}
+
+/// A file to search.
+struct Candidate {
+    opened: OpenFile,
+    named: Named,
+}
+
+/// How a file gets its path: most are never named.
+enum Named {
+    /// It has one; it may not be UTF-8.
+    Already { invalid_utf8: bool },
+    /// By where it was met.
+    By(WalkItem),
+}
+
+impl Candidate {
+    /// The file with its path, and whether that is not UTF-8.
+    fn with_path(self) -> (OpenFile, bool) {
+        match self.named {
+            Named::Already { invalid_utf8 } => (self.opened, invalid_utf8),
+            Named::By(item) => {
+                let path = item.dir.join(&item.name);
+                let opened = OpenFile {
+                    path,
+                    ..self.opened
+                };
+                (opened, is_invalid_utf8(&item))
+            }
+        }
+    }
 }
 
 /// What comes next in a batch.
 enum Upcoming {
-    /// A file, and whether its path is not UTF-8.
-    File(OpenFile, bool),
+    /// A file.
+    File(Candidate),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable,
     Directory,
@@ -289,8 +324,8 @@ impl Search {
             if unit.must_pause() {
                 return Some(batch);
             }
-            let (opened, invalid_utf8) = match batch.next(self)? {
-                Upcoming::File(opened, invalid_utf8) => (opened, invalid_utf8),
+            let candidate = match batch.next(self)? {
+                Upcoming::File(candidate) => candidate,
                 Upcoming::Unreadable => {
                     unit.found.skipped += 1;
                     continue;
@@ -300,7 +335,7 @@ impl Search {
                     continue;
                 }
             };
-            match self.file(opened, invalid_utf8, unit) {
+            match self.file(candidate, unit) {
                 Next::Another => {}
                 Next::Enough => return None,
                 Next::Halted => return Some(batch),
@@ -314,18 +349,18 @@ impl Search {
         }
     }
 
-    fn file(&self, opened: OpenFile, invalid_utf8: bool, unit: &mut Unit<'_>) -> Next {
-        let size = opened.metadata.size;
-        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&opened)) {
+    fn file(&self, candidate: Candidate, unit: &mut Unit<'_>) -> Next {
+        let size = candidate.opened.metadata.size;
+        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&candidate.opened)) {
             unit.found.skipped += 1;
             return Next::Another;
         }
         unit.read += size;
         if size > WHOLE_MAX {
             unit.found.searched += 1;
-            let opened = Arc::new(opened);
+            let (opened, invalid_utf8) = candidate.with_path();
             return Next::Pieces(LargeFile {
-                opened,
+                opened: Arc::new(opened),
                 invalid_utf8,
                 start: 0,
                 end: size,
@@ -337,14 +372,17 @@ impl Search {
             halt,
             ..
         } = unit;
-        match search_whole(&opened, self.wanted, scratch, room, halt) {
+        match search_whole(&candidate.opened, self.wanted, scratch, room, halt) {
             None => {
                 unit.found.skipped += 1;
                 Next::Another
             }
             Some((hits, searched)) => {
                 unit.found.searched += 1;
-                unit.found.add(opened.path, invalid_utf8, hits);
+                if hits.count > 0 {
+                    let (opened, invalid_utf8) = candidate.with_path();
+                    unit.found.add(opened.path, invalid_utf8, hits);
+                }
                 self.next(searched, unit)
             }
         }
@@ -458,11 +496,14 @@ impl Batch {
     /// Goes on to the next file or directory; `None` at the end.
     fn next(&mut self, search: &Search) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
-            return Some(Upcoming::File(opened.0, opened.1));
+            return Some(Upcoming::File(opened));
         }
         Some(match self.walked.as_mut()?.step(search)? {
-            Met::Item(item) => match item.dir.open_file(&item.name) {
-                Ok(opened) => Upcoming::File(opened, is_invalid_utf8(&item)),
+            Met::Item(item) => match item.dir.open_file_unnamed(&item.name) {
+                Ok(opened) => Upcoming::File(Candidate {
+                    opened,
+                    named: Named::By(item),
+                }),
                 Err(_) => Upcoming::Unreadable,
             },
             Met::Unreadable => Upcoming::Unreadable,

@@ -583,7 +583,12 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
     let request = grep(&tree, "needle");
     let search = Search::new(&request, &context(), &context().cancel).unwrap();
     let source = Some(Batch {
-        opened: Some((opened, false)),
+        opened: Some(Candidate {
+            opened,
+            named: Named::Already {
+                invalid_utf8: false,
+            },
+        }),
         ..Batch::default()
     });
     let ended = ordered::run(search, source, Progress::default(), &context().cancel);

@@ -665,7 +665,10 @@ mod tests {
         let site = site();
         let calls = [
             ("list_roots", json!({})),
-            ("stat_file", json!({ "root": "temp", "path": "no/such/file" })),
+            (
+                "stat_file",
+                json!({ "root": "temp", "path": "no/such/file" }),
+            ),
             ("stat_file", json!({ "root": "nonexistent", "path": "é" })),
             ("stat_file", json!({ "path": 1 })),
             ("stat_files", json!({})),

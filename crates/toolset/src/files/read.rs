@@ -76,23 +76,31 @@ impl Tool for ReadTool {
         modified and size of the whole file). Example: {\"path\":\"logs/app.log\",\"start_line\":100,\"end_line\":149}";
     const EFFECT: Effect = Effect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+    const AT_HAND: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let read = Read {
-            place: call.place(&arguments.path)?,
-            range: range(arguments.start_line, arguments.end_line)?,
-            max_bytes: Some(arguments.max_size),
-            oversize: Oversize::Cut,
-            text: match arguments.encoding {
-                Encoding::Utf8 => TextPolicy::Detect,
-                Encoding::Base64 | Encoding::Binary => TextPolicy::Never,
-            },
-            totals: Totals::Skip,
-        };
-        let contents = read.run(&call.context)?;
-        let server_limit = call.context.limits.max_file_size;
-        Ok(reply(contents, arguments.max_size, server_limit))
+        let contents = request(&arguments, call)?.run(&call.context)?;
+        Ok(reply(contents, &arguments, call))
     }
+
+    fn run_at_once(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
+        let contents = request(arguments, call).ok()?.run_at_once(&call.context)?;
+        Some(contents.map(|contents| reply(contents, arguments, call)))
+    }
+}
+
+fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
+    Ok(Read {
+        place: call.place(&arguments.path)?,
+        range: range(arguments.start_line, arguments.end_line)?,
+        max_bytes: Some(arguments.max_size),
+        oversize: Oversize::Cut,
+        text: match arguments.encoding {
+            Encoding::Utf8 => TextPolicy::Detect,
+            Encoding::Base64 | Encoding::Binary => TextPolicy::Never,
+        },
+        totals: Totals::Skip,
+    })
 }
 
 fn range(start: Option<u64>, end: Option<u64>) -> ops::Result<ReadRange> {
@@ -116,7 +124,8 @@ fn range(start: Option<u64>, end: Option<u64>) -> ops::Result<ReadRange> {
     })
 }
 
-fn reply(contents: Contents, max_size: u64, server_limit: u64) -> Reply {
+fn reply(contents: Contents, arguments: &Arguments, call: &Call) -> Reply {
+    let (max_size, server_limit) = (arguments.max_size, call.context.limits.max_file_size);
     let size = contents.body.as_bytes().len() as u64;
     let warning = contents
         .cut
