@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use sandbox::{
-    Dir, Durability, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, StageOptions,
+    Dir, Durability, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Sharing,
+    StageOptions,
 };
 
 use crate::context::{Cancel, Context};
@@ -132,6 +133,7 @@ impl Transfer<'_, '_> {
         let bytes = fill(
             staged,
             &open,
+            &Sharing::default(),
             &stop,
             &|bytes| cancel.advance(bytes),
             context,

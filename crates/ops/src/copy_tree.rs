@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sandbox::{
     Dir, DirEntry, Durability, FileKind, Follow, LinkTarget, Metadata, Name, OnExisting, OpenFile,
-    Parents, RelPath, Root, StageOptions, Staged, copy_content,
+    Parents, RelPath, Root, Sharing, StageOptions, Staged, copy_content,
 };
 
 use crate::context::Context;
@@ -138,6 +138,7 @@ pub(crate) fn copy_tree(
         destination: destination.root,
         context,
         on_skip,
+        sharing: Sharing::default(),
         stop: AtomicBool::new(false),
         state: Mutex::default(),
     };
@@ -177,6 +178,7 @@ struct Crew<'a> {
     destination: &'a Root,
     context: &'a Context,
     on_skip: OnSkip,
+    sharing: Sharing,
     stop: AtomicBool,
     state: Mutex<State>,
 }
@@ -224,7 +226,7 @@ impl Crew<'_> {
     ) -> Result<()> {
         let staged = self.stage(directory, name, newness)?;
         let stop = || self.must_stop();
-        tally.bytes += fill(staged, open, &stop, &|_| {}, self.context)?;
+        tally.bytes += fill(staged, open, &self.sharing, &stop, &|_| {}, self.context)?;
         tally.files += 1;
         Ok(())
     }
@@ -318,6 +320,7 @@ fn occupied(error: sandbox::Error, there: &sandbox::Located<'_>) -> Error {
 pub(crate) fn fill(
     mut staged: Staged,
     open: &OpenFile,
+    sharing: &Sharing,
     stop: &dyn Fn() -> bool,
     advance: &dyn Fn(u64),
     context: &Context,
@@ -327,9 +330,9 @@ pub(crate) fn fill(
         staged.copy_mode(&open.metadata);
     }
     staged.expect(open.metadata.size)?;
-    let copied = copy_content(&open.file, staged.file(), stop, advance);
+    let copied = copy_content(open, staged.file(), sharing, stop, advance);
     let bytes = copied.map_err(|error| context.cancel.explain(error))?;
-    staged.commit()?;
+    staged.publish()?;
     Ok(bytes)
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
@@ -99,20 +100,41 @@ pub(crate) fn regular_only(fd: OwnedFd, path: impl FnOnce() -> String) -> Result
     }
 }
 
+/// Whether files can share their blocks, as far as it is known: one refusal tells for all files of a tree.
+#[derive(Debug, Default)]
+pub struct Sharing {
+    refused: AtomicBool,
+}
+
+impl Sharing {
+    /// Lets an empty file share the blocks of another.
+    fn share(&self, from: &File, to: &File) -> bool {
+        if self.refused.load(Ordering::Relaxed) {
+            return false;
+        }
+        let shared = syscall::clone_unchecked(from.as_fd(), to.as_fd()).is_ok();
+        self.refused.store(!shared, Ordering::Relaxed);
+        shared
+    }
+}
+
 /// Copies content into an empty file: shared blocks where the file system can, else in the kernel, else
 /// by reading and writing. Returns the bytes copied.
 pub fn copy_content(
-    from: &File,
+    from: &OpenFile,
     to: &File,
+    sharing: &Sharing,
     stop: &dyn Fn() -> bool,
     advance: &dyn Fn(u64),
 ) -> Result<u64> {
-    let size = from.metadata().map_or(0, |metadata| metadata.len());
-    if size > 0 && syscall::clone_unchecked(from.as_fd(), to.as_fd()).is_ok() {
+    let size = from.metadata.size;
+    if size > 0 && sharing.share(&from.file, to) {
+        // All of it came, also what was appended since it was opened.
+        let size = to.metadata().map_or(size, |metadata| metadata.len());
         advance(size);
         return Ok(size);
     }
-    copy_pieces(from, to, size, stop, advance)
+    copy_pieces(&from.file, to, size, stop, advance)
 }
 
 /// Copies a part of one file to where another stands, in the kernel where that can; ends where `from` ends.

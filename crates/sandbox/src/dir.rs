@@ -246,7 +246,7 @@ impl Dir {
             durability,
             common: self.0.common.clone(),
         };
-        replace::stage_in(self.fd(), name, &self.join(name), options)
+        replace::stage_in(self, name, &self.join(name), options)
     }
 
     /// Writes everything of this file system to disk.

@@ -44,7 +44,7 @@ mod users;
 mod walk;
 
 pub use change::{Made, OnExisting, Parents, Renaming};
-pub use content::{OpenFile, copy_content, copy_part};
+pub use content::{OpenFile, Sharing, copy_content, copy_part};
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::change::{OnExisting, Parents, rename, sync_dir};
-use crate::dir::{Common, amount_at};
+use crate::dir::{Common, Dir, amount_at};
 use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
@@ -68,10 +68,26 @@ pub(crate) struct Beginning {
     pub(crate) common: Common,
 }
 
+/// The directory that a file will be in, open for as long as it takes.
+#[derive(Debug, Clone)]
+enum Holder {
+    Own(Arc<OwnedFd>),
+    Shared(Dir),
+}
+
+impl Holder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Holder::Own(dir) => dir.as_fd(),
+            Holder::Shared(dir) => dir.fd(),
+        }
+    }
+}
+
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
 #[derive(Debug)]
 pub struct Staged {
-    dir: OwnedFd,
+    dir: Holder,
     name: Name,
     path: String,
     file: File,
@@ -114,7 +130,9 @@ impl Located<'_> {
             durability: options.durability,
             common: self.root().common(),
         };
-        let mut staged = begin(dir, name, &self.path(), beginning)
+        let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE);
+        let mut staged = own_dir
+            .and_then(|dir| begin(Holder::Own(Arc::new(dir)), name, &self.path(), beginning))
             .map_err(|errno| self.failed("create", errno))?;
         staged.parents = parent;
         if let Some(opened) = existing {
@@ -125,20 +143,15 @@ impl Located<'_> {
 }
 
 /// Begins a file in an open directory. What is there keeps none of its attributes.
-pub(crate) fn stage_in(
-    dir: BorrowedFd<'_>,
-    name: &Name,
-    path: &str,
-    beginning: Beginning,
-) -> Result<Staged> {
-    begin(dir, name, path, beginning).map_err(|errno| Error::from_errno("create", path, errno))
+pub(crate) fn stage_in(dir: &Dir, name: &Name, path: &str, beginning: Beginning) -> Result<Staged> {
+    begin(Holder::Shared(dir.clone()), name, path, beginning)
+        .map_err(|errno| Error::from_errno("create", path, errno))
 }
 
-fn begin(dir: BorrowedFd<'_>, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
-    let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
-    let (file, temporary) = temporary(dir, beginning.common.unnamed)?;
+fn begin(dir: Holder, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
+    let (file, temporary) = temporary(dir.as_fd(), beginning.common.unnamed)?;
     let mut staged = Staged {
-        dir: own_dir,
+        dir,
         name: name.clone(),
         path: path.to_owned(),
         file: File::from(file),
@@ -219,25 +232,40 @@ impl Staged {
         Ok(())
     }
 
-    /// Makes the file seen under its name, whole.
+    /// Makes the file seen under its name, whole, and tells what is known of it then.
     pub fn commit(mut self) -> Result<Metadata> {
+        self.make_seen()?;
+        syscall::stat_unchecked(self.file.as_fd())
+            .map_err(|errno| Error::from_errno("create", &self.path, errno))
+    }
+
+    /// The same for those who do not want to know.
+    pub fn publish(mut self) -> Result<()> {
+        self.make_seen()
+    }
+
+    fn make_seen(&mut self) -> Result<()> {
         let path = self.path.clone();
         let failed = |errno| Error::from_errno("create", &path, errno);
         self.complete().map_err(failed)?;
-        self.publish()?.map_err(failed)?;
+        self.take_name()?.map_err(failed)?;
         if let Some(parents) = self.parents.take() {
             parents.keep();
         }
         if self.durability == Durability::Fsync {
             sync_dir(self.dir.as_fd()).map_err(failed)?;
         }
-        syscall::stat_unchecked(self.file.as_fd()).map_err(failed)
+        Ok(())
     }
 
     /// Does all that can be done before the file is seen.
     fn complete(&mut self) -> SysResult<()> {
-        if let Some(mode) = self.mode {
-            syscall::set_mode_unchecked(self.file.as_fd(), mode)?;
+        let file = self.file.as_fd();
+        if let Some(mode) = self.mode
+            // A look costs a fraction of a change.
+            && syscall::stat_content_unchecked(file)?.mode != mode
+        {
+            syscall::set_mode_unchecked(file, mode)?;
         }
         match self.durability {
             Durability::Fsync => syscall::sync_unchecked(self.file.as_fd()),
@@ -246,13 +274,13 @@ impl Staged {
     }
 
     /// Gives the file its name if a quota leaves room for it.
-    fn publish(&mut self) -> Result<SysResult<()>> {
+    fn take_name(&mut self) -> Result<SysResult<()>> {
         let Some(ledger) = self.ledger.take() else {
             return Ok(self.give_name());
         };
         let metadata = syscall::stat_unchecked(self.file.as_fd())
             .map_err(|errno| Error::from_errno("create", &self.path, errno))?;
-        let own_dir = self.dir.try_clone().map_err(|_| Error::TooManyOpenFiles)?;
+        let own_dir = self.dir.clone();
         let (path, name, held) = (
             self.path.clone(),
             self.name.clone(),

@@ -12,7 +12,7 @@ use super::support::{REPLACE, locate, locate_itself, rename_as, write};
 use crate::syscall;
 use crate::{
     Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting, OnFault, Parents, RelPath,
-    Root, WalkOptions, Walker, copy_content,
+    Root, Sharing, WalkOptions, Walker, copy_content,
 };
 
 /// The content of every file outside; nothing that is read may hold it.
@@ -468,7 +468,13 @@ fn copy(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let source = locate(root, shape.file)?.open_file()?;
     let mut staged = locate(root, &in_dir(shape, "new"))?.stage(REPLACE)?;
     staged.copy_mode(&source.metadata);
-    copy_content(&source.file, staged.file(), &|| false, &|_| {})?;
+    copy_content(
+        &source,
+        staged.file(),
+        &Sharing::default(),
+        &|| false,
+        &|_| {},
+    )?;
     staged.commit().map(drop)
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use sandbox::{
     Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting, OnFault,
-    Parents, Protection, Resolver, Root, Roots, WalkOptions, Walker, copy_content, lock_in,
+    Parents, Protection, Resolver, Root, Roots, Sharing, WalkOptions, Walker, copy_content,
+    lock_in,
 };
 
 use crate::child;
@@ -87,7 +88,14 @@ fn everything_inside_works(root: &Root) {
 fn copies(root: &Root) {
     let source = locate(root, "a/c/d/moved").unwrap().open_file().unwrap();
     let mut staged = locate(root, "a/copy").unwrap().stage(REPLACE).unwrap();
-    copy_content(&source.file, staged.file(), &|| false, &|_| {}).unwrap();
+    copy_content(
+        &source,
+        staged.file(),
+        &Sharing::default(),
+        &|| false,
+        &|_| {},
+    )
+    .unwrap();
     staged.flush().unwrap();
     staged.commit().unwrap();
     assert_eq!(read(root, "a/copy").unwrap(), b"two");
