@@ -5,35 +5,31 @@
 //! bytes that rmcp would have sent. Whatever is unusual (metadata, progress, unknown tools, anything that has to be
 //! refused) is left to rmcp.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use rmcp::model::{JsonObject, RequestId};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 /// A call of a tool, with nothing beside it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(crate) struct PlainCall {
-    #[expect(dead_code, reason = "it is only there to be right")]
-    jsonrpc: Version,
     pub(crate) id: RequestId,
-    #[expect(dead_code, reason = "it is only there to be right")]
-    method: Called,
     pub(crate) params: Params,
 }
 
-#[derive(Debug, Deserialize)]
-enum Version {
-    #[serde(rename = "2.0")]
-    Two,
-}
-
-#[derive(Debug, Deserialize)]
-enum Called {
-    #[serde(rename = "tools/call")]
-    Tool,
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message<'a> {
+    jsonrpc: &'a str,
+    id: RequestId,
+    method: &'a str,
+    params: Object<Params>,
 }
 
 /// What is called, and with what.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Params {
     pub(crate) name: String,
@@ -44,7 +40,35 @@ pub(crate) struct Params {
 impl PlainCall {
     /// Reads a message; `None` where it is anything else.
     pub(crate) fn read(message: &[u8]) -> Option<PlainCall> {
-        serde_json::from_slice(message).ok()
+        let Object(message) = serde_json::from_slice::<Object<Message<'_>>>(message).ok()?;
+        let is_call = message.jsonrpc == "2.0" && message.method == "tools/call";
+        is_call.then_some(PlainCall {
+            id: message.id,
+            params: message.params.0,
+        })
+    }
+}
+
+/// Something written as an object: what is derived would take an array of its fields too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
     }
 }
 
@@ -67,6 +91,13 @@ mod tests {
             (r#""name":"a","#, r#""name":"a","_meta":{},"#),
             (r#"{"b":1}"#, "[]"),
             (r#"{"b":1}"#, "null"),
+            (r#""2.0""#, r#"{"2.0":null}"#),
+            (r#""tools/call""#, r#"{"tools/call":null}"#),
+            (r#"{"name":"a","arguments":{"b":1}}"#, r#"["a",{"b":1}]"#),
+            (
+                plain,
+                r#"["2.0",1,"tools/call",{"name":"a","arguments":{}}]"#,
+            ),
         ] {
             let other = plain.replace(part, other);
             assert!(PlainCall::read(other.as_bytes()).is_none(), "{other}");

@@ -134,28 +134,55 @@ impl ToolResult {
 
     /// Puts what it says into the message that rmcp made of its frame; `None` where that is another message.
     fn fill(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let (before, rest) = message.split_at_checked(memmem::find(message, EMPTY)?)?;
-        let after = rest.strip_prefix(EMPTY)?;
+        splice(message, &self.halves())
+    }
+
+    /// What it says, as it stands in a message.
+    fn halves(&self) -> Vec<u8> {
         let (text, structured) = (self.reply.text(), self.reply.structured.as_deref());
-        let halves = text.map_or(0, |text| text.len() + text.len() / 4)
+        let room = text.map_or(0, |text| text.len() + text.len() / 4)
             + structured.map_or(0, str::len)
             + ROOM_BESIDES;
-        let mut filled = Vec::with_capacity(message.len() + halves);
-        filled.extend_from_slice(before);
-        filled.extend_from_slice(b"\"content\":[");
+        let mut halves = Vec::with_capacity(room);
+        halves.extend_from_slice(br#""content":["#);
         if let Some(text) = text {
-            filled.extend_from_slice(b"{\"type\":\"text\",\"text\":");
-            escape(text, &mut filled);
-            filled.push(b'}');
+            halves.extend_from_slice(br#"{"type":"text","text":"#);
+            // Writing to memory cannot fail.
+            let _ = serde_json::to_writer(&mut halves, text);
+            halves.push(b'}');
         }
-        filled.push(b']');
+        halves.push(b']');
         if let Some(structured) = structured {
-            filled.extend_from_slice(b",\"structuredContent\":");
-            filled.extend_from_slice(structured.as_bytes());
+            halves.extend_from_slice(br#","structuredContent":"#);
+            halves.extend_from_slice(structured.as_bytes());
         }
-        filled.extend_from_slice(after);
-        Some(filled)
+        halves
     }
+
+    /// For a transport that gets messages before they are written: a result that carries what it says as it stands in a
+    /// message.
+    pub(crate) fn carrying(&self) -> CallToolResult {
+        let mut result = self.frame();
+        // It is JSON, so it is text.
+        let halves = String::from_utf8(self.halves()).unwrap_or_default();
+        result.content = vec![ContentBlock::text(halves)];
+        result
+    }
+}
+
+/// Takes out of a result what it carries, and leaves its frame.
+pub fn unload(result: &mut CallToolResult) -> Option<String> {
+    match result.content.pop()? {
+        ContentBlock::Text(block) => Some(block.text),
+        _ => None,
+    }
+}
+
+/// Puts what a result carried into the message of its frame; `None` where that is another message.
+#[must_use]
+pub fn splice(message: &[u8], halves: &[u8]) -> Option<Vec<u8>> {
+    let (before, rest) = message.split_at_checked(memmem::find(message, EMPTY)?)?;
+    Some([before, halves, rest.strip_prefix(EMPTY)?].concat())
 }
 
 /// How an empty content looks in a message. It cannot be part of a JSON string, in which its quotes would be escaped.
@@ -163,13 +190,16 @@ const EMPTY: &[u8] = b"\"content\":[]";
 /// What surrounds the halves in a message.
 const ROOM_BESIDES: usize = 64;
 
-/// Writes a text as a JSON string.
-fn escape(text: &str, out: &mut Vec<u8>) {
-    // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
+/// How a transport wants results, put into a request's extensions. Without it they go the whole way through rmcp.
+#[derive(Debug, Clone)]
+pub enum Delivery {
+    /// It writes rmcp's messages itself, and finds in them what [`splice`] puts in.
+    Carried,
+    /// It changes what rmcp wrote, and finds the result of the request here.
+    Slot(Slot),
 }
 
-/// Where a transport that writes messages itself finds the result of a request, put into the request's extensions.
+/// Where the result of a request waits for the message that rmcp writes.
 #[derive(Debug, Clone, Default)]
 pub struct Slot(Arc<Mutex<Option<ToolResult>>>);
 
@@ -223,6 +253,12 @@ mod tests {
             // The id tries to pass for the place to fill.
             let id = r#""content":[]"#;
             let filled = result.fill(&message(result.frame(), id)).unwrap();
+            let mut carrying = result.carrying();
+            let halves = unload(&mut carrying).unwrap();
+            assert_eq!(
+                splice(&message(carrying, id), halves.as_bytes()).unwrap(),
+                filled
+            );
             let expected = message(result.into_rmcp(), id);
             assert_eq!(
                 String::from_utf8(filled).unwrap(),

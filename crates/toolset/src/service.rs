@@ -21,7 +21,7 @@ use crate::arguments::nearest;
 use crate::dispatch::{Caller, Entry, Progress, Questions};
 use crate::figures::{Counters, Figures};
 use crate::reference;
-use crate::reply::{Answer, Slot, ToolResult};
+use crate::reply::{Answer, Delivery, ToolResult};
 use crate::schema;
 use crate::tool::{Definition, RootCard, RootSource, ToolSet};
 
@@ -268,7 +268,7 @@ impl Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let slot = slot(&context);
+        let delivery = delivery(&context);
         let answers = request.input_responses.unwrap_or_default();
         let questions = questions(&context, answers, request.request_state);
         let caller = caller(context, questions);
@@ -276,7 +276,7 @@ impl Service {
         let response = self.respond(&request.name, arguments, &caller).await;
         match response.ok_or_else(|| self.unknown_tool(&request.name))? {
             Answer::Question(question) => Ok((*question).into()),
-            Answer::Result(result) => Ok(delivered(result, slot).into()),
+            Answer::Result(result) => Ok(delivered(result, delivery).into()),
         }
     }
 
@@ -509,17 +509,18 @@ fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
     }
 }
 
-/// Where the transport wants the result, if it writes messages itself.
-fn slot(context: &RequestContext<RoleServer>) -> Option<Slot> {
+/// How the transport wants the result.
+fn delivery(context: &RequestContext<RoleServer>) -> Option<Delivery> {
     let http = context.extensions.get::<http::request::Parts>();
     let extensions = http.map_or_else(|| context.extensions.get(), |http| http.extensions.get());
     extensions.cloned()
 }
 
-/// What rmcp gets of a result: all of it, or only its frame where the transport puts in what it says.
-fn delivered(result: ToolResult, slot: Option<Slot>) -> CallToolResult {
-    match slot {
-        Some(slot) => {
+/// What rmcp gets of a result: all of it, or as much as the transport wants.
+fn delivered(result: ToolResult, delivery: Option<Delivery>) -> CallToolResult {
+    match delivery {
+        Some(Delivery::Carried) => result.carrying(),
+        Some(Delivery::Slot(slot)) => {
             let frame = result.frame();
             slot.put(result);
             frame

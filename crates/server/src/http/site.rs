@@ -23,7 +23,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
-use toolset::{Client, Gate, Service, Slot};
+use toolset::{Client, Delivery, Gate, Service, Slot};
 
 use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
@@ -352,7 +352,7 @@ impl Place {
         let slot = Slot::default();
         if self.sessions.is_none() {
             // In a session rmcp keeps what it sent, to send it again.
-            parts.extensions.insert(slot.clone());
+            parts.extensions.insert(Delivery::Slot(slot.clone()));
         }
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let reply = completed(self.protocol.handle(request).await, slot).await;
@@ -455,9 +455,17 @@ fn normalise(headers: &mut HeaderMap) {
     if kind.map(str::trim) == Some("application/json") {
         headers.insert(CONTENT_TYPE, JSON);
     }
-    let accepts = essence(ACCEPT, headers);
-    let anything = |accepts: &str| accepts.split([',', ';']).any(|kind| kind.trim() == "*/*");
-    if accepts.as_deref().is_some_and(anything) {
+    // A list may be spread over several headers.
+    let accepts: Vec<String> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok().map(str::to_ascii_lowercase))
+        .collect();
+    let named = |kind: &str| {
+        let mut all = accepts.iter().flat_map(|list| list.split([',', ';']));
+        all.any(|one| one.trim() == kind)
+    };
+    if named("*/*") || (named("application/json") && named("text/event-stream")) {
         let both = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, both);
     }
@@ -696,6 +704,16 @@ mod tests {
                 assert_eq!(whole.first(), whole.last(), "{name} {arguments}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn lists_of_what_is_accepted_may_be_spread_and_written_anyhow() {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let mut request = request("/mcp", &[], &call);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("Application/JSON;q=0.9"));
+        headers.append(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        assert_eq!(answer(request).await.0, 200);
     }
 
     #[tokio::test]

@@ -4,8 +4,7 @@
 //! disturb the one that has it; a last line without a line end counts; a client that stops reading ends the
 //! connection. What is written goes through one task, so that no reply is ever cut by a cancelled future.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,14 +12,14 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, RequestId,
-    ServerJsonRpcMessage,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolset::Slot;
+use toolset::Delivery;
 
 use crate::frame::{self, Frame, IdSearch};
 use crate::plain_call::PlainCall;
@@ -36,8 +35,8 @@ const WAITING_REPLIES: usize = 64;
 /// How long the end waits for a client to read the last replies.
 const LAST_REPLIES: Duration = Duration::from_secs(2);
 
-/// The requests that are not answered yet, each with the place for its result.
-type Running = Arc<Mutex<HashMap<RequestId, Slot>>>;
+/// The ids of requests that are not answered yet.
+type Running = Arc<Mutex<HashSet<RequestId>>>;
 
 /// Answers a call that needs no waiting, of a client of this name.
 pub(crate) type AtOnce = Box<dyn Fn(PlainCall, &str) -> Option<Vec<u8>> + Send + Sync>;
@@ -136,23 +135,24 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
         }
     }
 
-    /// Answers the line if that needs neither rmcp nor any waiting.
-    fn answer_at_once(&self) -> Option<Vec<u8>> {
+    /// Answers the line if that needs neither rmcp nor any waiting, also not for a client to read.
+    fn answer_at_once(&self) -> Option<()> {
         let (at_once, client) = (self.at_once.as_ref()?, self.client.as_deref()?);
         if !self.is_ready || self.line.len() > PLAIN_LINE {
             return None;
         }
+        let room = self.replies.as_ref()?.try_reserve().ok()?;
         let call = PlainCall::read(&self.line)?;
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // An id in use is refused on the usual way.
-        let is_free = !running.contains_key(&call.id);
-        drop(running);
-        if !is_free {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.contains(&call.id) {
             return None;
         }
+        drop(running);
         let mut line = at_once(call, client)?;
         line.push(b'\n');
-        Some(line)
+        room.send(line);
+        Some(())
     }
 
     /// Queues a reply of our own. It stays where it is while there is no room, because the caller may give up
@@ -205,10 +205,9 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
     }
 
     fn take_line(&mut self) -> Frame {
-        self.own = self.answer_at_once();
-        let frame = match self.own.is_some() {
-            true => Frame::Nothing,
-            false => frame::read(&self.line),
+        let frame = match self.answer_at_once() {
+            Some(()) => Frame::Nothing,
+            None => frame::read(&self.line),
         };
         self.line.clear();
         self.line.shrink_to(KEPT_LINE);
@@ -221,15 +220,14 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
         match &mut message {
             ClientJsonRpcMessage::Request(request) => {
                 self.is_met = true;
-                let Entry::Vacant(entry) = running.entry(request.id.clone()) else {
+                if !running.insert(request.id.clone()) {
                     self.own = encoded(&frame::id_in_use(&request.id)).ok();
                     return None;
-                };
+                }
                 if let ClientRequest::InitializeRequest(own) = &request.request {
                     self.client = Some(toolset::named_as(&own.params.client_info));
                 }
-                let slot = entry.insert(Slot::default()).clone();
-                request.request.extensions_mut().insert(slot);
+                request.request.extensions_mut().insert(Delivery::Carried);
             }
             ClientJsonRpcMessage::Notification(note) => match &note.notification {
                 // A cancelled request is not answered, so its id is free again.
@@ -253,16 +251,16 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Wire<R> {
 
     fn send(
         &mut self,
-        message: ServerJsonRpcMessage,
+        mut message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let replies = self.replies.clone();
         let running = Arc::clone(&self.running);
         async move {
-            let slot = answered(&message).and_then(|id| {
+            if let Some(id) = answered(&message) {
                 let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-                running.remove(id)
-            });
-            let line = completed(encoded(&message)?, slot);
+                running.remove(id);
+            }
+            let line = completed(&mut message)?;
             let replies = replies.ok_or(io::ErrorKind::NotConnected)?;
             let sent = replies.send(line).await;
             sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -299,10 +297,18 @@ fn reason(message: &ServerJsonRpcMessage) -> Option<&str> {
     }
 }
 
-/// A message with the result that waits for it.
-fn completed(line: Vec<u8>, slot: Option<Slot>) -> Vec<u8> {
-    let filled = slot.and_then(|slot| slot.fill(&line));
-    filled.unwrap_or(line)
+/// A message as it is written: what a result carries is JSON already.
+fn completed(message: &mut ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let carried = match message {
+        ServerJsonRpcMessage::Response(response) => match &mut response.result {
+            ServerResult::CallToolResult(result) => toolset::unload(result),
+            _ => None,
+        },
+        _ => None,
+    };
+    let line = encoded(message)?;
+    let spliced = carried.and_then(|halves| toolset::splice(&line, halves.as_bytes()));
+    Ok(spliced.unwrap_or(line))
 }
 
 fn encoded(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
@@ -462,6 +468,19 @@ mod tests {
         ends.says(&long).await;
         assert_eq!(ends.request().await, Some(RequestId::Number(5)), "long");
         assert!(ends.hears().await["error"].is_object(), "its id is in use");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_not_waited_for() {
+        let mut ends = ends(1000);
+        (ends.wire.client, ends.wire.is_ready) = (Some("n".to_owned()), true);
+        let large = Box::new(|_, _: &str| Some(vec![b'x'; 100_000]));
+        ends.wire = ends.wire.answering(large);
+        for number in 0..500 {
+            ends.says(&call(number)).await;
+        }
+        let left = tokio::time::timeout(Duration::from_secs(20), ends.request()).await;
+        assert!(left.expect("no waiting").is_some(), "the rest is rmcp's");
     }
 
     #[tokio::test]

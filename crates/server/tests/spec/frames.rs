@@ -220,3 +220,29 @@ async fn frames_whose_arguments_are_no_object_are_refused_by_the_tool() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_cancelled_call_gets_its_whole_answer_or_none_also_where_its_id_comes_again() {
+    let tree = Tree::new().file("file", "text");
+    let mut wire = begun(&tree).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "stat_file", "arguments": {"root": "workspace", "path": "file"}, "_meta": {}}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let mut lines = String::new();
+    for _ in 0..500 {
+        lines += &format!("{call}\n{cancel}\n");
+    }
+    let last = json!({"jsonrpc": "2.0", "id": "last", "method": "ping"});
+    wire.send(&format!("{lines}{last}\n")).await;
+    loop {
+        let answer = next(&mut wire).await;
+        if answer["id"] == "last" {
+            break;
+        }
+        if let Some(result) = answer.get("result") {
+            assert_eq!(result["structuredContent"]["size"], 4, "{answer}");
+        }
+    }
+    still_serves(&mut wire).await;
+}
