@@ -241,7 +241,9 @@ async fn a_cancelled_call_gets_its_whole_answer_or_none_also_where_its_id_comes_
             break;
         }
         if let Some(result) = answer.get("result") {
-            assert_eq!(result["structuredContent"]["size"], 4, "{answer}");
+            let reply = &result["structuredContent"];
+            let is_whole = reply["size"] == 4 || reply["error"]["code"] == "cancelled";
+            assert!(is_whole, "{answer}");
         }
     }
     still_serves(&mut wire).await;
