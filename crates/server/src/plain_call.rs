@@ -8,7 +8,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rmcp::model::{JsonObject, RequestId};
+use rmcp::model::{
+    CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject, Request, RequestId,
+};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
@@ -49,6 +51,16 @@ impl PlainCall {
     }
 }
 
+impl From<PlainCall> for ClientJsonRpcMessage {
+    /// The same message as rmcp would have read it.
+    fn from(call: PlainCall) -> ClientJsonRpcMessage {
+        let Params { name, arguments } = call.params;
+        let params = CallToolRequestParams::new(name).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(Request::new(params));
+        ClientJsonRpcMessage::request(request, call.id)
+    }
+}
+
 /// Something written as an object: what is derived would take an array of its fields too.
 struct Object<T>(T);
 
@@ -80,7 +92,10 @@ mod tests {
     fn only_a_call_with_nothing_beside_it_is_plain() {
         let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":1}}}"#;
         let call = PlainCall::read(plain.as_bytes()).expect("a plain call");
-        assert_eq!((call.id, &*call.params.name), (RequestId::Number(1), "a"));
+        assert_eq!((&call.id, &*call.params.name), (&RequestId::Number(1), "a"));
+        let own = serde_json::to_string(&ClientJsonRpcMessage::from(call)).unwrap();
+        let theirs: ClientJsonRpcMessage = serde_json::from_str(plain).unwrap();
+        assert_eq!(own, serde_json::to_string(&theirs).unwrap());
         for (part, other) in [
             ("2.0", "1.0"),
             ("tools/call", "tools/list"),

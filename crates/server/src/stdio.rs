@@ -44,8 +44,8 @@ pub(crate) async fn serve(
 /// Answers calls that need no waiting.
 fn at_once(service: Service) -> AtOnce {
     Box::new(move |call, client| {
-        let Params { name, arguments } = call.params;
-        let result = service.call_at_once(&name, arguments, client)?;
+        let Params { name, arguments } = &call.params;
+        let result = service.call_at_once(name, arguments, client)?;
         Some(result.message(&call.id))
     })
 }

@@ -108,9 +108,6 @@ impl Entry {
         arguments: JsonObject,
         caller: &Caller,
     ) -> Option<ToolResult> {
-        if !self.tool.may_be_at_hand() {
-            return None;
-        }
         let start = Instant::now();
         let about = self.about(gate, &arguments);
         let (call, prepared) = self.begin(gate, arguments, caller).ok()?;

@@ -138,23 +138,22 @@ impl ToolResult {
     }
 
     /// What it says, as it stands in a message.
-    fn halves(&self) -> Vec<u8> {
+    fn halves(&self) -> String {
         let (text, structured) = (self.reply.text(), self.reply.structured.as_deref());
         let room = text.map_or(0, |text| text.len() + text.len() / 4)
             + structured.map_or(0, str::len)
             + ROOM_BESIDES;
-        let mut halves = Vec::with_capacity(room);
-        halves.extend_from_slice(br#""content":["#);
+        let mut halves = String::with_capacity(room);
+        halves.push_str(r#""content":["#);
         if let Some(text) = text {
-            halves.extend_from_slice(br#"{"type":"text","text":"#);
-            // Writing to memory cannot fail.
-            let _ = serde_json::to_writer(&mut halves, text);
-            halves.push(b'}');
+            halves.push_str(r#"{"type":"text","text":""#);
+            escape(text, &mut halves);
+            halves.push_str(r#""}"#);
         }
-        halves.push(b']');
+        halves.push(']');
         if let Some(structured) = structured {
-            halves.extend_from_slice(br#","structuredContent":"#);
-            halves.extend_from_slice(structured.as_bytes());
+            halves.push_str(r#","structuredContent":"#);
+            halves.push_str(structured);
         }
         halves
     }
@@ -163,9 +162,7 @@ impl ToolResult {
     /// message.
     pub(crate) fn carrying(&self) -> CallToolResult {
         let mut result = self.frame();
-        // It is JSON, so it is text.
-        let halves = String::from_utf8(self.halves()).unwrap_or_default();
-        result.content = vec![ContentBlock::text(halves)];
+        result.content = vec![ContentBlock::text(self.halves())];
         result
     }
 }
@@ -180,15 +177,33 @@ pub fn unload(result: &mut CallToolResult) -> Option<String> {
 
 /// Puts what a result carried into the message of its frame; `None` where that is another message.
 #[must_use]
-pub fn splice(message: &[u8], halves: &[u8]) -> Option<Vec<u8>> {
+pub fn splice(message: &[u8], halves: &str) -> Option<Vec<u8>> {
     let (before, rest) = message.split_at_checked(memmem::find(message, EMPTY)?)?;
-    Some([before, halves, rest.strip_prefix(EMPTY)?].concat())
+    Some([before, halves.as_bytes(), rest.strip_prefix(EMPTY)?].concat())
 }
 
 /// How an empty content looks in a message. It cannot be part of a JSON string, in which its quotes would be escaped.
 const EMPTY: &[u8] = b"\"content\":[]";
+/// How much of a text is escaped at once.
+const PIECE: usize = 64 * 1024;
 /// What surrounds the halves in a message.
 const ROOM_BESIDES: usize = 64;
+
+/// Writes a text as the inside of a JSON string, in pieces, so that no second copy of a large one is made.
+fn escape(text: &str, out: &mut String) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = PIECE.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, behind) = rest.split_at(end);
+        // A string can always be written, between quotes.
+        let json = serde_json::to_string(piece).unwrap_or_default();
+        out.push_str(json.get(1..json.len() - 1).unwrap_or_default());
+        rest = behind;
+    }
+}
 
 /// How a transport wants results, put into a request's extensions. Without it they go the whole way through rmcp.
 #[derive(Debug, Clone)]
@@ -255,16 +270,24 @@ mod tests {
             let filled = result.fill(&message(result.frame(), id)).unwrap();
             let mut carrying = result.carrying();
             let halves = unload(&mut carrying).unwrap();
-            assert_eq!(
-                splice(&message(carrying, id), halves.as_bytes()).unwrap(),
-                filled
-            );
+            assert_eq!(splice(&message(carrying, id), &halves).unwrap(), filled);
             let expected = message(result.into_rmcp(), id);
             assert_eq!(
                 String::from_utf8(filled).unwrap(),
                 String::from_utf8(expected).unwrap()
             );
         }
+    }
+
+    #[test]
+    fn a_text_is_escaped_as_a_whole_whatever_its_pieces() {
+        let text = "é\"\n".repeat(PIECE);
+        let mut escaped = String::new();
+        escape(&text, &mut escaped);
+        assert_eq!(
+            format!("\"{escaped}\""),
+            serde_json::to_string(&text).unwrap()
+        );
     }
 
     #[test]

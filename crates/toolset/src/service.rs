@@ -177,15 +177,18 @@ impl Service {
     pub fn call_at_once(
         &self,
         tool: &str,
-        arguments: JsonObject,
+        arguments: &JsonObject,
         client: &str,
     ) -> Option<ToolResult> {
+        let entry = self.entry(tool)?;
+        if !entry.tool.may_be_at_hand() {
+            return None;
+        }
         let caller = Caller {
             client: client.to_owned(),
             ..Caller::default()
         };
-        let entry = self.entry(tool)?;
-        entry.call_at_once(&self.inner.gate, arguments, &caller)
+        entry.call_at_once(&self.inner.gate, arguments.clone(), &caller)
     }
 
     /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.

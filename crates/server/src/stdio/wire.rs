@@ -39,7 +39,7 @@ const LAST_REPLIES: Duration = Duration::from_secs(2);
 type Running = Arc<Mutex<HashSet<RequestId>>>;
 
 /// Answers a call that needs no waiting, of a client of this name.
-pub(crate) type AtOnce = Box<dyn Fn(PlainCall, &str) -> Option<Vec<u8>> + Send + Sync>;
+pub(crate) type AtOnce = Box<dyn Fn(&PlainCall, &str) -> Option<Vec<u8>> + Send + Sync>;
 
 /// One client on two streams.
 pub(crate) struct Wire<R> {
@@ -135,14 +135,21 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
         }
     }
 
-    /// Answers the line if that needs neither rmcp nor any waiting, also not for a client to read.
-    fn answer_at_once(&self) -> Option<()> {
-        let (at_once, client) = (self.at_once.as_ref()?, self.client.as_deref()?);
+    /// Reads a plain call, and answers it if that needs no waiting, also not for a client to read.
+    fn take_plain_call(&self) -> Option<Frame> {
         if !self.is_ready || self.line.len() > PLAIN_LINE {
             return None;
         }
-        let room = self.replies.as_ref()?.try_reserve().ok()?;
         let call = PlainCall::read(&self.line)?;
+        Some(match self.answer_at_once(&call) {
+            Some(()) => Frame::Nothing,
+            None => Frame::Message(Box::new(call.into())),
+        })
+    }
+
+    fn answer_at_once(&self, call: &PlainCall) -> Option<()> {
+        let (at_once, client) = (self.at_once.as_ref()?, self.client.as_deref()?);
+        let room = self.replies.as_ref()?.try_reserve().ok()?;
         // An id in use is refused on the usual way.
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.contains(&call.id) {
@@ -205,10 +212,8 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
     }
 
     fn take_line(&mut self) -> Frame {
-        let frame = match self.answer_at_once() {
-            Some(()) => Frame::Nothing,
-            None => frame::read(&self.line),
-        };
+        let frame = self.take_plain_call();
+        let frame = frame.unwrap_or_else(|| frame::read(&self.line));
         self.line.clear();
         self.line.shrink_to(KEPT_LINE);
         frame
@@ -307,7 +312,7 @@ fn completed(message: &mut ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
         _ => None,
     };
     let line = encoded(message)?;
-    let spliced = carried.and_then(|halves| toolset::splice(&line, halves.as_bytes()));
+    let spliced = carried.and_then(|halves| toolset::splice(&line, &halves));
     Ok(spliced.unwrap_or(line))
 }
 
@@ -474,7 +479,7 @@ mod tests {
     async fn a_client_that_does_not_read_is_not_waited_for() {
         let mut ends = ends(1000);
         (ends.wire.client, ends.wire.is_ready) = (Some("n".to_owned()), true);
-        let large = Box::new(|_, _: &str| Some(vec![b'x'; 100_000]));
+        let large = Box::new(|_: &PlainCall, _: &str| Some(vec![b'x'; 100_000]));
         ends.wire = ends.wire.answering(large);
         for number in 0..500 {
             ends.says(&call(number)).await;

@@ -246,5 +246,4 @@ async fn a_cancelled_call_gets_its_whole_answer_or_none_also_where_its_id_comes_
             assert!(is_whole, "{answer}");
         }
     }
-    still_serves(&mut wire).await;
 }
