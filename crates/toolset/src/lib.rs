@@ -10,6 +10,7 @@ mod audit;
 mod defaults;
 mod deployment;
 mod dispatch;
+mod escape;
 mod face;
 mod figures;
 pub mod files;

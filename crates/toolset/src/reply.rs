@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::deployment::Replies;
+use crate::escape::escape;
 use crate::face::Failure;
 
 /// A success in the halves that the operator wants sent.
@@ -184,26 +185,8 @@ pub fn splice(message: &[u8], halves: &str) -> Option<Vec<u8>> {
 
 /// How an empty content looks in a message. It cannot be part of a JSON string, in which its quotes would be escaped.
 const EMPTY: &[u8] = b"\"content\":[]";
-/// How much of a text is escaped at once.
-const PIECE: usize = 64 * 1024;
 /// What surrounds the halves in a message.
 const ROOM_BESIDES: usize = 64;
-
-/// Writes a text as the inside of a JSON string, in pieces, so that no second copy of a large one is made.
-fn escape(text: &str, out: &mut String) {
-    let mut rest = text;
-    while !rest.is_empty() {
-        let mut end = PIECE.min(rest.len());
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        let (piece, behind) = rest.split_at(end);
-        // A string can always be written, between quotes.
-        let json = serde_json::to_string(piece).unwrap_or_default();
-        out.push_str(json.get(1..json.len() - 1).unwrap_or_default());
-        rest = behind;
-    }
-}
 
 /// How a transport wants results, put into a request's extensions. Without it they go the whole way through rmcp.
 #[derive(Debug, Clone)]
@@ -277,17 +260,6 @@ mod tests {
                 String::from_utf8(expected).unwrap()
             );
         }
-    }
-
-    #[test]
-    fn a_text_is_escaped_as_a_whole_whatever_its_pieces() {
-        let text = "é\"\n".repeat(PIECE);
-        let mut escaped = String::new();
-        escape(&text, &mut escaped);
-        assert_eq!(
-            format!("\"{escaped}\""),
-            serde_json::to_string(&text).unwrap()
-        );
     }
 
     #[test]
