@@ -63,11 +63,11 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
-bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; half an hour)
+bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; minutes once they are there)
 	$(CARGO) build --release --locked --bin $(CMD)
 	$(CARGO) run --release --locked --package bench -- --save
 
-bench-quick: ## the same on a tenth of the files, without saving (under 3 minutes once peers are there)
+bench-quick: ## the same on a tenth of the files, without saving (a minute once peers are there)
 	$(CARGO) build --release --locked --bin $(CMD)
 	$(CARGO) run --release --locked --package bench -- --quick
 
