@@ -138,18 +138,26 @@ impl<'a> Remover<'a> {
                 self.finish_directory()?;
                 continue;
             };
-            match dir.open_dir(&name) {
-                Ok(below) => self.enter(below, name)?,
-                // Swapped for something else meanwhile: unlinked, not followed.
-                Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
-                    let dir = dir.clone();
-                    self.remove_file(&dir, &name)?;
-                }
-                Err(Error::NotFound { .. }) => {}
-                Err(error) => self.fault(error)?,
+            let dir = dir.clone();
+            if let Some(below) = self.open(&dir, &name)? {
+                self.enter(below, name)?;
             }
         }
         Ok(Progress::Complete)
+    }
+
+    /// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
+    fn open(&mut self, dir: &Dir, name: &Name) -> Result<Option<Dir>> {
+        match dir.open_dir(name) {
+            Ok(below) => return Ok(Some(below)),
+            // Swapped for something else meanwhile: unlinked, not followed.
+            Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
+                self.remove_file(dir, name)?;
+            }
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => self.fault(error)?,
+        }
+        Ok(None)
     }
 
     fn enter(&mut self, dir: Dir, name: Name) -> Result<()> {

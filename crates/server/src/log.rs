@@ -291,9 +291,13 @@ fn write_lines(
         while let Some(message) = next.take() {
             match message {
                 Message::Line(line) => lines.extend(line),
-                other => {
+                Message::Reopen => {
                     write(&mut lines, &mut output);
-                    act(other, &mut output);
+                    output.reopen();
+                }
+                Message::Flush(done) => {
+                    write(&mut lines, &mut output);
+                    let _ = done.try_send(());
                 }
             }
             if lines.len() < TOGETHER {
@@ -314,14 +318,6 @@ fn write(lines: &mut Vec<u8>, output: &mut impl Output) {
         output.failed(&error);
     }
     lines.clear();
-}
-
-fn act(message: Message, output: &mut impl Output) {
-    match message {
-        Message::Line(_) => {}
-        Message::Reopen => output.reopen(),
-        Message::Flush(done) => drop(done.try_send(())),
-    }
 }
 
 fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {

@@ -115,6 +115,7 @@ impl Entry {
             return None;
         };
         let reply = at_once(&**work, &call, gate)?;
+        // Counted only now that the call ends here: one that goes the long way is counted there.
         self.count(gate, caller);
         let outcome = gate.check_rate(&caller.account).and(reply);
         Some(self.settle(gate, caller, &about, start, outcome))

@@ -14,7 +14,7 @@ use crate::deployment::Replies;
 use crate::escape::escape;
 use crate::face::Failure;
 
-/// A success in the halves that the operator wants sent.
+/// What a call says, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The whole reply object, as JSON.
@@ -40,9 +40,7 @@ impl Reply {
         }
     }
 
-    /// The text block.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
+    fn text(&self) -> Option<&str> {
         match self.text.as_ref()? {
             Text::Own(text) => Some(text),
             Text::Same => self.structured.as_deref(),
@@ -89,10 +87,8 @@ pub enum Answer {
 /// The result of a call, which is not yet put into a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// What it says.
-    pub reply: Reply,
-    /// Whether the call failed.
-    pub is_error: bool,
+    pub(crate) reply: Reply,
+    pub(crate) is_error: bool,
 }
 
 impl ToolResult {
@@ -106,9 +102,7 @@ impl ToolResult {
         result
     }
 
-    /// The structured half.
-    #[must_use]
-    pub fn structured(&self) -> Option<Value> {
+    fn structured(&self) -> Option<Value> {
         // It is JSON that was written here.
         let json = self.reply.structured.as_deref()?;
         serde_json::from_str(json).ok()
@@ -135,35 +129,35 @@ impl ToolResult {
 
     /// Puts what it says into the message that rmcp made of its frame; `None` where that is another message.
     fn fill(&self, message: &[u8]) -> Option<Vec<u8>> {
-        splice(message, &self.halves())
+        splice(message, &self.fragment())
     }
 
     /// What it says, as it stands in a message.
-    fn halves(&self) -> String {
+    fn fragment(&self) -> String {
         let (text, structured) = (self.reply.text(), self.reply.structured.as_deref());
         let room = text.map_or(0, |text| text.len() + text.len() / 4)
             + structured.map_or(0, str::len)
             + ROOM_BESIDES;
-        let mut halves = String::with_capacity(room);
-        halves.push_str(r#""content":["#);
+        let mut fragment = String::with_capacity(room);
+        fragment.push_str(r#""content":["#);
         if let Some(text) = text {
-            halves.push_str(r#"{"type":"text","text":""#);
-            escape(text, &mut halves);
-            halves.push_str(r#""}"#);
+            fragment.push_str(r#"{"type":"text","text":""#);
+            escape(text, &mut fragment);
+            fragment.push_str(r#""}"#);
         }
-        halves.push(']');
+        fragment.push(']');
         if let Some(structured) = structured {
-            halves.push_str(r#","structuredContent":"#);
-            halves.push_str(structured);
+            fragment.push_str(r#","structuredContent":"#);
+            fragment.push_str(structured);
         }
-        halves
+        fragment
     }
 
     /// For a transport that gets messages before they are written: a result that carries what it says as it stands in a
     /// message.
     pub(crate) fn carrying(&self) -> CallToolResult {
         let mut result = self.frame();
-        result.content = vec![ContentBlock::text(self.halves())];
+        result.content = vec![ContentBlock::text(self.fragment())];
         result
     }
 }
@@ -178,9 +172,9 @@ pub fn unload(result: &mut CallToolResult) -> Option<String> {
 
 /// Puts what a result carried into the message of its frame; `None` where that is another message.
 #[must_use]
-pub fn splice(message: &[u8], halves: &str) -> Option<Vec<u8>> {
+pub fn splice(message: &[u8], fragment: &str) -> Option<Vec<u8>> {
     let (before, rest) = message.split_at_checked(memmem::find(message, EMPTY)?)?;
-    Some([before, halves.as_bytes(), rest.strip_prefix(EMPTY)?].concat())
+    Some([before, fragment.as_bytes(), rest.strip_prefix(EMPTY)?].concat())
 }
 
 /// How an empty content looks in a message. It cannot be part of a JSON string, in which its quotes would be escaped.
@@ -252,8 +246,8 @@ mod tests {
             let id = r#""content":[]"#;
             let filled = result.fill(&message(result.frame(), id)).unwrap();
             let mut carrying = result.carrying();
-            let halves = unload(&mut carrying).unwrap();
-            assert_eq!(splice(&message(carrying, id), &halves).unwrap(), filled);
+            let fragment = unload(&mut carrying).unwrap();
+            assert_eq!(splice(&message(carrying, id), &fragment).unwrap(), filled);
             let expected = message(result.into_rmcp(), id);
             assert_eq!(
                 String::from_utf8(filled).unwrap(),

@@ -82,19 +82,10 @@ impl Node {
 
 /// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
 fn open(node: &Node, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
-    let Some(parent) = node.parent() else {
-        return Ok(node.dir.get().cloned());
-    };
-    match parent.open_dir(&node.name) {
-        Ok(dir) => return Ok(Some(dir)),
-        // Swapped for something else meanwhile: unlinked, not followed.
-        Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
-            remover.remove_file(parent, &node.name)?;
-        }
-        Err(Error::NotFound { .. }) => {}
-        Err(error) => remover.fault(error)?,
+    match node.parent() {
+        Some(parent) => remover.open(parent, &node.name),
+        None => Ok(node.dir.get().cloned()),
     }
-    Ok(None)
 }
 
 /// What the threads share.
@@ -162,7 +153,10 @@ impl Crew<'_> {
         };
         let below = match node.depth < SHARED_DEPTH {
             true => remover.empty_of_files(&dir)?,
-            false => remover.remove_all(dir.clone(), node.name.clone())?,
+            false => {
+                remover.remove_all(dir.clone(), node.name.clone())?;
+                Vec::new()
+            }
         };
         self.add(remover.removal);
         let _ = node.dir.set(dir);
@@ -206,7 +200,7 @@ impl Crew<'_> {
                     if tries < REFILL_TRIES && self.all_removed() =>
                 {
                     match parent.open_dir(name) {
-                        Ok(refilled) => drop(remover.remove_all(refilled, name.clone())?),
+                        Ok(refilled) => remover.remove_all(refilled, name.clone())?,
                         Err(error) => remover.fault(error)?,
                     }
                     continue;
@@ -244,11 +238,10 @@ impl Crew<'_> {
 }
 
 impl Remover<'_> {
-    /// Removes everything in a directory, so that no directory in it is left.
-    fn remove_all(&mut self, dir: Dir, name: Name) -> Result<Vec<Name>> {
+    /// Removes everything in a directory.
+    fn remove_all(&mut self, dir: Dir, name: Name) -> Result<()> {
         self.enter(dir, name)?;
-        self.run()?;
-        Ok(Vec::new())
+        self.run().map(drop)
     }
 }
 

@@ -6,7 +6,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 use toolset::{Answer, Client, Service};
 
-use super::site::JSON;
+use super::site::{BOTH, JSON};
 use crate::plain_call::{Params, PlainCall};
 
 /// The revisions in which nothing besides the call itself says how it is to be answered.
@@ -22,7 +22,7 @@ const OTHERS: [HeaderName; 2] = [
 pub(super) fn read(parts: &Parts, body: &[u8]) -> Option<PlainCall> {
     let usual = parts.method == Method::POST
         && parts.headers.get(CONTENT_TYPE) == Some(&JSON)
-        && accepts_both(&parts.headers)
+        && parts.headers.get(ACCEPT) == Some(&BOTH)
         && is_plain(&parts.headers);
     match usual {
         true => PlainCall::read(body),
@@ -38,13 +38,6 @@ pub(super) async fn answer(call: PlainCall, service: &Service, client: &Client) 
         // Nobody can be asked outside of a session, so no tool does.
         Answer::Question(_) => None,
     }
-}
-
-fn accepts_both(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    accepts.is_some_and(|accepts| {
-        accepts.contains("application/json") && accepts.contains("text/event-stream")
-    })
 }
 
 fn is_plain(headers: &HeaderMap) -> bool {

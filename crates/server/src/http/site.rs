@@ -1,4 +1,4 @@
-//! What can be asked over HTTP: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`; MCP by rmcp.
+//! What can be asked over HTTP: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`; MCP by rmcp, but for plain calls.
 //!
 //! Who asks is judged here, for every endpoint, before a body is read: Host and Origin by the [`Door`], then the
 //! token. rmcp's own checks are off, and its answers to what it cannot read are put into our words.
@@ -36,6 +36,9 @@ use crate::tokens::{Holder, NoHolder};
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// What a client has to accept, as [`normalise`] spells it.
+pub(super) const BOTH: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -466,8 +469,7 @@ fn normalise(headers: &mut HeaderMap) {
         all.any(|one| one.trim() == kind)
     };
     if named("*/*") || (named("application/json") && named("text/event-stream")) {
-        let both = HeaderValue::from_static("application/json, text/event-stream");
-        headers.insert(ACCEPT, both);
+        headers.insert(ACCEPT, BOTH);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Every line gets an answer, also one that is no message or is too long; a request whose id is in use does not
 //! disturb the one that has it; a last line without a line end counts; a client that stops reading ends the
-//! connection. What is written goes through one task, so that no reply is ever cut by a cancelled future.
+//! connection. What is written goes through one task, so that no reply is ever cut by a cancelled future. Calls that
+//! need nothing of rmcp and no waiting are answered here (see [`PlainCall`]).
 
 use std::collections::HashSet;
 use std::io;
@@ -312,7 +313,7 @@ fn completed(message: &mut ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
         _ => None,
     };
     let line = encoded(message)?;
-    let spliced = carried.and_then(|halves| toolset::splice(&line, &halves));
+    let spliced = carried.and_then(|fragment| toolset::splice(&line, &fragment));
     Ok(spliced.unwrap_or(line))
 }
 
