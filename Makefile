@@ -66,6 +66,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs 
 bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; minutes once they are there)
 	$(CARGO) build --release --locked --bin $(CMD)
 	$(CARGO) run --release --locked --package bench -- --save
+	$(MAKE) bench-calls
 
 bench-quick: ## the same on a tenth of the files, without saving (a minute once peers are there)
 	$(CARGO) build --release --locked --bin $(CMD)
@@ -74,9 +75,11 @@ bench-quick: ## the same on a tenth of the files, without saving (a minute once 
 bench-micro: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops --package guide
 
-bench-calls: ## what a small call costs beside a tool built by hand on rmcp (needs valgrind; minutes)
+bench-calls: ## what a small call costs beside a tool built by hand on rmcp (instructions need valgrind; minutes)
 	$(CARGO) build --release --locked --package mcp-filesystem --package bench-calls
-	target/release/calls
+	@if command -v valgrind >/dev/null; then target/release/calls; else \
+		echo "without valgrind instructions are not counted"; target/release/calls requests; \
+	fi
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .
