@@ -29,6 +29,7 @@ mod leftovers;
 mod link;
 mod metadata;
 mod name;
+mod name_path;
 mod new_dirs;
 mod quota;
 mod rel_path;

@@ -3,7 +3,6 @@
 //! A failed call changes nothing, so the directories it made go with it: only those it made itself, only while they are
 //! empty, and never through a link.
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use crate::change::sync_dir;
 use crate::dir::take_away;
 use crate::error::Result;
 use crate::name::Name;
+use crate::name_path::{Means, open_dir_below};
 use crate::quota::{Amount, Ledger};
 use crate::replace::Durability;
 use crate::root::Located;
@@ -109,7 +109,8 @@ impl NewDirs {
 
     /// Removes the last one; fails where it is not empty, or not there any more.
     fn remove_last(&self, name: &Name) -> SysResult<()> {
-        let above = open_below(self.base.as_fd(), &self.names)?;
+        let names: Vec<&[u8]> = self.names.iter().map(Name::as_bytes).collect();
+        let above = open_dir_below(self.base.as_fd(), &names.join(&b'/'), Means::AtOnce)?;
         let dir = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
         let remove = || syscall::remove_dir_unchecked(dir, name);
         take_away(self.ledger.as_ref(), (dir, name), remove)
@@ -131,21 +132,4 @@ impl Drop for NewDirs {
 enum Newness {
     New,
     Old,
-}
-
-/// Opens a directory by names that are never followed; `None` for the base itself.
-fn open_below(base: BorrowedFd<'_>, names: &[Name]) -> SysResult<Option<OwnedFd>> {
-    let pieces: Vec<&[u8]> = names.iter().map(Name::as_bytes).collect();
-    if !pieces.is_empty()
-        && let Ok(path) = CString::new(pieces.join(&b'/'))
-        && let Ok(dir) = syscall::openat2_dir_unchecked(base, &path)
-    {
-        return Ok(Some(dir));
-    }
-    let mut current: Option<OwnedFd> = None;
-    for name in names {
-        let dir = current.as_ref().map_or(base, AsFd::as_fd);
-        current = Some(syscall::look_dir_unchecked(dir, name)?);
-    }
-    Ok(current)
 }

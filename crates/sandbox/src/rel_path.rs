@@ -1,10 +1,11 @@
 //! A client's path after parsing: bounded, without NUL, cut into components, not yet looked up.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 use crate::error::{Error, PathFault, Result};
 use crate::name::{self, Name};
+use crate::name_path::NamePath;
 
 /// The longest path the system takes, with its terminating NUL.
 const PATH_MAX: usize = 4096;
@@ -29,20 +30,9 @@ pub struct RelPath {
     bytes: CString,
     /// The text itself, where it is not just those bytes: a second copy would cost every path a hundredth of its open.
     text: Option<String>,
-    /// How it is written.
-    spelling: Spelling,
     /// The last step must be a directory (`dir/`, `dir/.`).
     directory: bool,
     absolute: bool,
-}
-
-/// How a path is written, so that the usual one is used as it came, without being taken apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spelling {
-    /// Names with one slash between each two.
-    Plain,
-    /// With `.`, `..`, or slashes that say nothing.
-    Other,
 }
 
 impl RelPath {
@@ -70,12 +60,7 @@ impl RelPath {
             Cow::Owned(bytes) => (CString::new(bytes).ok()?, Some(text.to_owned())),
         };
         let whole = bytes.as_bytes();
-        let spelling = match pieces(whole).all(is_name) {
-            true => Spelling::Plain,
-            false => Spelling::Other,
-        };
         Some(RelPath {
-            spelling,
             directory: ends_as_directory(whole),
             absolute: whole.starts_with(b"/"),
             text,
@@ -89,7 +74,6 @@ impl RelPath {
         RelPath {
             bytes: CString::default(),
             text: None,
-            spelling: Spelling::Other,
             directory: false,
             absolute: false,
         }
@@ -142,29 +126,17 @@ impl RelPath {
         steps(self.as_bytes())
     }
 
-    /// The path without what says nothing; `None` where a step goes up.
-    pub(crate) fn downward(&self) -> Option<Cow<'_, CStr>> {
-        if self.spelling == Spelling::Plain {
-            return Some(Cow::Borrowed(&self.bytes));
-        }
-        let names: Vec<&[u8]> = pieces(self.as_bytes())
-            .filter(|piece| !matches!(*piece, b"" | b"."))
-            .collect();
-        // Security: what is looked up in one call consists of names only.
-        if names.contains(&&b".."[..]) {
-            return None;
-        }
-        CString::new(names.join(&b'/')).ok().map(Cow::Owned)
+    /// The path without what says nothing; `None` where a step goes up, and for the root itself.
+    pub(crate) fn downward(&self) -> Option<NamePath<'_>> {
+        NamePath::new(&*self.bytes).or_else(|| {
+            let said = pieces(self.as_bytes()).filter(|piece| !matches!(*piece, b"" | b"."));
+            NamePath::copied(&said.collect::<Vec<_>>().join(&b'/'))
+        })
     }
 
     fn as_bytes(&self) -> &[u8] {
         self.bytes.as_bytes()
     }
-}
-
-/// Tells whether a piece between slashes is a name.
-fn is_name(piece: &[u8]) -> bool {
-    !matches!(piece, b"" | b"." | b"..")
 }
 
 fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
@@ -202,10 +174,8 @@ mod tests {
     fn the_usual_spelling_is_taken_as_it_came() {
         for plain in ["a", "a/b", "..a/.b/c..", "日本/é"] {
             let path = RelPath::parse(plain).unwrap();
-            assert!(
-                matches!(path.downward(), Some(Cow::Borrowed(_))),
-                "{plain:?}"
-            );
+            let names = path.downward().unwrap();
+            assert!(std::ptr::eq(names.as_bytes(), path.as_bytes()), "{plain:?}");
         }
     }
 
@@ -231,8 +201,9 @@ mod tests {
                 Step::Into(name) => Some(name.as_bytes().to_vec()),
                 Step::Up => None,
             }).collect();
-            let direct = path.downward().map(|direct| direct.to_bytes().to_vec());
-            prop_assert_eq!(direct, names.map(|names| names.join(&b'/')));
+            let direct = path.downward().map(|direct| direct.as_bytes().to_vec());
+            let joined = names.map(|names| names.join(&b'/')).filter(|joined| !joined.is_empty());
+            prop_assert_eq!(direct, joined);
         }
 
         #[test]

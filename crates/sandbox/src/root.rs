@@ -1,7 +1,6 @@
 //! A root: an open directory that nothing escapes from, and the places inside it.
 
-use std::borrow::Cow;
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::name_path::NamePath;
 use crate::quota::{Ledger, Quota};
 use crate::rel_path::{self, RelPath, Step};
 use crate::replace::UnnamedFiles;
@@ -99,7 +99,7 @@ impl Root {
     fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
         let direct = self.direct_path(path)?;
         let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
-        let path = || shown(direct.to_bytes()).into_owned();
+        let path = || shown(direct.as_bytes()).into_owned();
         let opened = content::regular_only(fd, path);
         Some(opened.map(|opened| OpenFile {
             path: path(),
@@ -140,7 +140,7 @@ impl Root {
     }
 
     /// The path where one `openat2` may look it all up.
-    fn direct_path<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, CStr>> {
+    fn direct_path<'a>(&self, path: &'a RelPath) -> Option<NamePath<'a>> {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
         }
@@ -219,7 +219,7 @@ impl fmt::Debug for Root {
 }
 
 /// Opens a regular file that was looked at.
-fn open_looked_at(entry: &OwnedFd, path: &CStr) -> Option<OpenFile> {
+fn open_looked_at(entry: &OwnedFd, path: &NamePath<'_>) -> Option<OpenFile> {
     let metadata = syscall::stat_content_unchecked(entry.as_fd()).ok()?;
     // Security: opening a device can act, so the kind is known before anything is opened.
     if metadata.kind != FileKind::File {
@@ -229,7 +229,7 @@ fn open_looked_at(entry: &OwnedFd, path: &CStr) -> Option<OpenFile> {
     Some(OpenFile {
         file: opened.ok()?.into(),
         metadata,
-        path: shown(path.to_bytes()).into_owned(),
+        path: shown(path.as_bytes()).into_owned(),
     })
 }
 

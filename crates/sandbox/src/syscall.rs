@@ -1,6 +1,6 @@
 //! The only file that calls `rustix::fs`. Every name ends in `_unchecked`: nothing here is confined by
 //! itself, the callers are. A name given to a call that takes one is a [`Name`], so it never crosses a
-//! directory by itself.
+//! directory by itself; a path is a [`NamePath`], so it never goes up.
 
 use std::ffi::CStr;
 use std::io::IoSliceMut;
@@ -17,6 +17,7 @@ use rustix::path::DecInt;
 use crate::fault::{self, Fault};
 use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
+use crate::name_path::NamePath;
 
 pub(crate) type SysResult<T> = Result<T, Errno>;
 
@@ -35,6 +36,11 @@ const READ_DIR: OFlags = OFlags::RDONLY
 const CONTENT: OFlags = OFlags::NONBLOCK
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
+
+/// Security: no link is followed, so that names lead only down.
+const UNLINKED: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
+/// The same, and the kernel looks once more whether the end lies beneath the beginning.
+const BENEATH: ResolveFlags = UNLINKED.union(ResolveFlags::BENEATH);
 
 /// The types of file systems on this machine's own disks or in its memory: ext4, XFS, Btrfs, F2FS, tmpfs.
 const LOCAL: [sys::FsWord; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
@@ -87,14 +93,6 @@ fn unfollowed(flags: OFlags) -> OFlags {
     }
 }
 
-/// What every `openat2` asks for.
-fn beneath() -> ResolveFlags {
-    match fault::planted(Fault::NoResolveFlags) {
-        true => ResolveFlags::empty(),
-        false => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-    }
-}
-
 fn retry<T>(mut call: impl FnMut() -> SysResult<T>) -> SysResult<T> {
     for _ in 1..TRIES {
         match call() {
@@ -111,45 +109,56 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
     sys::openat(sys::CWD, path, flags, Mode::empty())
 }
 
-/// Looks up a directory beneath `root` by a path without `..`, refusing every link.
-pub(crate) fn openat2_dir_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
+/// Opens what names lead to from `root`; without RESOLVE flags where a test wants to see that they matter.
+fn openat2(
+    root: BorrowedFd<'_>,
+    names: &NamePath<'_>,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> SysResult<OwnedFd> {
+    before("openat2");
+    let resolve = match fault::planted(Fault::NoResolveFlags) {
+        true => ResolveFlags::empty(),
+        false => resolve,
+    };
+    sys::openat2(root, names.as_c_str(), flags, Mode::empty(), resolve)
+}
+
+/// Looks up a directory beneath `root`, refusing every link.
+pub(crate) fn openat2_dir_unchecked(
+    root: BorrowedFd<'_>,
+    names: &NamePath<'_>,
+) -> SysResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    retry(|| {
-        before("openat2");
-        sys::openat2(root, path, flags, Mode::empty(), beneath())
-    })
+    retry(|| openat2(root, names, flags, BENEATH))
 }
 
 /// Opens content beneath `root` in one call, refusing every link.
-pub(crate) fn openat2_content_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
-    retry(|| {
-        before("openat2");
-        sys::openat2(
-            root,
-            path,
-            OFlags::RDONLY | CONTENT,
-            Mode::empty(),
-            beneath(),
-        )
-    })
+pub(crate) fn openat2_content_unchecked(
+    root: BorrowedFd<'_>,
+    names: &NamePath<'_>,
+) -> SysResult<OwnedFd> {
+    retry(|| openat2(root, names, OFlags::RDONLY | CONTENT, BENEATH))
 }
 
 /// Looks at what is beneath `root` in one call, refusing every link on the way.
-pub(crate) fn openat2_look_unchecked(root: BorrowedFd<'_>, path: &CStr) -> SysResult<OwnedFd> {
-    retry(|| {
-        before("openat2");
-        sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), beneath())
-    })
+///
+/// Names without links lead only down, so the kernel is not asked to look once more: it would cost a twentieth of the
+/// open that follows.
+pub(crate) fn openat2_look_unchecked(
+    root: BorrowedFd<'_>,
+    names: &NamePath<'_>,
+) -> SysResult<OwnedFd> {
+    retry(|| openat2(root, names, unfollowed(LOOK), UNLINKED))
 }
 
 /// The same only as far as the answer lies in memory, on the root's own file system: it never waits for a disk.
 pub(crate) fn openat2_look_in_memory_unchecked(
     root: BorrowedFd<'_>,
-    path: &CStr,
+    names: &NamePath<'_>,
 ) -> SysResult<OwnedFd> {
-    before("openat2");
-    let resolve = beneath() | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
-    sys::openat2(root, path, unfollowed(LOOK), Mode::empty(), resolve)
+    let resolve = UNLINKED | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
+    openat2(root, names, unfollowed(LOOK), resolve)
 }
 
 /// Tells whether the first `size` bytes of a file lie in memory, without waiting for a disk.

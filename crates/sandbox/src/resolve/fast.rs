@@ -1,11 +1,11 @@
 //! The quick look-up: no link on the way, so the path as written is the resolved path.
 
-use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use crate::error::{Error, Result};
 use crate::metadata::FileKind;
 use crate::name::Name;
+use crate::name_path::NamePath;
 use crate::rel_path::RelPath;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
@@ -14,7 +14,7 @@ use super::{Follow, Found, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
-    let (parent_path, last) = split_last(path.downward()?.to_bytes())?;
+    let (parent_path, last) = split_last(path.downward()?.as_bytes())?;
     let parent = match parent_path.is_empty() {
         true => None,
         false => Some(open_parent(root, &parent_path)?),
@@ -66,7 +66,7 @@ fn open_parent(root: &Root, path: &[u8]) -> Option<OwnedFd> {
     if !root.uses_openat2() {
         return None;
     }
-    let path = CString::new(path).ok()?;
+    let path = NamePath::copied(path)?;
     match syscall::openat2_dir_unchecked(root.fd(), &path) {
         Ok(fd) => Some(fd),
         Err(Errno::NOSYS) => {

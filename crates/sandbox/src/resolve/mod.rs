@@ -3,15 +3,15 @@
 mod fast;
 mod walk;
 
-use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use crate::name::{Name, shown};
+use crate::name_path::{Means, open_dir_below};
 use crate::rel_path::RelPath;
 use crate::root::Root;
-use crate::syscall::{self, Errno};
+use crate::syscall;
 
 pub(crate) use walk::{Start, walk_from};
 
@@ -98,20 +98,11 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
     }
 }
 
-/// Opens a directory by its resolved path, refusing every link on the way.
+/// Opens a directory by its resolved path, refusing every link on the way; `None` for the root.
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
-    if root.uses_openat2()
-        && !path.is_empty()
-        && let Ok(whole) = CString::new(path)
-        && let Ok(dir) = syscall::openat2_dir_unchecked(root.fd(), &whole)
-    {
-        return Ok(Some(dir));
-    }
-    let mut current: Option<OwnedFd> = None;
-    for piece in path.split(|&b| b == b'/').filter(|p| !p.is_empty()) {
-        let name = Name::new(piece).ok_or(Errno::INVAL)?;
-        let next = syscall::look_dir_unchecked(root.fd_or(current.as_ref()), &name)?;
-        current = Some(next);
-    }
-    Ok(current)
+    let means = match root.uses_openat2() {
+        true => Means::AtOnce,
+        false => Means::StepByStep,
+    };
+    open_dir_below(root.fd(), path, means)
 }
