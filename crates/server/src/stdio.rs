@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
 use self::wire::{AtOnce, Wire};
-use crate::plain_call::Params;
 use crate::shutdown::FINISHING;
 
 /// What a pipe may hold for everybody unless the system says otherwise.
@@ -44,9 +43,8 @@ pub(crate) async fn serve(
 /// Answers calls that need no waiting.
 fn at_once(service: Service) -> AtOnce {
     Box::new(move |call, client| {
-        let Params { name, arguments } = &call.params;
-        let result = service.call_at_once(name, arguments, client)?;
-        Some(result.message(&call.id))
+        let result = service.call_at_once(&call.name, &call.arguments, client)?;
+        Some(result.message(&call.id, call.revision()))
     })
 }
 

@@ -6,7 +6,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
-use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult, RequestId};
+use rmcp::model::{
+    CallToolResult, ContentBlock, InputRequiredResult, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -91,6 +94,30 @@ pub struct ToolResult {
     pub(crate) is_error: bool,
 }
 
+/// Which revisions of the protocol a message is worded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revision {
+    /// Up to 2025-11-25.
+    Older,
+    /// 2026-07-28: a result says that it is one, because it could be a question.
+    Newest,
+}
+
+impl Answer {
+    /// The whole answer to a request, as rmcp words it.
+    #[must_use]
+    pub fn message(self, id: &RequestId, revision: Revision) -> Vec<u8> {
+        match self {
+            Answer::Result(result) => result.message(id, revision),
+            Answer::Question(question) => {
+                let result = ServerResult::InputRequiredResult(*question);
+                let message = ServerJsonRpcMessage::response(result, id.clone());
+                serde_json::to_vec(&message).unwrap_or_default()
+            }
+        }
+    }
+}
+
 impl ToolResult {
     /// As rmcp has it.
     #[must_use]
@@ -116,13 +143,17 @@ impl ToolResult {
         }
     }
 
-    /// The whole answer to a request, as rmcp words it for revisions up to 2025-11-25.
+    /// The whole answer to a request, as rmcp words it.
     #[must_use]
-    pub fn message(&self, id: &RequestId) -> Vec<u8> {
+    pub fn message(&self, id: &RequestId, revision: Revision) -> Vec<u8> {
         let id = serde_json::to_string(id).unwrap_or_default();
+        let kind = match revision {
+            Revision::Older => "",
+            Revision::Newest => r#""resultType":"complete","#,
+        };
         let is_error = self.is_error;
         let frame = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"isError":{is_error}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{{kind}"content":[],"isError":{is_error}}}}}"#
         );
         self.fill(frame.as_bytes()).unwrap_or_default()
     }
@@ -214,7 +245,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rmcp::model::{NumberOrString, ServerJsonRpcMessage, ServerResult};
+    use rmcp::model::NumberOrString;
 
     fn message(result: CallToolResult, id: &str) -> Vec<u8> {
         let id = NumberOrString::String(id.into());

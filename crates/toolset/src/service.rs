@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
-    InputResponses, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig, Tool as McpTool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    ErrorCode, Implementation, InputResponses, JsonObject, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool as McpTool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -56,6 +56,43 @@ impl Client {
             shown.push(')');
         }
         shown
+    }
+}
+
+/// What a client says of itself in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    /// What it is called in the log.
+    name: String,
+    /// It can be asked to let its model answer.
+    samples: bool,
+}
+
+impl Introduction {
+    /// As the newest revision has it in every request.
+    #[must_use]
+    pub fn new(client: &Implementation, capabilities: &ClientCapabilities) -> Introduction {
+        Introduction {
+            name: named_as(client),
+            samples: capabilities.sampling.is_some(),
+        }
+    }
+
+    /// What it is called in the log.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is asked: whoever introduces himself in every request is asked by the result.
+    fn questions(&self) -> Questions {
+        match self.samples {
+            true => Questions::Result {
+                answers: InputResponses::default(),
+                state: None,
+            },
+            false => Questions::None,
+        }
     }
 }
 
@@ -155,17 +192,20 @@ impl Service {
         }
     }
 
-    /// Takes a call of a client on HTTP who told nothing about himself and cannot be asked; `None` where no tool has
+    /// Takes a call of a client on HTTP, who cannot be asked where it says nothing of itself; `None` where no tool has
     /// this name.
     pub async fn call_of(
         &self,
         tool: &str,
         arguments: JsonObject,
         client: &Client,
+        introduction: Option<&Introduction>,
     ) -> Option<Answer> {
+        let name = introduction.map(|own| own.name.clone());
         let caller = Caller {
-            client: client.shown(None),
+            client: client.shown(name),
             account: client.account(),
+            questions: introduction.map_or(Questions::None, Introduction::questions),
             ..Caller::default()
         };
         self.respond(tool, arguments, &caller).await
@@ -189,6 +229,12 @@ impl Service {
             ..Caller::default()
         };
         entry.call_at_once(&self.inner.gate, arguments.clone(), &caller)
+    }
+
+    /// Tells whether a request of the newest revision repeats its root in a header.
+    #[must_use]
+    pub fn marks_root(&self) -> bool {
+        self.inner.gate.deployment().root_header
     }
 
     /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.

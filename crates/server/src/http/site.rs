@@ -23,7 +23,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use toolset::guide::Desk;
-use toolset::{Client, Delivery, Gate, Service, Slot};
+use toolset::{Client, Delivery, Gate, Revision, Service, Slot};
 
 use super::outgoing::Outgoing;
 use super::sessions::{self, Sessions};
@@ -371,10 +371,11 @@ impl Place {
 
     /// The answer to a plain call; `None` where the request is rmcp's to answer.
     async fn answer_directly(&self, parts: &Parts, body: &[u8], client: &Client) -> Option<Reply> {
-        if self.sessions.is_some() {
+        let call = direct::read(parts, body, &self.service)?;
+        // Older revisions would have to be in a session first; the newest knows none.
+        if self.sessions.is_some() && call.revision() == Revision::Older {
             return None;
         }
-        let call = direct::read(parts, body)?;
         let body = direct::answer(call, &self.service, client).await?;
         let mut reply = Response::new(Full::new(body).boxed());
         reply.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -685,27 +686,46 @@ mod tests {
         ];
         for (name, arguments) in calls {
             for id in [json!(7), json!("a \"b\"")] {
-                let mut whole = Vec::new();
-                let plain = json!({ "name": name, "arguments": arguments });
-                let mut with_meta = plain.clone();
-                // Metadata is rmcp's to read, also where it is empty.
-                with_meta["_meta"] = json!({});
-                for params in [plain, with_meta] {
-                    let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-                    let mut reply = site.handle(request("/mcp", &[], &body), visit()).await;
-                    let headers = std::mem::take(reply.headers_mut());
-                    let status = reply.status();
-                    let bytes = reply
-                        .into_body()
-                        .collect()
-                        .await
-                        .expect("a body")
-                        .to_bytes();
-                    whole.push((status, headers, bytes));
-                }
-                assert_eq!(whole.first(), whole.last(), "{name} {arguments}");
+                let body = |meta: Option<Value>| {
+                    let mut params = json!({ "name": name, "arguments": arguments });
+                    if let Some(meta) = meta {
+                        params["_meta"] = meta;
+                    }
+                    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+                };
+                // Other metadata is rmcp's to read, also where it is empty.
+                let older = [body(None), body(Some(json!({})))];
+                is_the_same(&site, &[], &older).await;
+                let mut headers = vec![
+                    ("mcp-protocol-version", MODERN),
+                    ("mcp-method", "tools/call"),
+                    ("mcp-name", name),
+                ];
+                headers.extend(
+                    arguments["root"]
+                        .as_str()
+                        .map(|root| ("mcp-param-root", root)),
+                );
+                let mut other = modern_meta();
+                other["com.example/other"] = json!(1);
+                let newest = [body(Some(modern_meta())), body(Some(other))];
+                is_the_same(&site, &headers, &newest).await;
             }
         }
+    }
+
+    /// Fails where a plain call and one that is left to rmcp do not get the same reply.
+    async fn is_the_same(site: &Site, headers: &[(&str, &str)], bodies: &[Value; 2]) {
+        let mut replies = Vec::new();
+        for body in bodies {
+            let request = request("/mcp", headers, body);
+            let mut reply = site.handle(request, visit()).await;
+            let headers = std::mem::take(reply.headers_mut());
+            let status = reply.status();
+            let body = reply.into_body().collect().await.expect("a body");
+            replies.push((status, headers, body.to_bytes()));
+        }
+        assert_eq!(replies[0], replies[1], "{bodies:?}");
     }
 
     #[tokio::test]

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, RequestId,
-    ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, GetMeta,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -54,15 +54,62 @@ pub(crate) struct Wire<R> {
     running: Running,
     /// The client has made a request, so it is one.
     is_met: bool,
-    /// What the client is called, once it said so.
-    client: Option<String>,
-    /// The client has agreed on a revision, so that its calls need nothing but themselves.
-    is_ready: bool,
+    /// How calls are made, once that is known.
+    manner: Manner,
     at_once: Option<AtOnce>,
     replies: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
     unheard: CancellationToken,
+}
+
+/// How a client makes its calls.
+#[derive(Debug, PartialEq, Eq)]
+enum Manner {
+    /// It made none yet.
+    Unknown,
+    /// It said at the beginning what it is called, and has yet to say that it is ready.
+    Greeting(String),
+    /// It said so, and its calls need nothing but themselves.
+    Greeted(String),
+    /// It introduces itself with every call.
+    Introduced,
+}
+
+impl Manner {
+    /// What the client of a call is called; `None` where its call is not in this manner.
+    fn client_of<'a>(&'a self, call: &'a PlainCall) -> Option<&'a str> {
+        match (self, &call.introduction) {
+            (Manner::Greeted(name), None) => Some(name),
+            (Manner::Introduced, Some(introduction)) => Some(introduction.name()),
+            _ => None,
+        }
+    }
+
+    /// Learns from a request that rmcp gets to see. The first one that is no mere question about the server decides.
+    fn learn(&mut self, request: &ClientRequest) {
+        if *self != Manner::Unknown {
+            return;
+        }
+        match request {
+            ClientRequest::InitializeRequest(own) => {
+                *self = Manner::Greeting(toolset::named_as(&own.params.client_info));
+            }
+            ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => {}
+            request => {
+                let revision = request.get_meta().protocol_version();
+                if revision == Some(ProtocolVersion::V_2026_07_28) {
+                    *self = Manner::Introduced;
+                }
+            }
+        }
+    }
+
+    fn get_ready(&mut self) {
+        if let Manner::Greeting(name) = self {
+            *self = Manner::Greeted(std::mem::take(name));
+        }
+    }
 }
 
 /// What reading came to.
@@ -89,8 +136,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             own: None,
             running: Running::default(),
             is_met: false,
-            client: None,
-            is_ready: false,
+            manner: Manner::Unknown,
             at_once: None,
             replies: Some(replies),
             writer: Some(writer),
@@ -138,18 +184,18 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
 
     /// Reads a plain call, and answers it if that needs no waiting, also not for a client to read.
     fn take_plain_call(&self) -> Option<Frame> {
-        if !self.is_ready || self.line.len() > PLAIN_LINE {
+        if self.manner == Manner::Unknown || self.line.len() > PLAIN_LINE {
             return None;
         }
         let call = PlainCall::read(&self.line)?;
-        Some(match self.answer_at_once(&call) {
-            Some(()) => Frame::Nothing,
-            None => Frame::Message(Box::new(call.into())),
-        })
+        match self.manner.client_of(&call) {
+            Some(client) if self.answer_at_once(&call, client).is_some() => Some(Frame::Nothing),
+            _ => Some(Frame::Message(Box::new(call.into_rmcp()?))),
+        }
     }
 
-    fn answer_at_once(&self, call: &PlainCall) -> Option<()> {
-        let (at_once, client) = (self.at_once.as_ref()?, self.client.as_deref()?);
+    fn answer_at_once(&self, call: &PlainCall, client: &str) -> Option<()> {
+        let at_once = self.at_once.as_ref()?;
         let room = self.replies.as_ref()?.try_reserve().ok()?;
         // An id in use is refused on the usual way.
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,9 +276,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
                     self.own = encoded(&frame::id_in_use(&request.id)).ok();
                     return None;
                 }
-                if let ClientRequest::InitializeRequest(own) = &request.request {
-                    self.client = Some(toolset::named_as(&own.params.client_info));
-                }
+                self.manner.learn(&request.request);
                 request.request.extensions_mut().insert(Delivery::Carried);
             }
             ClientJsonRpcMessage::Notification(note) => match &note.notification {
@@ -242,7 +286,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
                         running.remove(id);
                     }
                 }
-                ClientNotification::InitializedNotification(_) => self.is_ready = true,
+                ClientNotification::InitializedNotification(_) => self.manner.get_ready(),
                 _ => {}
             },
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
@@ -447,7 +491,7 @@ mod tests {
     async fn a_plain_call_is_answered_at_once_when_the_client_is_known() {
         let mut ends = ends(100_000);
         ends.wire = ends.wire.answering(Box::new(|call, client| {
-            let reply = json!({"name": call.params.name, "client": client});
+            let reply = json!({"name": call.name, "client": client});
             (call.id != RequestId::Number(4)).then(|| reply.to_string().into_bytes())
         }));
         ends.says(&call(1)).await;
@@ -477,9 +521,38 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn calls_that_introduce_their_client_are_answered_at_once_after_the_first() {
+        let mut ends = ends(100_000);
+        ends.wire = ends.wire.answering(Box::new(|call, client| {
+            let reply = json!({"name": call.name, "client": client});
+            Some(reply.to_string().into_bytes())
+        }));
+        let introduced = |method: &str, id: i64| {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "n", "version": id.to_string()},
+                "io.modelcontextprotocol/clientCapabilities": {}
+            });
+            let mut params = json!({"_meta": meta});
+            if method == "tools/call" {
+                params["name"] = json!("a");
+            }
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+                + "\n"
+        };
+        ends.says(&introduced("server/discover", 1)).await;
+        ends.says(&introduced("tools/call", 2)).await;
+        assert_eq!(ends.request().await, Some(RequestId::Number(1)));
+        assert_eq!(ends.request().await, Some(RequestId::Number(2)), "a first");
+        ends.says(&(introduced("tools/call", 3) + &call(4))).await;
+        assert_eq!(ends.request().await, Some(RequestId::Number(4)), "unlike");
+        assert_eq!(ends.hears().await, json!({"name": "a", "client": "n/3"}));
+    }
+
+    #[tokio::test]
     async fn a_client_that_does_not_read_is_not_waited_for() {
         let mut ends = ends(1000);
-        (ends.wire.client, ends.wire.is_ready) = (Some("n".to_owned()), true);
+        ends.wire.manner = Manner::Greeted("n".to_owned());
         let large = Box::new(|_: &PlainCall, _: &str| Some(vec![b'x'; 100_000]));
         ends.wire = ends.wire.answering(large);
         for number in 0..500 {
