@@ -270,8 +270,9 @@ mod tests {
         let failure = copy(&tree, "dir", "there").unwrap_err();
         assert!(matches!(
             failure,
-            Error::AlreadyExists {
+            Error::Irreplaceable {
                 kind: FileKind::File,
+                by: FileKind::Directory,
                 ..
             }
         ));

@@ -58,7 +58,15 @@ pub(crate) fn target(
         Some(FileKind::Directory) => on_directory == OnDirectory::Into,
         Some(_) => false,
         // `file` to `missing/` can only mean a file in a new directory.
-        None => destination.path.must_be_directory() && !source.is_directory(),
+        None if destination.path.must_be_directory() && !source.is_directory() => {
+            if on_directory == OnDirectory::Onto {
+                return Err(Error::NotADirectory {
+                    path: destination.path.as_given().to_owned(),
+                });
+            }
+            true
+        }
+        None => false,
     };
     let path = match &source.name {
         Some(name) if into => destination.path.join(name),
@@ -84,13 +92,16 @@ pub(crate) fn check(
     let Ok(metadata) = target.require() else {
         return Ok(());
     };
-    let same_sort = source.is_directory() == (metadata.kind == FileKind::Directory);
-    match on_existing == OnExisting::Replace && same_sort {
-        true => Ok(()),
-        false => Err(Error::AlreadyExists {
-            path: target.path(),
-            kind: metadata.kind,
+    let (path, kind) = (target.path(), metadata.kind);
+    let same_sort = source.is_directory() == (kind == FileKind::Directory);
+    match on_existing {
+        OnExisting::Fail => Err(Error::AlreadyExists { path, kind }),
+        OnExisting::Replace if !same_sort => Err(Error::Irreplaceable {
+            path,
+            kind,
+            by: source.kind,
         }),
+        OnExisting::Replace => Ok(()),
     }
 }
 

@@ -32,7 +32,7 @@ pub enum Error {
     Outside { path: String, leads_to: String },
     #[error("too many links on the way to {path:?}")]
     Loop { path: String },
-    /// `near` holds up to three names of the same directory that look like the missing one.
+    /// `near` holds up to three paths in the same directory that look like the missing one.
     #[error("{path:?} does not exist")]
     NotFound {
         path: String,
@@ -41,6 +41,13 @@ pub enum Error {
     },
     #[error("{path:?} already exists")]
     AlreadyExists { path: String, kind: FileKind },
+    /// It was to be replaced, but by something of another sort.
+    #[error("{path:?} is a {kind}, which a {by} cannot replace")]
+    Irreplaceable {
+        path: String,
+        kind: FileKind,
+        by: FileKind,
+    },
     #[error("{path:?} is not a directory")]
     NotADirectory { path: String },
     #[error("{path:?} is a directory")]
@@ -162,7 +169,7 @@ impl Error {
             Error::Outside { .. } => ErrorKind::Outside,
             Error::Loop { .. } => ErrorKind::Loop,
             Error::NotFound { .. } => ErrorKind::NotFound,
-            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::AlreadyExists { .. } | Error::Irreplaceable { .. } => ErrorKind::AlreadyExists,
             Error::NotADirectory { .. } => ErrorKind::NotADirectory,
             Error::IsADirectory { .. } => ErrorKind::IsADirectory,
             Error::NotAFile { .. } => ErrorKind::NotAFile,
@@ -197,6 +204,7 @@ impl Error {
             | Error::Loop { path }
             | Error::NotFound { path, .. }
             | Error::AlreadyExists { path, .. }
+            | Error::Irreplaceable { path, .. }
             | Error::NotADirectory { path }
             | Error::IsADirectory { path }
             | Error::NotAFile { path, .. }

@@ -86,7 +86,10 @@ impl Move {
         match (same, self.on_existing) {
             (true, OnExisting::Fail) => return Err(occupied(&target)),
             (true, OnExisting::Replace) => {}
-            (false, on_existing) => check(&source, &target, on_existing)?,
+            (false, on_existing) => {
+                check(&source, &target, on_existing)?;
+                check_writable(&target)?;
+            }
         }
         let moving = Moving {
             source,
@@ -146,7 +149,9 @@ impl Moving<'_, '_> {
         if self.may_rename(context)? {
             match self.rename(context) {
                 Err(sandbox::Error::CrossDevice { .. }) => {}
-                Err(sandbox::Error::AlreadyExists { .. }) => return Err(occupied(self.target)),
+                Err(error @ sandbox::Error::AlreadyExists { .. }) => {
+                    return Err(self.occupied(error));
+                }
                 Err(error) => return Err(context.cancel.explain(error)),
                 Ok(()) => return Ok(None),
             }
@@ -192,7 +197,16 @@ impl Moving<'_, '_> {
     }
 
     fn occupied(&self, error: sandbox::Error) -> Error {
+        let is_directory = self.target.metadata().is_some_and(Metadata::is_directory);
         match error {
+            // Its sort was right, so it is what it holds that is in the way.
+            sandbox::Error::AlreadyExists { .. }
+                if is_directory && self.on_existing == OnExisting::Replace =>
+            {
+                Error::DirectoryNotEmpty {
+                    path: self.target.path(),
+                }
+            }
             sandbox::Error::AlreadyExists { .. } => occupied(self.target),
             other => other.into(),
         }
@@ -283,6 +297,19 @@ impl Moving<'_, '_> {
 }
 
 /// The refusal to replace what is there.
+/// Fails where what is replaced is a file that the process may not write, although its directory would allow it.
+fn check_writable(target: &Located<'_>) -> Result<()> {
+    let is_file = target
+        .metadata()
+        .is_some_and(|there| there.kind == FileKind::File);
+    match is_file && !target.access().writable {
+        true => Err(Error::PermissionDenied {
+            path: target.path(),
+        }),
+        false => Ok(()),
+    }
+}
+
 fn occupied(target: &Located<'_>) -> Error {
     let kind = target
         .require()
@@ -366,16 +393,18 @@ mod tests {
         let failure = exact.run(&context()).unwrap_err();
         assert!(matches!(
             failure,
-            Error::AlreadyExists {
+            Error::Irreplaceable {
                 kind: FileKind::Directory,
+                by: FileKind::File,
                 ..
             }
         ));
         let failure = rename(&tree, "dir", "b").unwrap_err();
         assert!(matches!(
             failure,
-            Error::AlreadyExists {
+            Error::Irreplaceable {
                 kind: FileKind::File,
+                by: FileKind::Directory,
                 ..
             }
         ));
@@ -389,7 +418,7 @@ mod tests {
         };
         assert_eq!(
             onto("dir", "full").unwrap_err().kind(),
-            ErrorKind::AlreadyExists
+            ErrorKind::DirectoryNotEmpty
         );
         onto("dir", "sub").unwrap();
         assert_eq!(tree.names("sub"), ["b"]);

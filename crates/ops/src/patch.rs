@@ -5,7 +5,7 @@ use sandbox::Metadata;
 use crate::content::read_up_to;
 use crate::context::Context;
 use crate::edit::{Edited, WHOLE_FILE_MAX};
-use crate::error::Result;
+use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::text::patch::{self, HunkPlace};
@@ -54,7 +54,8 @@ impl Patch {
             }
             false => (Vec::new(), Effect::Created),
         };
-        let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel)?;
+        let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel);
+        let applied = applied.map_err(|error| self.explain(error, effect))?;
         drop(old);
         let metadata = edited.replace(&applied.content)?;
         Ok(Patched {
@@ -66,10 +67,23 @@ impl Patch {
     }
 }
 
+impl Patch {
+    /// A patch of lines that are not there because there is no file most likely has a wrong path.
+    fn explain(&self, error: Error, effect: Effect) -> Error {
+        match error {
+            Error::PatchMismatch { .. } if effect == Effect::Created => {
+                let missing = self.place.existing_file(Wanted::File);
+                missing.err().unwrap_or(error)
+            }
+            other => other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, ErrorKind};
+    use crate::error::ErrorKind;
     use crate::testing::{Tree, context};
 
     fn patch(tree: &Tree, path: &str, patch: &str) -> Result<Patched> {
@@ -130,7 +144,7 @@ mod tests {
         );
         assert_eq!(
             patch(&tree, "new/file", SECOND).unwrap_err().kind(),
-            ErrorKind::PatchFailed
+            ErrorKind::NotFound
         );
         assert_eq!(
             patch(&tree, "bytes", SECOND).unwrap_err().kind(),

@@ -84,6 +84,16 @@ pub(crate) enum PartEnd {
     Cut,
 }
 
+/// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
+fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
+    let has_line_end = pattern.text.contains('\n') || pattern.text.contains("\\n");
+    match has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
+        true => "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
+            .to_owned(),
+        false => error.to_string(),
+    }
+}
+
 impl LineMatcher {
     /// Compiles a pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
@@ -99,7 +109,7 @@ impl LineMatcher {
         let reach = Reach::of(places);
         build(pattern, LineEnds::Either, reach)
             .or_else(|error| build(pattern, LineEnds::Newline, reach).map_err(|_| error))
-            .map_err(|error| invalid(error.to_string()))
+            .map_err(|error| invalid(explained(pattern, &error)))
     }
 
     /// The first matching line of `bytes` that begins at or after `from`, which begins a line; with its terminator.
@@ -500,7 +510,7 @@ mod tests {
             (r"\p{Nope}", "Unicode property not found"),
             ("(?:a{1000}){1000}{1000}", "unfold to 1000000000 places"),
             (r"\w{900}", "size limit"),
-            ("x\ny", "not allowed"),
+            ("x\ny", "lines are searched one by one"),
             (&*long, "over the limit of 4096"),
             (&*deep, "nest"),
         ] {

@@ -39,7 +39,7 @@ impl Operation for Permissions {
 
     fn run(self, context: &Context) -> Result<PermissionStatus> {
         context.cancel.check()?;
-        let (located, metadata) = self.place.existing(Follow::Never, Wanted::Anything)?;
+        let (located, metadata) = self.place.existing(Follow::Never, Wanted::File)?;
         if metadata.kind == FileKind::Symlink {
             inside_target(&self.place, &located)?;
         }

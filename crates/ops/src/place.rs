@@ -116,7 +116,7 @@ impl Place {
         }
     }
 
-    /// The names in `parent` that look like `missing`. A help only, so its own failures are no failures.
+    /// The paths of what is in `parent` and looks like `missing`. A help only, so its own failures are no failures.
     fn near_names(&self, parent: &str, missing: &str) -> Vec<String> {
         let names = || -> sandbox::Result<Vec<String>> {
             let parent = RelPath::parse(parent)?;
@@ -129,7 +129,12 @@ impl Place {
             })?;
             Ok(names)
         };
-        names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, &names))
+        let near = names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, &names));
+        // As paths, so that they can be given as they are.
+        match parent {
+            "" | "." => near,
+            parent => near.iter().map(|name| format!("{parent}/{name}")).collect(),
+        }
     }
 }
 

@@ -332,6 +332,10 @@ impl Reader<'_> {
         }
         let cut = bytes.len() > max;
         bytes.truncate(max);
+        if cut && let Some(end) = memchr::memrchr(b'\n', &bytes) {
+            // Whole lines, so that reading goes on with the next number. Only one that is too long by itself is cut.
+            bytes.truncate(end + 1);
+        }
         Ok(Piece {
             asked: 0..bytes.len(),
             bytes,

@@ -64,7 +64,7 @@ impl Operation for Stat {
 
     fn run(self, context: &Context) -> Result<Status> {
         context.cancel.check()?;
-        let (located, metadata) = self.place.existing(Follow::Never, Wanted::Anything)?;
+        let (located, metadata) = self.place.existing(Follow::Never, Wanted::File)?;
         let mut status = match metadata.kind {
             FileKind::Symlink => self.link(&located, metadata)?,
             _ => status(&located, metadata, located.access(), None),
@@ -210,11 +210,8 @@ mod tests {
         let Error::NotFound { path, wanted, near } = failure else {
             panic!("{failure:?}")
         };
-        assert_eq!(
-            (path.as_str(), wanted),
-            ("dir/reprot.txt", Wanted::Anything)
-        );
-        assert_eq!(near, ["report.txt"]);
+        assert_eq!((path.as_str(), wanted), ("dir/reprot.txt", Wanted::File));
+        assert_eq!(near, ["dir/report.txt"]);
     }
 
     #[test]

@@ -182,6 +182,9 @@ fn write_rights() -> BitFlags<AccessFs> {
         | AccessFs::MakeDir
         | AccessFs::MakeReg
         | AccessFs::MakeSym
+        // Moving one counts as making it where it goes. Devices stay where they are.
+        | AccessFs::MakeFifo
+        | AccessFs::MakeSock
         | AccessFs::Refer
         | AccessFs::Truncate
 }

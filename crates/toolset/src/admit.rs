@@ -167,6 +167,12 @@ impl Gate {
         })
     }
 
+    /// Tells whether a root lets a set's tool do at least one of the things it does there.
+    pub(crate) fn lets_use(grant: &RootGrant, set: &str, tool: &Definition) -> bool {
+        let may_access = |use_: &RootUse| check_access(grant, use_.access).is_ok();
+        check_allowed(grant, set, tool.name).is_ok() && tool.roots.iter().any(may_access)
+    }
+
     /// The root of a set that has only one: the one chosen for it, else the first.
     pub(crate) fn home(&self, set: &str) -> Option<&RootGrant> {
         let roots = &self.deployment.roots;
@@ -208,12 +214,18 @@ impl Gate {
         match source {
             RootSource::Home => self.home(set).ok_or_else(|| Failure::UnknownRoot {
                 root: set.to_owned(),
+                nearest: None,
             }),
             RootSource::Argument(name) => match arguments.get(name) {
                 Some(Value::String(root)) => self.named(root),
                 other => Err(arguments::not_a_string(&tool.input, name, other).into()),
             },
         }
+    }
+
+    fn root_like(&self, name: &str) -> Option<String> {
+        let names = self.deployment.roots.iter().map(|grant| &*grant.name);
+        arguments::nearest(name, names).map(str::to_owned)
     }
 
     fn named(&self, root: &str) -> Result<&RootGrant, Failure> {
@@ -223,6 +235,7 @@ impl Gate {
             .and_then(|&index| self.deployment.roots.get(index));
         grant.ok_or_else(|| Failure::UnknownRoot {
             root: root.to_owned(),
+            nearest: self.root_like(root),
         })
     }
 }

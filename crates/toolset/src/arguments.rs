@@ -210,7 +210,11 @@ fn refuse_unknown(
         .collect();
     Err(BadArgument::Unknown {
         argument: format!("{prefix}{}", shortened(unknown)),
-        nearest: nearest(unknown, valid.iter().map(String::as_str)).map(str::to_owned),
+        nearest: {
+            // What was given already was not meant once more.
+            let free = valid.iter().filter(|name| !value.contains_key(*name));
+            nearest(unknown, free.map(String::as_str)).map(str::to_owned)
+        },
         valid,
     })
 }

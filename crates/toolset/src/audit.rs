@@ -26,6 +26,8 @@ impl Line<'_> {
             tool = self.about.tool,
             root = root(&place),
             path = path(&place),
+            destination_root = self.destination().and_then(root),
+            destination_path = self.destination().and_then(path),
             outcome = "ok",
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
@@ -50,12 +52,19 @@ impl Line<'_> {
         }
     }
 
+    /// Where a call that names two places puts something.
+    fn destination(&self) -> Option<&PlaceNamed> {
+        self.about.places.get(1)
+    }
+
     fn failed(&self, place: &PlaceNamed, code: &str) {
         tracing::info!(
             toolset = self.toolset,
             tool = self.about.tool,
             root = root(place),
             path = path(place),
+            destination_root = self.destination().and_then(root),
+            destination_path = self.destination().and_then(path),
             outcome = "error",
             error_code = code,
             duration_ms = milliseconds(self.duration),
@@ -71,6 +80,8 @@ impl Line<'_> {
             tool = self.about.tool,
             root = root(place),
             path = path(place),
+            destination_root = self.destination().and_then(root),
+            destination_path = self.destination().and_then(path),
             attempted_path = path(place),
             resolved_path = violation.leads_to.map(capped),
             violation = violation.kind,
@@ -112,7 +123,13 @@ pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
             leads_to: Some(leads_to),
             ..Violation::default()
         }),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => Some(Violation::default()),
+        // Nobody writes a NUL byte into a path by mistake.
+        Failure::Operation(ops::Error::InvalidPath {
+            fault: ops::PathFault::Nul,
+            ..
+        })
+        | Failure::ToolNotAllowed { .. }
+        | Failure::ReadOnly { .. } => Some(Violation::default()),
         Failure::Guide(guide::Error::Violation {
             violation,
             leads_to,

@@ -472,7 +472,7 @@ mod tests {
             }
         }
 
-        fn text(reply: &Answer) -> Option<String> {
+        fn text(reply: &Answer, _replies: Replies) -> Option<String> {
             Some(format!("text of {}", reply.path))
         }
     }

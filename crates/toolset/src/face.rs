@@ -17,7 +17,11 @@ pub enum Failure {
     /// The operation failed.
     Operation(ops::Error),
     /// No root has this name.
-    UnknownRoot { root: String },
+    UnknownRoot {
+        root: String,
+        /// One whose name is like it.
+        nearest: Option<String>,
+    },
     /// The root's allowlist does not have the tool.
     ToolNotAllowed { root: String },
     /// The root refuses every change.
@@ -114,7 +118,7 @@ impl About {
             _ => None,
         };
         let root = match failure {
-            Failure::UnknownRoot { root }
+            Failure::UnknownRoot { root, .. }
             | Failure::ToolNotAllowed { root }
             | Failure::ReadOnly { root } => Some(root),
             _ => None,
@@ -178,6 +182,11 @@ pub trait Face: Send + Sync + 'static {
 
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
+
+    /// How files are changed, where that has to be said.
+    fn changing(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What keeps clients in bounds, for the reference.
     fn security(&self) -> &'static str;

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
-    CompleteRequestMethod, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
-    ErrorCode, Implementation, InputResponses, JsonObject, ListPromptsRequestMethod,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+    CustomResult, ErrorCode, Implementation, InputResponses, JsonObject, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
     ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ServerCapabilities, ServerConfig, Tool as McpTool,
@@ -23,7 +23,7 @@ use crate::figures::{Counters, Figures};
 use crate::reference;
 use crate::reply::{Answer, Delivery, ToolResult};
 use crate::schema;
-use crate::tool::{Definition, RootCard, RootSource, ToolSet};
+use crate::tool::{Definition, Effect, RootCard, RootSource, ToolSet};
 
 /// How long clients may keep the tool list: an operator's change comes with a restart.
 const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
@@ -162,7 +162,7 @@ impl Catalogue {
 impl Service {
     /// Prepares an endpoint that speaks one set, or several whose names do not collide.
     pub fn new(sets: Vec<ToolSet>, gate: Arc<Gate>) -> Result<Service, SetupError> {
-        let info = introduction(&sets).ok_or(SetupError::Empty)?;
+        let info = introduction(&sets, &gate).ok_or(SetupError::Empty)?;
         let entries: Vec<Entry> = sets
             .into_iter()
             .flat_map(|set| entries(set, &gate))
@@ -278,12 +278,15 @@ impl Service {
             ));
         };
         let entry = self.entry(name).ok_or_else(|| self.unknown_tool(name))?;
-        let result = entry.refuse(
-            &self.inner.gate,
-            arguments,
-            &caller(context, Questions::None),
-        );
-        let result = serde_json::to_value(result.into_rmcp());
+        let revision = context.protocol_version();
+        let caller = caller(context, Questions::None);
+        let refused = entry.refuse(&self.inner.gate, arguments, &caller);
+        let mut result = refused.into_rmcp();
+        if revision.is_none_or(|revision| revision < ProtocolVersion::V_2026_07_28) {
+            // rmcp takes it out of the results it knows; this one is as we write it.
+            result.result_type = None;
+        }
+        let result = serde_json::to_value(result);
         result
             .map(CustomResult::new)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -340,9 +343,9 @@ impl Service {
     }
 }
 
-fn introduction(sets: &[ToolSet]) -> Option<ServerConfig> {
+fn introduction(sets: &[ToolSet], gate: &Gate) -> Option<ServerConfig> {
     let first = sets.first()?.face;
-    let instructions: Vec<&str> = sets.iter().map(|set| set.face.instructions()).collect();
+    let instructions: Vec<String> = sets.iter().map(|set| instructions(set, gate)).collect();
     let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
         .with_title(first.server_title());
     let capabilities = ServerCapabilities::builder().enable_tools().build();
@@ -351,6 +354,18 @@ fn introduction(sets: &[ToolSet]) -> Option<ServerConfig> {
             .with_server_info(server)
             .with_instructions(instructions.join("\n\n")),
     )
+}
+
+/// How the tools of a set are meant to be used; how to change files only where some root lets them.
+fn instructions(set: &ToolSet, gate: &Gate) -> String {
+    let face = set.face;
+    let mut definitions = set.tools.iter().map(|tool| tool.definition());
+    let changes = |tool: &Definition| tool.effect != Effect::Read;
+    let may_change = definitions.any(|tool| changes(tool) && gate.offers(face.name(), tool));
+    match face.changing() {
+        Some(changing) if may_change => format!("{} {changing}", face.instructions()),
+        _ => face.instructions().to_owned(),
+    }
 }
 
 fn entries(set: ToolSet, gate: &Gate) -> Vec<Entry> {
@@ -378,7 +393,7 @@ fn directory(set: &ToolSet, gate: &Gate) -> Arc<[RootCard]> {
                 .iter()
                 .map(|tool| tool.definition())
                 // A tool that names no root is always there; no root allows or forbids it.
-                .filter(|tool| !tool.roots.is_empty() && grant.tools.allows(name, tool.name))
+                .filter(|tool| Gate::lets_use(grant, name, tool))
                 .map(|tool| tool.name)
                 .collect(),
         })
@@ -480,11 +495,7 @@ impl ServerHandler for Service {
             return self.call_misread(request.params.as_ref(), context);
         }
         let method = crate::arguments::shortened(&request.method);
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            format!("unknown method: {method}"),
-            None,
-        ))
+        Err(unknown_method(&method))
     }
 
     async fn complete(
@@ -492,7 +503,7 @@ impl ServerHandler for Service {
         _request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+        Err(unknown_method(CompleteRequestMethod::VALUE))
     }
 
     async fn list_prompts(
@@ -500,7 +511,7 @@ impl ServerHandler for Service {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(unknown_method(ListPromptsRequestMethod::VALUE))
     }
 
     async fn list_resources(
@@ -508,7 +519,7 @@ impl ServerHandler for Service {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Err(unknown_method(ListResourcesRequestMethod::VALUE))
     }
 
     async fn list_resource_templates(
@@ -516,12 +527,15 @@ impl ServerHandler for Service {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<
-            ListResourceTemplatesRequestMethod,
-        >())
+        Err(unknown_method(ListResourceTemplatesRequestMethod::VALUE))
     }
 
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {}
+}
+
+fn unknown_method(method: &str) -> ErrorData {
+    let message = format!("unknown method: {method}");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// How this client can be asked: it has to declare sampling, and its revision says which way.

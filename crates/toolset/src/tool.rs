@@ -57,8 +57,8 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// The text block, where it is not the reply's JSON.
-    fn text(_reply: &Self::Reply) -> Option<String> {
+    /// The text block, where it is not the reply's JSON. `replies` says whether it is sent alone.
+    fn text(_reply: &Self::Reply, _replies: Replies) -> Option<String> {
         None
     }
 }
@@ -373,7 +373,7 @@ impl<T: Tool> Job for Decoded<T> {
 }
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Reply, Failure> {
-    reply::halves(&reply?, T::text, call.replies)
+    reply::halves(&reply?, |reply| T::text(reply, call.replies), call.replies)
 }
 
 /// A set of tools that share their words.

@@ -84,6 +84,8 @@ pub struct Grepped {
     pub files_searched: u64,
     /// How many were not: binary, unreadable or too large; and directories that could not be read.
     pub files_skipped: u64,
+    /// How many of those only because they are too large.
+    pub files_too_large: u64,
     /// More follows after what is returned.
     pub truncated: bool,
     /// The time was over before the search was.
@@ -209,6 +211,7 @@ struct Found {
     files: Vec<FileMatches>,
     searched: u64,
     skipped: u64,
+    too_large: u64,
     /// The unit had to stop because it held enough text.
     full: bool,
     /// Set for a piece of a large file: where it begins and how many lines begin in it.
@@ -351,8 +354,10 @@ impl Search {
 
     fn file(&self, candidate: Candidate, unit: &mut Unit<'_>) -> Next {
         let size = candidate.opened.metadata.size;
-        if size > self.max_file_size || (size > WHOLE_MAX && is_binary_file(&candidate.opened)) {
+        let is_too_large = size > self.max_file_size;
+        if is_too_large || (size > WHOLE_MAX && is_binary_file(&candidate.opened)) {
             unit.found.skipped += 1;
+            unit.found.too_large += u64::from(is_too_large);
             return Next::Another;
         }
         unit.read += size;
@@ -637,6 +642,7 @@ impl Stages for Search {
     fn commit(&self, progress: &mut Progress, mut found: Found) -> ControlFlow<()> {
         progress.found.files_searched += found.searched;
         progress.found.files_skipped += found.skipped;
+        progress.found.files_too_large += found.too_large;
         let continues = progress.enter_piece(&mut found);
         for file in found.files {
             self.commit_file(progress, file, continues)?;

@@ -1466,3 +1466,138 @@ async fn files_rate_limits_hold_for_workspace_too() {
     }
     assert!(codes.contains(&json!("rate_limited")), "{codes:?}");
 }
+
+#[tokio::test]
+async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
+    let tree = || {
+        Tree::new()
+            .file("a", "1")
+            .file("full/b", "2")
+            .file("d/c", "3")
+    };
+    both(tree, async |files| {
+        for (tool, source, destination, code, words) in [
+            (
+                "copy",
+                "a",
+                "full",
+                "already_exists",
+                "A directory is there, which a file cannot replace",
+            ),
+            (
+                "copy",
+                "d",
+                "a",
+                "already_exists",
+                "A file is there, which a directory cannot replace",
+            ),
+            (
+                "move",
+                "a",
+                "full",
+                "already_exists",
+                "A directory is there, which a file cannot replace",
+            ),
+            (
+                "move",
+                "d",
+                "a",
+                "already_exists",
+                "A file is there, which a directory cannot replace",
+            ),
+            (
+                "move",
+                "d",
+                "full",
+                "directory_not_empty",
+                "The directory is not empty",
+            ),
+            // The destination is the new path itself, so a file cannot be called so.
+            (
+                "copy",
+                "a",
+                "new/",
+                "not_a_directory",
+                "The specified path is not a directory",
+            ),
+            (
+                "move",
+                "a",
+                "new/",
+                "not_a_directory",
+                "The specified path is not a directory",
+            ),
+        ] {
+            let arguments =
+                json!({"source": source, "destination": destination, "overwrite": true});
+            let error = files.fails(code, tool, arguments).await;
+            assert_eq!(error["message"], words, "{tool} {source} {destination}");
+        }
+        let there = files.fails(
+            "already_exists",
+            "mkdir",
+            json!({"path": "d", "recursive": false}),
+        );
+        assert_eq!(there.await["message"], "The directory already exists");
+        let there = files.fails("already_exists", "mkdir", json!({"path": "a"}));
+        assert_eq!(
+            there.await["message"],
+            "The path already exists and is not a directory"
+        );
+        assert_eq!(
+            (files.tree.text("a"), files.tree.text("full/b")),
+            ("1".into(), "2".into())
+        );
+        assert!(!files.tree.has("new"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_what_is_missing_on_the_way_says_how_to_make_it() {
+    both(Tree::new, async |files| {
+        let error = files
+            .fails("not_found", "write", json!({"path": "a/b", "content": ""}))
+            .await;
+        assert!(
+            error["details"]["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("make_dirs"))
+        );
+        let error = files
+            .fails(
+                "not_found",
+                "mkdir",
+                json!({"path": "a/b", "recursive": false}),
+            )
+            .await;
+        assert!(
+            error["details"]["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("recursive"))
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_search_counts_what_was_too_large() {
+    let tree = || {
+        Tree::new()
+            .file("large", "x".repeat(100))
+            .file("small", "x")
+    };
+    both(tree, async |files| {
+        let arguments = json!({"root_path": ".", "pattern": "x", "max_file_size": 50});
+        let found = files.ok("search", arguments).await;
+        assert_eq!(
+            (&found["total_matches"], &found["files_too_large"]),
+            (&json!(1), &json!(1))
+        );
+        let found = files
+            .ok("search", json!({"root_path": ".", "pattern": "x"}))
+            .await;
+        assert_eq!(found.get("files_too_large"), None);
+    })
+    .await;
+}

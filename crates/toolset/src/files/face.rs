@@ -1,7 +1,7 @@
 //! Every code and every message of the `files` set. Where the specification has a message, it is that one; what more
 //! there is to say stands in the details.
 
-use ops::{Error, ErrorKind};
+use ops::{Error, ErrorKind, FileKind};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, shortened};
@@ -28,8 +28,11 @@ impl Face for Files {
     fn instructions(&self) -> &'static str {
         "Tools to work on the files of one directory, the root. Every path is relative to it, and nothing outside it can \
          be reached. To look around use list, to find text use search, to see what a path is use info. read returns at most \
-         max_size bytes: read long files in pieces with start_line and end_line, which count from 0. write replaces a whole \
-         file unless its mode says otherwise."
+         max_size bytes: read long files in pieces with start_line and end_line, which count from 0."
+    }
+
+    fn changing(&self) -> Option<&'static str> {
+        Some("write replaces a whole file unless its mode says otherwise.")
     }
 
     fn security(&self) -> &'static str {
@@ -158,13 +161,14 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::Outside { .. } => "Path is outside of the allowed root directory".to_owned(),
         Error::InvalidPath { path, fault } => {
             let fault = path_fault(*fault);
-            format!("Path is invalid: {:?}: {fault}", shortened(path))
+            format!("Path is invalid: \"{}\": {fault}", shortened(path))
         }
         Error::Loop { .. } => "Path is invalid: too many symbolic links on the way".to_owned(),
         Error::PermissionDenied { .. } => DENIED.to_owned(),
         Error::NotFound { .. } => "The specified path does not exist".to_owned(),
-        Error::AlreadyExists { .. } => {
-            "The file already exists and overwrite is not enabled".to_owned()
+        Error::AlreadyExists { kind, .. } => already_exists(*kind, tool).to_owned(),
+        Error::Irreplaceable { kind, by, .. } => {
+            format!("A {kind} is there, which a {by} cannot replace")
         }
         Error::NotADirectory { .. } => "The specified path is not a directory".to_owned(),
         Error::IsADirectory { .. } => is_a_directory(tool).to_owned(),
@@ -187,6 +191,14 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
             Some(parameter) => invalid(parameter, &fault(other)),
             None => format!("Invalid parameters: {other}"),
         },
+    }
+}
+
+fn already_exists(kind: FileKind, tool: &str) -> &'static str {
+    match (tool, kind) {
+        ("mkdir", FileKind::Directory) => "The directory already exists",
+        ("mkdir", _) => "The path already exists and is not a directory",
+        _ => "The file already exists and overwrite is not enabled",
     }
 }
 
@@ -248,9 +260,7 @@ fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {
 /// What an agent may compute with.
 fn facts(failure: &Failure, tool: &str) -> Value {
     match failure {
-        Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
-            json!({ "near": near })
-        }
+        Failure::Operation(Error::NotFound { near, .. }) => not_found_facts(near, tool),
         Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
@@ -260,6 +270,22 @@ fn facts(failure: &Failure, tool: &str) -> Value {
         Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
         _ => Value::Null,
     }
+}
+
+/// What is like the missing path, and how it could be made.
+fn not_found_facts(near: &[String], tool: &str) -> Value {
+    let mut facts = Map::new();
+    if !near.is_empty() {
+        facts.insert("near".to_owned(), json!(near));
+    }
+    // Only directories on the way can be missing for these.
+    let hint = match tool {
+        "write" => Some("a directory on the way does not exist; make_dirs: true makes it"),
+        "mkdir" => Some("a directory on the way does not exist; recursive: true makes it"),
+        _ => None,
+    };
+    facts.extend(hint.map(|hint| ("hint".to_owned(), hint.into())));
+    Value::Object(facts)
 }
 
 fn named(parameter: Option<&str>) -> Value {

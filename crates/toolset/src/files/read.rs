@@ -148,13 +148,18 @@ fn reply(contents: Contents, arguments: &Arguments, call: &Call) -> Reply {
 }
 
 fn warning(contents: &Contents, size: u64, max_size: u64, server_limit: u64) -> String {
-    let limit = match max_size <= server_limit {
+    let is_own = max_size <= server_limit;
+    let limit = match is_own {
         true => format!("max_size is {max_size}"),
         false => format!("the server's maximum is {server_limit}"),
     };
+    let advice = match contents.body.line_count() {
+        // Lines do not help where one is longer than what is returned.
+        0 | 1 if is_own => "give a larger max_size to read more",
+        _ => "use start_line and end_line to read other parts",
+    };
     format!(
-        "Truncated: only {size} bytes are returned of a file of {} bytes, because {limit}; \
-         use start_line and end_line to read other parts",
+        "Truncated: only {size} bytes are returned of a file of {} bytes, because {limit}; {advice}",
         contents.metadata.size
     )
 }

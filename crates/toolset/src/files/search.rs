@@ -65,6 +65,9 @@ pub(super) struct Reply {
     files_matched: usize,
     /// The files with matches.
     matches: Vec<File>,
+    /// How many files were left out because they are over max_file_size, where some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files_too_large: Option<u64>,
     /// True where more matches follow after those returned: raise max_results or narrow the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
@@ -111,8 +114,8 @@ impl Tool for Search {
     const DESCRIPTION: &'static str = "Searches the content of files for text, in a directory with all below it or in one file. The \
         pattern is plain text and upper and lower case are equal, unless regex or case_sensitive say otherwise. Binary files and \
         files over max_file_size are skipped, symlinks are not followed. Use list to find files by name. Returns matches by \
-        file, each with line_number (from 1), line and context; total_matches, files_searched and files_matched; and truncated \
-        where there are more than max_results. No match is no error. \
+        file, each with line_number (from 1), line and context; total_matches, files_searched and files_matched; files_too_large \
+        where files were left out for their size; and truncated where there are more than max_results. No match is no error. \
         Example: {\"root_path\":\"src\",\"pattern\":\"todo\",\"file_pattern\":\"*.rs\",\"context_lines\":2}";
     const EFFECT: Effect = Effect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", Access::Read)];
@@ -159,6 +162,7 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
         total_matches: grepped.total_matches,
         files_searched: grepped.files_searched,
         files_matched: grepped.files.len(),
+        files_too_large: Some(grepped.files_too_large).filter(|&files| files > 0),
         truncated: grepped.truncated,
         matches: grepped
             .files

@@ -37,7 +37,7 @@ impl Tool for Create {
     const NAME: &'static str = "create";
     const TITLE: &'static str = "Create a file";
     const DESCRIPTION: &'static str = "Creates a new file and the directories on the way to it. Fails with file_exists where \
-        anything has that name, and then changes nothing: change a file with str_replace or insert. encoding is required: \
+        a file or directory has that name, and then changes nothing: change a file with str_replace or insert. encoding is required: \
         \"utf-8\" for text, \"base64\" for bytes. The file appears at once and whole. Returns success and path. \
         Example: {\"path\":\"projects/new.md\",\"content\":\"# New project\\n\",\"encoding\":\"utf-8\"}";
     const EFFECT: Effect = Effect::Write {

@@ -70,7 +70,10 @@ impl Face for Memory {
                 "hint": {
                     "type": "object",
                     "description": "With string_not_found: the line of the file most like old_str, where one is close.",
-                    "properties": { "line": { "type": "integer" }, "text": { "type": "string" } },
+                    "properties": {
+                        "line": { "type": "integer", "description": "The number of the line, from 1." },
+                        "text": { "type": "string", "description": "What stands in it." }
+                    },
                     "required": ["line", "text"]
                 },
                 "lines": {

@@ -27,7 +27,7 @@ impl Tool for Insert {
     const TITLE: &'static str = "Insert at a line";
     const DESCRIPTION: &'static str = "Inserts text before a line of a file; what was there moves down. Lines count from 1, and \
         one more than the file has adds to its end (a last line without a newline is ended first). new_str is inserted as it \
-        is, so end it with \\n to make a line of its own; in a file with CRLF its line ends become CRLF. Only text files up to \
+        is, so end it with \\n to make a line of its own; in a file with CRLF its line ends become CRLF, unless it has a \\r itself. Only text files up to \
         100 MB. Returns success and path. \
         Example: {\"path\":\"notes/tasks.md\",\"insert_line\":3,\"new_str\":\"- New task\\n\"}";
     const EFFECT: Effect = Effect::Write {

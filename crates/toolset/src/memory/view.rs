@@ -46,6 +46,9 @@ pub(super) struct Reply {
     /// Said only where it is true: the directory holds more than a million names, and the rest is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Said only where it is true: bytes of some names are not UTF-8. The names shown here still open the files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid_utf8: Option<bool>,
 }
 
 impl Tool for View {
@@ -105,10 +108,12 @@ fn file(contents: Contents) -> Reply {
         size: Some(size),
         entries: None,
         truncated: None,
+        invalid_utf8: None,
     }
 }
 
 fn directory(listed: &Listed) -> Reply {
+    let is_odd = listed.entries.iter().any(|entry| entry.invalid_utf8);
     let names = listed.entries.iter().map(|entry| entry.name().to_owned());
     let mut names: Vec<String> = names.collect();
     // The listing is in byte order, which is not the order of what is shown for names that are not UTF-8.
@@ -120,5 +125,6 @@ fn directory(listed: &Listed) -> Reply {
         size: None,
         entries: Some(names),
         truncated: listed.truncated.then_some(true),
+        invalid_utf8: is_odd.then_some(true),
     }
 }

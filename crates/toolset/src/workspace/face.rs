@@ -29,7 +29,11 @@ impl Face for Workspace {
         "Tools to work on files in named roots. A root is a directory you may use; every path is relative to its \
          root, and nothing outside it can be reached. Call list_roots to see the roots and what is allowed in each. \
          To find files use glob, to find text use grep, to see one directory use list_folder. Read large files in \
-         pieces with offset_lines and limit_lines. Change part of a file with patch_file, all of it with write_file."
+         pieces with offset_lines and limit_lines."
+    }
+
+    fn changing(&self) -> Option<&'static str> {
+        Some("Change part of a file with patch_file, all of it with write_file.")
     }
 
     fn security(&self) -> &'static str {
@@ -98,7 +102,7 @@ fn message(failure: &Failure, about: &About) -> String {
     let tool = about.tool;
     match failure {
         Failure::Operation(error) => operation_message(error, tool),
-        Failure::UnknownRoot { root } => format!("unknown root: {}", shortened(root)),
+        Failure::UnknownRoot { root, nearest } => unknown_root(root, nearest.as_deref()),
         Failure::ToolNotAllowed { root } => format!("tool {tool} not allowed on root {root}"),
         Failure::ReadOnly { root } => {
             format!("tool {tool} not allowed on root {root}: the root is read-only")
@@ -110,6 +114,14 @@ fn message(failure: &Failure, about: &About) -> String {
         Failure::Guide(_) | Failure::Internal { .. } => {
             format!("internal error in {tool}; it was logged")
         }
+    }
+}
+
+fn unknown_root(root: &str, nearest: Option<&str>) -> String {
+    let root = shortened(root);
+    match nearest {
+        Some(nearest) => format!("unknown root: {root}; did you mean {nearest}?"),
+        None => format!("unknown root: {root}"),
     }
 }
 
@@ -148,22 +160,30 @@ fn operation_message(error: &Error, tool: &str) -> String {
         Error::Outside { .. } => "path resolves outside root boundary".to_owned(),
         Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
         Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
-        Error::AlreadyExists { path, kind } => already_exists(path, *kind, tool),
+        Error::AlreadyExists { path, kind } | Error::Irreplaceable { path, kind, .. } => {
+            already_exists(path, *kind, tool)
+        }
         Error::NotADirectory { path } => not_a_directory(path, tool),
         Error::IsADirectory { path } => is_a_directory(path, tool),
         Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
         Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
-        Error::TooLarge { size, limit, .. } => format!(
-            "file too large for full read (size: {}, limit: {}); use offset/limit parameters",
-            human_size(*size),
-            human_size(*limit)
-        ),
+        Error::TooLarge { size, limit, .. } => too_large(*size, *limit),
         Error::PatchMalformed { line, reason } => {
             format!("patch failed: malformed at line {line} of the patch: {reason}")
         }
-        Error::PatchMismatch { hunk, line, .. } => {
-            format!("patch failed: hunk {hunk} does not match at line {line}")
-        }
+        Error::PatchMismatch {
+            hunk,
+            line,
+            expected,
+            found,
+            ..
+        } => format!(
+            "patch failed: hunk {hunk} does not match at line {line}: expected {}, found {}",
+            quoted(expected),
+            found
+                .as_deref()
+                .map_or("the end of the file".to_owned(), quoted)
+        ),
         Error::PatchCreates { path } => format!(
             "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
              existing file and hunks with its lines"
@@ -203,6 +223,21 @@ fn operation_message(error: &Error, tool: &str) -> String {
             reason,
         } => format!("{operation} failed on {path}: {reason}"),
     }
+}
+
+fn too_large(size: u64, limit: u64) -> String {
+    let (mut shown, mut most) = (human_size(size), human_size(limit));
+    if shown == most {
+        (shown, most) = (format!("{size}B"), format!("{limit}B"));
+    }
+    format!(
+        "file too large for full read (size: {shown}, limit: {most}); use offset/limit parameters"
+    )
+}
+
+/// A line as a message shows it.
+fn quoted(line: &str) -> String {
+    format!("\"{}\"", shortened(line))
 }
 
 fn not_found(path: &str, wanted: Wanted, near: &[String]) -> String {
@@ -253,6 +288,9 @@ fn is_a_directory(path: &str, tool: &str) -> String {
         path
     };
     match tool {
+        "write_file" | "patch_file" if path.ends_with('/') => {
+            format!("path names a directory: {path}; leave out the slash at the end to name a file")
+        }
         "hash_file" => format!("cannot hash a directory: {path}"),
         "remove_file" => format!("path is a directory: {path}; use remove_folder instead"),
         "read_file" => format!("path is a directory: {path}; use list_folder instead"),

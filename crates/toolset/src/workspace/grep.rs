@@ -20,7 +20,8 @@ pub(super) struct Arguments {
     /// The directory or file to search, relative to the root.
     #[serde(default = "here")]
     path: String,
-    /// Searches only files that match this glob: without / by name at any depth (*.go), else by path below `path`.
+    /// Searches only files that match this glob: without / by name at any depth (*.go), else by path below `path`. Where
+    /// `path` is a file, that file is searched in any case.
     glob_filter: Option<String>,
     /// Whether upper and lower case count as equal.
     #[serde(default)]
@@ -111,6 +112,9 @@ struct File {
     /// With output count: how many lines match.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
+    /// True where the path's bytes are not UTF-8; the path shown here still opens it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    invalid_utf8: bool,
 }
 
 impl Tool for GrepTool {
@@ -199,6 +203,7 @@ fn files(grepped: &Grepped, counted: bool) -> Vec<File> {
         .map(|file| File {
             file: file.path.clone(),
             count: counted.then_some(file.count),
+            invalid_utf8: file.invalid_utf8,
         })
         .collect()
 }

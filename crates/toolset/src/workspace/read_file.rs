@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
+use crate::deployment::Replies;
 use crate::tool::{Call, Effect, RootUse, Tool};
 
 pub(super) struct ReadFile;
@@ -94,8 +95,10 @@ impl Tool for ReadFile {
         Some(contents.map(|contents| reply(arguments, contents)))
     }
 
-    fn text(reply: &Reply) -> Option<String> {
+    fn text(reply: &Reply, replies: Replies) -> Option<String> {
         Some(match (reply.binary, &reply.note, reply.start_line) {
+            // Nothing else is sent, so the content has to be here.
+            (true, ..) if !replies.structured() => return None,
             (true, ..) => format!(
                 "{} is a binary file of {} bytes; its content is in structuredContent as base64.",
                 reply.path, reply.size

@@ -1,6 +1,8 @@
 //! Every code that a healthy host can bring about, with its message. Disk full and other faults of the host are worded in
 //! the set's own tests.
 
+use std::os::unix::ffi::OsStrExt;
+
 use testkit::{Transport, Tree, json};
 
 use super::store::{both, error};
@@ -192,4 +194,39 @@ async fn memory_an_escape_is_logged_as_one() {
         .await;
     assert_eq!(line["level"], "WARN", "{line}");
     assert_eq!(line["toolset"], "memory", "{line}");
+}
+
+#[tokio::test]
+async fn memory_a_file_is_not_renamed_to_what_must_be_a_directory() {
+    both(
+        || Tree::new().file("a.md", "x"),
+        async |store| {
+            let arguments = json!({"old_path": "a.md", "new_path": "new/"});
+            let error = store.fails("rename", arguments).await;
+            assert_eq!(error["code"], "not_a_directory");
+            assert!(store.tree.has("a.md") && !store.tree.has("new"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_names_that_are_not_utf_8_are_marked() {
+    both(
+        || Tree::new().file("plain", ""),
+        async |store| {
+            let listed = store.ok("view", json!({"path": "."})).await;
+            assert_eq!(listed.get("invalid_utf8"), None);
+            let odd = std::ffi::OsStr::from_bytes(b"bad\xff");
+            store.tree.write(odd, "x");
+            let listed = store.ok("view", json!({"path": "."})).await;
+            assert_eq!(listed["invalid_utf8"], true);
+            let name = listed["entries"][0].clone();
+            assert_eq!(
+                store.ok("view", json!({"path": name})).await["content"],
+                "x"
+            );
+        },
+    )
+    .await;
 }

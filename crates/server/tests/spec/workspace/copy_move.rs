@@ -348,3 +348,20 @@ async fn workspace_fr_015_a_read_only_root_gives_nothing_away() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn workspace_special_files_can_be_moved() {
+    both(Tree::new, async |desk| {
+        let made = std::process::Command::new("mkfifo")
+            .arg(desk.tree().join("fifo"))
+            .status();
+        assert!(made.expect("mkfifo").success());
+        desk.ok(
+            "move",
+            json!({"source_path": "fifo", "dest_path": "d/other"}),
+        )
+        .await;
+        assert!(desk.tree().has("d/other") && !desk.tree().has("fifo"));
+    })
+    .await;
+}

@@ -182,3 +182,35 @@ async fn workspace_nfr_019_denials_are_warnings() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn workspace_a_copy_is_logged_with_where_it_went() {
+    both(
+        || Tree::new().file("a", "x"),
+        async |desk| {
+            let arguments = json!({"source_path": "a", "dest_path": "d/b"});
+            desk.ok("copy", arguments).await;
+            let line = desk.server.logged(|line| line["tool"] == "copy").await;
+            assert_eq!(
+                (&line["path"], &line["destination_path"]),
+                (&json!("a"), &json!("d/b"))
+            );
+            assert_eq!(line["destination_root"], "workspace");
+            let missing = json!({"source_path": "gone", "dest_path": "e"});
+            desk.fails("not_found", "move", missing).await;
+            let line = desk.server.logged(|line| line["tool"] == "move").await;
+            assert_eq!(
+                (&line["path"], &line["destination_path"]),
+                (&json!("gone"), &json!("e"))
+            );
+            desk.fails("invalid_path", "stat_file", json!({"path": "a\0b"}))
+                .await;
+            let line = desk.server.logged(|line| line["tool"] == "stat_file").await;
+            assert_eq!(
+                (&line["level"], &line["message"]),
+                (&json!("WARN"), &json!("violation"))
+            );
+        },
+    )
+    .await;
+}

@@ -234,3 +234,20 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn workspace_a_patch_of_a_mistyped_path_says_so() {
+    both(
+        || Tree::new().file("src/hello.txt", "a\n"),
+        async |desk| {
+            let patch = "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n";
+            let arguments = json!({"path": "src/helo.txt", "patch": patch});
+            let message = desk.fails("not_found", "patch_file", arguments).await;
+            assert!(message.contains("did you mean src/hello.txt?"), "{message}");
+            let arguments = json!({"path": "src/hello.txt", "patch": patch.replace("-a", "-x")});
+            let message = desk.fails("patch_failed", "patch_file", arguments).await;
+            assert!(message.contains("expected \"x\", found \"a\""), "{message}");
+        },
+    )
+    .await;
+}

@@ -209,6 +209,10 @@ async fn workspace_one_half_of_a_reply_can_be_dropped() {
             "{}",
             reply.story()
         );
+        tree.write("binary", b"\0\x01");
+        let binary = json!({"root": "workspace", "path": "binary"});
+        let reply = server.call("read_file", binary).await;
+        assert!(reply.text.contains("AAE="), "{}", reply.story());
         let server = setup
             .set("server.replies", "structured")
             .start(transport)

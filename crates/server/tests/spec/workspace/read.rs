@@ -325,7 +325,7 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
                 "{message}"
             );
             assert!(
-                message.contains("did you mean main.go?"),
+                message.contains("did you mean src/main.go?"),
                 "no near match: {message}"
             );
         },
@@ -417,5 +417,39 @@ async fn workspace_line_numbers_follow_a_file_that_changes() {
             );
         },
     )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
+    let settings = |setup: testkit::Setup| setup.set("limits.max_file_size", 20);
+    let tree = || {
+        Tree::new()
+            .file("lines", "line 1\nline 2\nline 3\nline 4\n")
+            .file("long", "x".repeat(50) + "\nshort\n")
+    };
+    both_with(tree, settings, async |desk| {
+        let mut next = 1;
+        let mut whole = String::new();
+        for _ in 0..2 {
+            let arguments = json!({"path": "lines", "offset_lines": next, "limit_lines": 10});
+            let read = desk.ok("read_file", arguments).await;
+            whole += read["content"].as_str().unwrap();
+            next = read["end_line"].as_u64().unwrap() + 1;
+        }
+        assert_eq!(
+            (whole.as_str(), next),
+            ("line 1\nline 2\nline 3\nline 4\n", 5)
+        );
+        let read = desk
+            .ok("read_file", json!({"path": "long", "limit_lines": 2}))
+            .await;
+        assert_eq!(
+            read["content"],
+            "x".repeat(20),
+            "one that is too long by itself is cut"
+        );
+        assert_eq!(read["truncated"], true);
+    })
     .await;
 }

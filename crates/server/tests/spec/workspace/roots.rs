@@ -163,3 +163,62 @@ async fn workspace_fr_002_both_ends_of_a_move_must_allow_it() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn workspace_a_read_only_root_names_the_tools_that_only_read() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new();
+        let server = crate::desk::program()
+            .root_with(
+                "kept",
+                tree.path(),
+                json!({"allowed_tools": ["*"], "read_only": true}),
+            )
+            .start(transport)
+            .await;
+        let listed = server.call("list_roots", json!({})).await;
+        let root = &listed.ok()["roots"][0];
+        assert_eq!(
+            root["allowed_tools"],
+            json!([
+                "list_folder",
+                "read_file",
+                "stat_file",
+                "hash_file",
+                "permissions_file",
+                "copy",
+                "grep",
+                "glob"
+            ])
+        );
+        let said = server
+            .client()
+            .peer_info()
+            .and_then(|own| own.instructions.clone());
+        let said = said.expect("instructions");
+        assert!(
+            said.contains("glob") && !said.contains("write_file"),
+            "{said}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_an_unknown_root_that_is_like_one_is_told() {
+    both_on(three_roots, async |desk| {
+        for (root, message) in [
+            (
+                "WorkSpace",
+                "unknown root: WorkSpace; did you mean workspace?",
+            ),
+            ("nonexistent", "unknown root: nonexistent"),
+        ] {
+            let outcome = desk
+                .call("list_folder", json!({"root": root, "path": "."}))
+                .await;
+            assert_eq!(outcome.text, message);
+        }
+    })
+    .await;
+}
