@@ -22,12 +22,12 @@ pub(crate) async fn serve(
     max_message_size: usize,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    tokio::spawn(cut_late_calls(service.clone(), shutdown.clone()));
     widen(std::io::stdin().as_fd());
     widen(std::io::stdout().as_fd());
     let (read, write) = stdio_pipes();
     let wire = Wire::new(read, write, max_message_size, shutdown);
     let wire = wire.answering(at_once(service.clone()));
+    tokio::spawn(cut_late_calls(service.clone(), wire.ended()));
     tokio::spawn(cut_unheard_calls(service.clone(), wire.unheard()));
     match serve_server(service, wire).await {
         Ok(running) => match running.waiting().await? {
@@ -54,8 +54,9 @@ fn widen(pipe: BorrowedFd<'_>) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
-async fn cut_late_calls(service: Service, shutdown: CancellationToken) {
-    shutdown.cancelled().await;
+/// Cuts the calls that run on after the end, so that each still has a reply and a line in the log.
+async fn cut_late_calls(service: Service, ended: CancellationToken) {
+    ended.cancelled().await;
     tokio::time::sleep(FINISHING).await;
     service.cut_calls();
 }

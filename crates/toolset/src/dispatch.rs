@@ -35,6 +35,8 @@ pub struct Caller {
     pub client: String,
     /// Whose allowance of calls this one is taken from: nothing that a client can choose.
     pub account: String,
+    /// Whose allowance of calls it is taken from.
+    pub allowance: String,
     /// Cancelled when he does not want the reply any more.
     pub cancelled: CancellationToken,
     /// Where progress goes, if he wants it.
@@ -117,7 +119,7 @@ impl Entry {
         let reply = at_once(&**work, &call, gate)?;
         // Counted only now that the call ends here: one that goes the long way is counted there.
         self.count(gate, caller);
-        let outcome = gate.check_rate(&caller.account).and(reply);
+        let outcome = gate.check_rate(&caller.allowance).and(reply);
         Some(self.settle(gate, caller, &about, start, outcome))
     }
 
@@ -206,7 +208,7 @@ impl Entry {
         arguments: JsonObject,
         caller: &Caller,
     ) -> Result<Ended, Failure> {
-        gate.check_rate(&caller.account)?;
+        gate.check_rate(&caller.allowance)?;
         let (call, prepared) = self.begin(gate, arguments, caller)?;
         if let Work::Blocking(work) = &prepared.work
             && self.tool.may_be_at_hand()

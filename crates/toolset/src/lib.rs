@@ -19,6 +19,7 @@ mod left_out;
 pub mod memory;
 mod moment;
 mod rate;
+mod recorded;
 mod reference;
 mod reply;
 mod schema;

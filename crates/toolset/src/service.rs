@@ -20,6 +20,7 @@ use crate::admit::Gate;
 use crate::arguments::nearest;
 use crate::dispatch::{Caller, Entry, Progress, Questions};
 use crate::figures::{Counters, Figures};
+use crate::recorded::Recorded;
 use crate::reference;
 use crate::reply::{Answer, Delivery, ToolResult};
 use crate::schema;
@@ -33,14 +34,28 @@ const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 pub struct Client {
     /// The address and port.
     pub address: Arc<str>,
-    /// Whom the operator knows it as: by its token or its session. Without either it is whoever has that address.
-    pub known_as: Option<Arc<str>>,
+    /// Whom the operator knows it as by its token.
+    pub token: Option<Arc<str>>,
+    /// The session it is in.
+    pub session: Option<Arc<str>>,
 }
 
 impl Client {
-    /// Whose allowance its calls are taken from: the operator's name for it, else the host it calls from.
+    fn known_as(&self) -> Option<&Arc<str>> {
+        self.token.as_ref().or(self.session.as_ref())
+    }
+
+    /// With whom it takes turns: the operator's name for it, else the host it calls from.
     fn account(&self) -> String {
-        match &self.known_as {
+        match self.known_as() {
+            Some(name) => name.to_string(),
+            None => host_of(&self.address),
+        }
+    }
+
+    /// Whose allowance its calls are taken from. A session is not enough: anyone can begin many.
+    fn allowance(&self) -> String {
+        match &self.token {
             Some(name) => name.to_string(),
             None => host_of(&self.address),
         }
@@ -50,7 +65,7 @@ impl Client {
     fn shown(&self, named: Option<String>) -> String {
         let mut shown = named.map_or_else(String::new, |named| named + " ");
         shown += &self.address;
-        if let Some(name) = &self.known_as {
+        if let Some(name) = self.known_as() {
             shown += " (";
             shown += name;
             shown.push(')');
@@ -201,14 +216,19 @@ impl Service {
         client: &Client,
         introduction: Option<&Introduction>,
     ) -> Option<Answer> {
+        self.entry(tool)?;
         let name = introduction.map(|own| own.name.clone());
         let caller = Caller {
             client: client.shown(name),
             account: client.account(),
+            allowance: client.allowance(),
             questions: introduction.map_or(Questions::None, Introduction::questions),
             ..Caller::default()
         };
-        self.respond(tool, arguments, &caller).await
+        let hung_up = caller.cancelled.clone();
+        let (service, tool) = (self.clone(), tool.to_owned());
+        let call = async move { service.respond(&tool, arguments, &caller).await };
+        Recorded::new(call, hung_up).await
     }
 
     /// Takes a call of the client on stdio, by the name it gave, if that means no waiting at all; `None`, with nothing
@@ -557,7 +577,11 @@ fn questions(
 }
 
 fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
-    let (client, account) = (client(&context), account(&context));
+    let http = http_client(&context);
+    // On stdio there is only one client.
+    let account = http.map(Client::account).unwrap_or_default();
+    let allowance = http.map(Client::allowance).unwrap_or_default();
+    let client = client(&context);
     let token = context.meta.get_progress_token();
     let progress = token.map(|token| Progress::Client {
         peer: context.peer,
@@ -566,6 +590,7 @@ fn caller(context: RequestContext<RoleServer>, questions: Questions) -> Caller {
     Caller {
         client,
         account,
+        allowance,
         cancelled: context.ct,
         progress,
         questions,
@@ -590,13 +615,6 @@ fn delivered(result: ToolResult, delivery: Option<Delivery>) -> CallToolResult {
         }
         None => result.into_rmcp(),
     }
-}
-
-/// Whose allowance a call is taken from. On stdio there is only one client.
-fn account(context: &RequestContext<RoleServer>) -> String {
-    http_client(context)
-        .map(Client::account)
-        .unwrap_or_default()
 }
 
 fn http_client(context: &RequestContext<RoleServer>) -> Option<&Client> {

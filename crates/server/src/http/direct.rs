@@ -12,7 +12,7 @@ use crate::plain_call::{NEWEST, PlainCall};
 
 /// The revisions in which nothing besides the call itself says how it is to be answered.
 const OLDER: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
-const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// What the newest revision repeats of a call.
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");

@@ -52,25 +52,29 @@ impl Sessions {
 
     /// Tells whether a message would begin a session for which there is no room.
     pub(super) async fn is_full_for(&self, body: &[u8]) -> bool {
-        self.count().await >= self.most && begins_session(body)
+        if self.count().await < self.most || !begins_session(body) {
+            return false;
+        }
+        self.end_unused().await;
+        self.count().await >= self.most
     }
 
     /// Remembers who began a session, and ends those that were begun and never used.
     pub(super) async fn begun(&self, reply: &HeaderMap, holder: Option<TokenDigest>) {
         let Some(session) = named(reply) else { return };
-        for unused in self.note(session, holder, Instant::now()).await {
+        self.note(session, holder, Instant::now()).await;
+        self.end_unused().await;
+    }
+
+    async fn end_unused(&self) {
+        for unused in self.overdue(Instant::now()) {
             // It may have ended by itself.
             let _ = self.manager.close_session(&unused).await;
         }
     }
 
-    /// Adds a session; gives back those whose time to be used is over.
-    async fn note(
-        &self,
-        session: Arc<str>,
-        holder: Option<TokenDigest>,
-        now: Instant,
-    ) -> Vec<Arc<str>> {
+    /// Adds a session.
+    async fn note(&self, session: Arc<str>, holder: Option<TokenDigest>, now: Instant) {
         let alive = self.manager.sessions.read().await;
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let unused_since = Some(now);
@@ -84,6 +88,11 @@ impl Sessions {
         if begun.len() > alive.len() + ENDED_KEPT {
             begun.retain(|session, _| alive.contains_key(session));
         }
+    }
+
+    /// Those whose time to be used is over, once.
+    fn overdue(&self, now: Instant) -> Vec<Arc<str>> {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |own: &mut Begun| {
             let since = own.unused_since.take_if(|since| now - *since > USED_WITHIN);
             since.is_some()
@@ -131,13 +140,13 @@ mod tests {
     async fn a_session_that_is_not_used_is_over_and_a_used_one_is_not() {
         let sessions = Sessions::new(10);
         let now = Instant::now();
-        assert!(sessions.note("used".into(), None, now).await.is_empty());
-        assert!(sessions.note("idle".into(), None, now).await.is_empty());
+        sessions.note("used".into(), None, now).await;
+        sessions.note("idle".into(), None, now).await;
         assert!(sessions.is_used_by_its_own("used", None));
+        assert!(sessions.overdue(now).is_empty());
         let later = now + USED_WITHIN + Duration::from_secs(1);
-        let over = sessions.note("new".into(), None, later).await;
-        assert_eq!(over, ["idle".into()]);
-        assert!(sessions.note("newer".into(), None, later).await.is_empty());
+        assert_eq!(sessions.overdue(later), ["idle".into()]);
+        assert!(sessions.overdue(later).is_empty());
     }
 
     #[tokio::test]

@@ -334,6 +334,7 @@ impl Place {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
+        check_revision(&parts.headers)?;
         let session = self.session(&parts.headers, holder.as_ref())?;
         let body = body::read(body, max_body_size).await?;
         self.check_room(session.as_deref(), &body).await?;
@@ -345,7 +346,13 @@ impl Place {
         }
         let client = Client {
             address: visit.address,
-            known_as: known_as(holder.as_ref(), session.as_deref()),
+            token: holder
+                .as_ref()
+                .map(|holder| format!("token {}", holder.number).into()),
+            // Only believed where there are sessions: elsewhere its name is anyone's to choose.
+            session: session
+                .as_ref()
+                .map(|session| format!("session {session}").into()),
         };
         if let Some(reply) = self.answer_directly(&parts, &body, &client).await {
             return Ok(reply);
@@ -438,13 +445,14 @@ fn filled(bytes: Bytes, slot: &Slot) -> Bytes {
     }
 }
 
-/// Whom the operator knows a client as, for its share of calls. A session is only believed where there are sessions:
-/// elsewhere its name is anyone's to choose.
-fn known_as(holder: Option<&Holder>, session: Option<&str>) -> Option<Arc<str>> {
-    match (holder, session) {
-        (Some(holder), _) => Some(format!("token {}", holder.number).into()),
-        (None, Some(session)) => Some(format!("session {session}").into()),
-        (None, None) => None,
+/// Two revisions could be read as either.
+fn check_revision(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get_all(direct::REVISION).iter().count() {
+        0 | 1 => Ok(()),
+        _ => Err(Refusal {
+            status: StatusCode::BAD_REQUEST,
+            message: "Bad Request: there is more than one MCP-Protocol-Version header".to_owned(),
+        }),
     }
 }
 
@@ -669,6 +677,16 @@ mod tests {
         );
         let (status, _, reply) = answer(request("/mcp", &headers("other"), &body)).await;
         assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)));
+    }
+
+    #[tokio::test]
+    async fn two_revisions_are_refused() {
+        let headers = [
+            ("mcp-protocol-version", MODERN),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let body = call(&json!({}), &json!({}));
+        assert_eq!(answer(request("/mcp", &headers, &body)).await.0, 400);
     }
 
     #[tokio::test]

@@ -75,6 +75,8 @@ fn two_lengths(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let names = lines
+        // Empty lines before a request say nothing.
+        .skip_while(|line| line.is_empty())
         .skip(1)
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split(|byte| *byte == b':').next());
@@ -143,6 +145,7 @@ mod tests {
     fn two_lengths_are_seen_in_the_headers_and_nowhere_else() {
         let both = "POST / HTTP/1.1\r\ncontent-LENGTH: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert!(two_lengths(both.as_bytes()));
+        assert!(two_lengths(format!("\r\n\r\n\n{both}").as_bytes()));
         let body = "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nTransfer-Encoding: chunked\r\n";
         assert!(!two_lengths(body.as_bytes()));
         assert!(!two_lengths(b""));

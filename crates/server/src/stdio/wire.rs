@@ -60,6 +60,7 @@ pub(crate) struct Wire<R> {
     replies: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
+    ended: CancellationToken,
     unheard: CancellationToken,
 }
 
@@ -141,6 +142,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             replies: Some(replies),
             writer: Some(writer),
             shutdown,
+            ended: CancellationToken::new(),
             unheard,
         }
     }
@@ -151,6 +153,11 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             at_once: Some(at_once),
             ..self
         }
+    }
+
+    /// Cancelled when nothing comes from the client any more.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// Cancelled when nobody reads the replies any more.
@@ -318,7 +325,11 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Wire<R> {
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        self.next().await
+        let message = self.next().await;
+        if message.is_none() {
+            self.ended.cancel();
+        }
+        message
     }
 
     async fn close(&mut self) -> io::Result<()> {

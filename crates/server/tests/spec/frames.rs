@@ -180,6 +180,24 @@ async fn frames_end_with_or_without_a_line_end() {
 }
 
 #[tokio::test]
+async fn frames_whose_call_outlasts_the_input_are_cut_and_logged() {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let mut wire = begun(&tree).await;
+    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
+        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    wire.send(&hash.to_string()).await;
+    let ended = wire.stop().await;
+    let log = ended.log();
+    let line = log.iter().find(|line| line["tool"] == "hash_file");
+    assert_eq!(
+        line.map(|line| &line["error_code"]),
+        Some(&json!("cancelled")),
+        "{ended:?}"
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test]
 async fn frames_that_nobody_reads_end_the_server() {
     let tree = Tree::new().sparse("endless", 1 << 42);
     let mut wire = begun(&tree).await;

@@ -114,3 +114,25 @@ async fn audit_violations_are_counted_per_client() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn audit_a_call_whose_client_hung_up_is_there_too() {
+    let (tree, logs) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
+    let server = with_audit(&tree, &logs).start(Transport::Http).await;
+    let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
+        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let http = server.http().clone();
+    let call = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
+    for _ in 0..1000 {
+        let page = server.http().get("/metrics").await.body;
+        if page.contains("mcp_filesystem_calls_running 1") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    call.abort();
+    let line = server.logged(|line| line["tool"] == "hash_file").await;
+    assert_eq!(line["error_code"], "cancelled");
+    server.stop().await;
+    assert_eq!(lines(&logs, "calls.log").len(), 1);
+}

@@ -91,3 +91,25 @@ async fn door_the_newest_revision_needs_no_session_where_there_are_some() {
     let page = server.http().get("/metrics").await.body;
     assert!(page.contains("mcp_filesystem_sessions 0"), "{page}");
 }
+
+#[tokio::test]
+async fn door_sessions_bring_no_more_calls_than_their_host_may_make() {
+    let tree = Tree::new();
+    let wire = with_sessions(&tree)
+        .set("limits.rate", json!({"per_second": 1, "burst": 2}))
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    let mut refused = 0;
+    for _ in 0..6 {
+        let begun = begin(http, &[]).await;
+        let session = begun.header("mcp-session-id").unwrap();
+        let headers = [
+            ("mcp-session-id", session),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let reply = http.post("/mcp", &headers, &list_roots()).await;
+        refused += usize::from(reply.body.contains("rate_limited"));
+    }
+    assert!(refused >= 2, "{refused} of 6 calls were refused");
+}
