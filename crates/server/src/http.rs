@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -113,6 +114,9 @@ async fn accept(
     }
 }
 
+/// How much of a reply the kernel takes that the client has no room for yet.
+const UNSENT: u32 = 256 * 1024;
+
 async fn connection(
     stream: TcpStream,
     address: SocketAddr,
@@ -123,6 +127,8 @@ async fn connection(
     let _here = site.connected();
     // Small replies must not wait for an acknowledgement; without it they are only slower.
     let _ = stream.set_nodelay(true);
+    // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
     let Some(tls) = site.tls() else {
         return converse(stream, address, site, shutdown).await;
     };

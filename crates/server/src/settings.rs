@@ -121,7 +121,7 @@ settings! {
     memory_root: Option<String> = None;
     /// The largest file that is read whole without an explicit range, in bytes.
     max_full_read_size: u64 = 1_048_576;
-    /// The most bytes of content one reply holds.
+    /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
     max_file_size: u64 = 10_485_760;
     /// How long a call may take; `grep` and `glob` have their own default.
     request_timeout: Duration = Duration::from_secs(30);

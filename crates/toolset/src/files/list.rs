@@ -14,7 +14,8 @@ pub(super) struct ListTool;
 pub(super) struct Arguments {
     /// Path to list files from (relative to server root); "." or "" is the root itself.
     path: String,
-    /// Glob pattern to filter entries: without / by name (*.txt), else by path below `path` (src/*.rs).
+    /// Glob pattern to filter entries: without / by name (*.txt), else by path below `path` (src/*.rs), which
+    /// needs recursive.
     #[serde(default = "everything")]
     pattern: String,
     /// Whether to list files recursively.
