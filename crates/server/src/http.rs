@@ -68,6 +68,15 @@ pub(crate) async fn serve(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
+    end(connections, &services, &cut).await;
+    // What those who hung up had asked for is at its end already, or will be at once.
+    for service in &services {
+        let _ = tokio::time::timeout(CUTTING, service.settle()).await;
+    }
+}
+
+/// Lets connections come to their end, and then makes them.
+async fn end(mut connections: JoinSet<()>, services: &[Service], cut: &CancellationToken) {
     // First their calls are cut, which answers them; then whatever still holds a connection, such as a stream.
     let cuts: [(Duration, &dyn Fn()); 2] = [
         (FINISHING, &|| services.iter().for_each(Service::cut_calls)),

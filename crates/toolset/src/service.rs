@@ -15,6 +15,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
+use tokio_util::task::TaskTracker;
 
 use crate::admit::Gate;
 use crate::arguments::nearest;
@@ -141,6 +142,8 @@ struct Inner {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
     catalogue: OnceLock<Catalogue>,
+    /// The calls whose clients hung up.
+    alone: TaskTracker,
 }
 
 /// The tools as clients see them.
@@ -190,6 +193,7 @@ impl Service {
                 entries,
                 by_name,
                 catalogue: OnceLock::new(),
+                alone: TaskTracker::new(),
             }),
         })
     }
@@ -228,7 +232,7 @@ impl Service {
         let hung_up = caller.cancelled.clone();
         let (service, tool) = (self.clone(), tool.to_owned());
         let call = async move { service.respond(&tool, arguments, &caller).await };
-        Recorded::new(call, hung_up).await
+        Recorded::new(call, hung_up, self.inner.alone.clone()).await
     }
 
     /// Takes a call of the client on stdio, by the name it gave, if that means no waiting at all; `None`, with nothing
@@ -328,6 +332,12 @@ impl Service {
     #[must_use]
     pub fn reference(&self, title: &str) -> String {
         reference::markdown(title, &self.inner.entries, self.described())
+    }
+
+    /// Waits for the calls whose clients hung up: there are no other clients any more.
+    pub async fn settle(&self) {
+        self.inner.alone.close();
+        self.inner.alone.wait().await;
     }
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
