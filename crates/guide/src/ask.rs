@@ -20,6 +20,21 @@ pub struct Question {
     pub path: ProjectPath,
     /// What is wanted of it.
     pub subject: Subject,
+    /// What was handed over lacks this, so it is asked once more.
+    pub lack: Option<Lack>,
+}
+
+/// What a hand-over lacks of what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Everything below was asked for, but directories came without their entries.
+    Children,
+    /// Only files that match a pattern came, and not the one that was asked for.
+    Files,
+    /// The file has changed after what came.
+    Changes,
+    /// Text came that cannot be turned back into the file's bytes.
+    Bytes,
 }
 
 /// What is wanted.
@@ -69,8 +84,12 @@ pub enum Asked {
 pub struct Resume {
     /// When the first question of the call was asked, in seconds since the epoch.
     pub asked_at: f64,
+    /// When the cache was looked at before the last question: only what came after that answers it.
+    pub looked_at: f64,
     /// What was asked for last.
     pub shape: Shape,
+    /// What a hand-over lacked that was asked for once more: nobody is asked a third time.
+    pub lack: Option<Lack>,
 }
 
 /// What came of a request.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::{self, Agent, Asked, Outcome, Question, Resume, Said, Source, Subject};
+use crate::ask::{self, Agent, Asked, Lack, Outcome, Question, Resume, Said, Source, Subject};
 use crate::cache::{FileCache, Kind, Value, Verdict};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
@@ -162,16 +162,22 @@ impl FilesystemBridge {
         now: Now,
     ) -> Result<Outcome<FileRead>> {
         let path = self.validator.validate(&request.path)?;
+        // Before the search, which throws out what is out of date.
+        let handed = self.handed_over(Kind::File, &path, resume, now);
         if let Some(read) = self.held_file(request, &path, resume, now)? {
             return Ok(Outcome::Done(read));
         }
         self.count_miss(resume, now);
         let mut shape = resume.map_or(request.shape, |resume| resume.shape);
+        if let Some(Value::File(file)) = handed {
+            let lack = request.lack(&file);
+            return once_more(request.question(&path, shape), lack, resume);
+        }
         loop {
             let question = request.question(&path, shape);
             let answer = match agent.ask(&question) {
                 Asked::Waiting => return Ok(Outcome::Waiting(question)),
-                Asked::Failed(error) => return Err(error),
+                Asked::Failed(error) => return Err(instead_of_timeout(error, resume)),
                 Asked::Answered(answer) => answer,
             };
             match (ask::said(&path, &answer), shape) {
@@ -202,19 +208,32 @@ impl FilesystemBridge {
         }
         self.count_miss(resume, now);
         let question = request.question(&path);
+        if let Some(Value::Listing(listing)) = self.handed_over(Kind::Listing, &path, resume, now) {
+            let lack = request.lack(&listing);
+            return match once_more(question, lack, resume) {
+                Err(error) => request.incomplete(&path, &listing, error),
+                asked => asked,
+            };
+        }
         let answer = match agent.ask(&question) {
             Asked::Waiting => return Ok(Outcome::Waiting(question)),
-            Asked::Failed(error) => return Err(error),
+            Asked::Failed(error) => {
+                let error = instead_of_timeout(error, resume);
+                return self.second_best(request, &path, resume, error, now);
+            }
             Asked::Answered(answer) => answer,
         };
         if let Said::Failure(error) = ask::said(&path, &answer) {
             return Err(error);
         }
-        let entries = agent.entries(&answer);
-        let entries = entries.map_err(|reason| Error::BadListing {
-            path: path.to_string(),
-            reason,
-        })?;
+        let entries = match agent.entries(&answer) {
+            Ok(entries) => entries,
+            Err(reason) => {
+                let path = path.to_string();
+                let error = Error::BadListing { path, reason };
+                return self.second_best(request, &question.path, resume, error, now);
+            }
+        };
         let stored = self.store_listing(path.as_str(), entries, request.filter, now)?;
         let mut read = request.read(&path, &stored.listing.entries, &stored.listing);
         read.source = Source::Answer;
@@ -231,10 +250,42 @@ impl FilesystemBridge {
             Subject::File { .. } => Kind::File,
             Subject::Directory { .. } => Kind::Listing,
         };
-        match self.cache.peek(kind, question.path.as_str(), now.steady) {
-            Some(Value::File(file)) => file.stored_at >= asked_at,
-            Some(Value::Listing(listing)) => listing.stored_at >= asked_at,
-            None => false,
+        self.stored_since(kind, &question.path, asked_at, now)
+            .is_some()
+    }
+
+    /// What came after a moment, whether it will do or not.
+    fn stored_since(&self, kind: Kind, path: &ProjectPath, moment: f64, now: Now) -> Option<Value> {
+        let held = self.cache.peek(kind, path.as_str(), now.steady)?;
+        (held.stored_at() >= moment).then_some(held)
+    }
+
+    /// What the agent handed over to answer the last question, whether it will do or not.
+    fn handed_over(
+        &self,
+        kind: Kind,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        now: Now,
+    ) -> Option<Value> {
+        self.stored_since(kind, path, resume?.looked_at, now)
+    }
+
+    /// What was handed over for the first question, where the second one came to nothing; else the failure.
+    fn second_best(
+        &self,
+        request: &ListDirectory<'_>,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        error: Error,
+        now: Now,
+    ) -> Result<Outcome<DirectoryRead>> {
+        let first = resume.filter(|resume| resume.lack.is_some());
+        let handed =
+            first.and_then(|first| self.stored_since(Kind::Listing, path, first.asked_at, now));
+        match handed {
+            Some(Value::Listing(listing)) => request.incomplete(path, &listing, error),
+            _ => Err(error),
         }
     }
 
@@ -324,6 +375,15 @@ impl ReadFile {
         Question {
             path: path.clone(),
             subject: Subject::File { shape, encoding },
+            lack: None,
+        }
+    }
+
+    /// What keeps content that came for this request from being what was asked for.
+    fn lack(&self, file: &File) -> Lack {
+        match self.mtime.is_some_and(|mtime| file.is_older_than(mtime)) {
+            true => Lack::Changes,
+            false => Lack::Bytes,
         }
     }
 
@@ -353,7 +413,37 @@ impl ListDirectory<'_> {
                 recursive: self.recursive,
                 pattern: self.filter.map(|(pattern, _)| pattern.to_owned()),
             },
+            lack: None,
         }
+    }
+
+    /// What keeps a listing that came for this request from being what was asked for.
+    fn lack(&self, listing: &Listing) -> Lack {
+        match self.has_all_files(listing) {
+            true => Lack::Children,
+            false => Lack::Files,
+        }
+    }
+
+    fn has_all_files(&self, listing: &Listing) -> bool {
+        let wanted = self.filter.map(|(pattern, _)| pattern);
+        listing.pattern.is_none() || listing.pattern.as_deref() == wanted
+    }
+
+    /// Takes a listing without all that is below, because it shows what it lacks; one without some of its files fails.
+    fn incomplete(
+        &self,
+        path: &ProjectPath,
+        listing: &Listing,
+        error: Error,
+    ) -> Result<Outcome<DirectoryRead>> {
+        if !self.has_all_files(listing) {
+            return Err(error);
+        }
+        let mut read = self.read(path, &listing.entries, listing);
+        read.source = Source::Handover;
+        read.warnings.push(Warning::Shallow);
+        Ok(Outcome::Done(read))
     }
 
     /// Judges a listing of the directory, or of one above it, with the way from there.
@@ -363,11 +453,8 @@ impl ListDirectory<'_> {
         };
         let is_new = resume.is_some_and(|resume| listing.stored_at >= resume.asked_at);
         let is_fresh = is_new || self.freshness == Freshness::Cached;
-        let wanted = self.filter.map(|(pattern, _)| pattern);
-        let has_all = match listing.pattern.as_deref() {
-            None => true,
-            own => below.is_empty() && own == wanted,
-        };
+        let has_all =
+            listing.pattern.is_none() || (below.is_empty() && self.has_all_files(listing));
         let is_deep = !self.recursive || listing.is_deep();
         match is_fresh && has_all && is_deep && inside(listing, below).is_some() {
             true => Verdict::Fresh,
@@ -407,6 +494,28 @@ fn source(stored_at: f64, resume: Option<Resume>) -> Source {
     match resume {
         Some(resume) if stored_at >= resume.asked_at => Source::Handover,
         _ => Source::Cache,
+    }
+}
+
+/// Asks again for what a hand-over lacks. An agent that hands over the same twice will not do better the third time.
+fn once_more<T>(question: Question, lack: Lack, resume: Option<Resume>) -> Result<Outcome<T>> {
+    match resume.and_then(|resume| resume.lack) {
+        Some(_) => Err(Error::Lacking {
+            path: question.path.to_string(),
+            lack,
+        }),
+        None => Ok(Outcome::Waiting(Question {
+            lack: Some(lack),
+            ..question
+        })),
+    }
+}
+
+/// Something came, so the failure is what it lacks and not that the second question had no answer.
+fn instead_of_timeout(error: Error, resume: Option<Resume>) -> Error {
+    match (error, resume.and_then(|resume| resume.lack)) {
+        (Error::Timeout { path, .. }, Some(lack)) => Error::Lacking { path, lack },
+        (error, _) => error,
     }
 }
 
@@ -588,6 +697,15 @@ mod tests {
         }
     }
 
+    fn resumed(looked_at: Now, lack: Option<Lack>) -> Resume {
+        Resume {
+            asked_at: looked_at.wall,
+            looked_at: looked_at.wall,
+            shape: Shape::Text,
+            lack,
+        }
+    }
+
     #[track_caller]
     fn done<T: std::fmt::Debug>(outcome: Result<Outcome<T>>) -> T {
         match outcome {
@@ -741,10 +859,7 @@ mod tests {
             .store(vec![handover("docs/a", "handed")], now.later(1))
             .unwrap();
         assert!(bridge.has_arrived(&question, now.wall, now.later(1)));
-        let resume = Resume {
-            asked_at: now.wall,
-            shape: Shape::Text,
-        };
+        let resume = resumed(now, None);
         let mut agent = Script::answering(&["I have cached it."]);
         let read = done(bridge.read_file(&request, Some(resume), &mut agent, now.later(2)));
         assert_eq!(
@@ -752,6 +867,54 @@ mod tests {
             (Content::Text("handed".to_owned()), Source::Handover)
         );
         assert_eq!(bridge.cache().figures(now.steady).counters.misses, 1);
+    }
+
+    #[test]
+    fn a_handover_that_lacks_something_is_asked_for_once_more_and_no_more() {
+        let (bridge, start) = (bridge(), Now::read());
+        let (mut agent, request) = (Script::default(), directory("docs", true));
+        let flat = || vec![entry("inner/")];
+        let step =
+            |resume, agent: &mut Script, now| bridge.list_directory(&request, resume, agent, now);
+        assert!(matches!(
+            step(None, &mut agent, start),
+            Ok(Outcome::Waiting(_))
+        ));
+        bridge
+            .store_listing("docs", flat(), None, start.later(1))
+            .unwrap();
+        let first = Some(resumed(start, None));
+        let again = step(first, &mut agent, start.later(2));
+        let Ok(Outcome::Waiting(question)) = again else {
+            panic!("{again:?}")
+        };
+        assert_eq!(question.lack, Some(Lack::Children));
+        // Whatever the second question comes to, there is something to show.
+        let second = Some(Resume {
+            looked_at: start.later(2).wall,
+            ..resumed(start, question.lack)
+        });
+        let timeout = Asked::Failed(Error::Timeout {
+            path: "docs".to_owned(),
+            seconds: 1,
+        });
+        for answer in [timeout, Asked::Answered(String::new())] {
+            let mut agent = Script {
+                answers: vec![answer],
+                asked: Vec::new(),
+            };
+            let read = done(step(second, &mut agent, start.later(3)));
+            assert_eq!(
+                (read.source, read.warnings),
+                (Source::Handover, vec![Warning::Shallow])
+            );
+        }
+        bridge
+            .store_listing("docs", flat(), None, start.later(4))
+            .unwrap();
+        let read = done(step(second, &mut agent, start.later(5)));
+        assert_eq!(read.warnings, [Warning::Shallow]);
+        assert_eq!(agent.asked.len(), 1);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Every way the agent's files can fail us, as facts; the tool set turns them into words.
 
+use crate::ask::Lack;
+
 /// What this crate's calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -114,6 +116,8 @@ pub enum Error {
     PermissionDenied { path: String, said: String },
     #[error("the agent failed on {path:?}")]
     AgentFailed { path: String, said: String },
+    #[error("what the agent handed over of {path:?} is not what it was asked for: {lack:?}")]
+    Lacking { path: String, lack: Lack },
     #[error("the agent did not answer about {path:?} in time")]
     Timeout { path: String, seconds: u64 },
     #[error("the client cannot be asked")]
@@ -160,7 +164,9 @@ impl Error {
             Error::PermissionDenied { .. } | Error::Unverifiable { .. } => ErrorKind::Permission,
             Error::Timeout { .. } => ErrorKind::Timeout,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::AgentFailed { .. } | Error::Busy { .. } => ErrorKind::System,
+            Error::AgentFailed { .. } | Error::Lacking { .. } | Error::Busy { .. } => {
+                ErrorKind::System
+            }
         }
     }
 
@@ -178,6 +184,7 @@ impl Error {
             | Error::NotFound { path, .. }
             | Error::PermissionDenied { path, .. }
             | Error::AgentFailed { path, .. }
+            | Error::Lacking { path, .. }
             | Error::Timeout { path, .. }
             | Error::Unsupported { path }
             | Error::Unverifiable { path, .. } => Some(path),

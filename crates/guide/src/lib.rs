@@ -16,7 +16,7 @@ mod policy;
 mod time;
 mod upload;
 
-pub use ask::{Agent, Asked, Outcome, Question, Resume, Source, Subject};
+pub use ask::{Agent, Asked, Lack, Outcome, Question, Resume, Source, Subject};
 pub use bridge::{
     Content, DirectoryRead, FileRead, FilesystemBridge, Freshness, Limits, ListDirectory, ReadFile,
 };

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use guide::{Agent, Asked, Error, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
+use guide::{Agent, Asked, Error, Lack, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
 use ops::text::encoding::from_base64;
 use rmcp::model::{
     ClientResult, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ErrorCode,
@@ -64,7 +64,9 @@ impl Agent for Courier {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct State {
     asked_at: f64,
+    looked_at: f64,
     shape: Asking,
+    lack: Option<Lacking>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -72,6 +74,53 @@ struct State {
 enum Asking {
     Text,
     Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Lacking {
+    Children,
+    Files,
+    Changes,
+    Bytes,
+}
+
+impl From<Resume> for State {
+    fn from(resume: Resume) -> State {
+        State {
+            asked_at: resume.asked_at,
+            looked_at: resume.looked_at,
+            shape: match resume.shape {
+                Shape::Text => Asking::Text,
+                Shape::Bytes => Asking::Bytes,
+            },
+            lack: resume.lack.map(|lack| match lack {
+                Lack::Children => Lacking::Children,
+                Lack::Files => Lacking::Files,
+                Lack::Changes => Lacking::Changes,
+                Lack::Bytes => Lacking::Bytes,
+            }),
+        }
+    }
+}
+
+impl From<State> for Resume {
+    fn from(state: State) -> Resume {
+        Resume {
+            asked_at: state.asked_at,
+            looked_at: state.looked_at,
+            shape: match state.shape {
+                Asking::Text => Shape::Text,
+                Asking::Bytes => Shape::Bytes,
+            },
+            lack: state.lack.map(|lack| match lack {
+                Lacking::Children => Lack::Children,
+                Lacking::Files => Lack::Files,
+                Lacking::Changes => Lack::Changes,
+                Lacking::Bytes => Lack::Bytes,
+            }),
+        }
+    }
 }
 
 /// A call that may ask the agent, from its first step to its end.
@@ -89,25 +138,26 @@ pub(super) async fn converse<T: GuideTool>(
         let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
         let tallies = Arc::clone(&call.tallies);
         let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
-        talk.looked_at = Now::read().wall;
-        let outcome = gate.run(&caller.account, move || {
+        let looked = gate.run(&caller.account, move || {
             let (arguments, caller) = own;
+            let now = Now::read();
             let visit = Visit {
                 desk: &desk,
                 account: &caller.account,
                 tallies: &tallies,
-                now: Now::read(),
+                now,
                 resume,
                 agent,
             };
-            step::<T>(&arguments, visit, &caller)
+            (now.wall, step::<T>(&arguments, visit, &caller))
         });
-        match outcome.await?? {
+        let (looked_at, outcome) = looked.await?;
+        match outcome? {
             Outcome::Done(success) => {
                 return halves(&success, |_| None, call.replies).map(Ended::Reply);
             }
             Outcome::Waiting(question) => {
-                if let Some(ended) = talk.ask(&question).await? {
+                if let Some(ended) = talk.ask(&question, looked_at).await? {
                     return Ok(ended);
                 }
             }
@@ -128,8 +178,6 @@ struct Conversation<'call> {
     binding: String,
     resume: Option<Resume>,
     answer: Option<Asked>,
-    /// When the cache was looked at last: only what comes after that is worth another look.
-    looked_at: f64,
 }
 
 impl<'call> Conversation<'call> {
@@ -145,7 +193,6 @@ impl<'call> Conversation<'call> {
             binding,
             resume: None,
             answer: None,
-            looked_at: 0.0,
         };
         if let Questions::Result {
             answers,
@@ -164,13 +211,7 @@ impl<'call> Conversation<'call> {
             .seal
             .open_json_with::<State>(state, self.binding.as_bytes());
         match opened {
-            Ok(state) => Ok(Resume {
-                asked_at: state.asked_at,
-                shape: match state.shape {
-                    Asking::Text => Shape::Text,
-                    Asking::Bytes => Shape::Bytes,
-                },
-            }),
+            Ok(state) => Ok(Resume::from(state)),
             // The seal is ours, so it may be said that it is only late.
             Err(RequestStateError::Expired) => Err(self.timeout(String::new())),
             Err(_) => Err(Error::Violation {
@@ -182,47 +223,32 @@ impl<'call> Conversation<'call> {
     }
 
     /// Asks: the call ends with the question, or goes on with whatever came.
-    async fn ask(&mut self, question: &Question) -> Result<Option<Ended>, Failure> {
-        let asked_at = self
-            .resume
-            .map_or_else(|| Now::read().wall, |resume| resume.asked_at);
-        let shape = match question.subject {
-            Subject::File { shape, .. } => shape,
-            Subject::Directory { .. } => Shape::Text,
-        };
-        self.resume = Some(Resume { asked_at, shape });
+    async fn ask(&mut self, question: &Question, looked_at: f64) -> Result<Option<Ended>, Failure> {
+        let resume = resumed(question, looked_at, self.resume);
+        self.resume = Some(resume);
         let caller = self.caller;
         match &caller.questions {
             Questions::None => Err(Error::Unsupported {
                 path: question.path.to_string(),
             }
             .into()),
-            Questions::Result { .. } => self.input_required(question, asked_at, shape).map(Some),
+            Questions::Result { .. } => self.input_required(question, resume).map(Some),
             Questions::Request(peer) => {
-                self.answer = Some(self.request(peer, question, asked_at).await?);
+                self.answer = Some(self.request(peer, question, resume).await?);
                 Ok(None)
             }
         }
     }
 
     /// The result that names what is missing.
-    fn input_required(
-        &self,
-        question: &Question,
-        asked_at: f64,
-        shape: Shape,
-    ) -> Result<Ended, Failure> {
-        let state = State {
-            asked_at,
-            shape: match shape {
-                Shape::Text => Asking::Text,
-                Shape::Bytes => Asking::Bytes,
-            },
-        };
+    fn input_required(&self, question: &Question, resume: Resume) -> Result<Ended, Failure> {
         let options = SealOptions::new()
             .associated_data(self.binding.as_bytes())
-            .ttl(self.left(asked_at));
-        let sealed = self.desk.seal.seal_json_with(&state, &options);
+            .ttl(self.left(resume.asked_at));
+        let sealed = self
+            .desk
+            .seal
+            .seal_json_with(&State::from(resume), &options);
         let sealed = sealed.map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })?;
@@ -238,7 +264,7 @@ impl<'call> Conversation<'call> {
         &self,
         peer: &Peer<RoleServer>,
         question: &Question,
-        asked_at: f64,
+        resume: Resume,
     ) -> Result<Asked, Failure> {
         let turn = self.desk.questions.try_acquire();
         let _turn = turn.map_err(|_| Error::Busy {
@@ -253,7 +279,7 @@ impl<'call> Conversation<'call> {
         };
         tokio::select! {
             biased;
-            () = self.desk.arrival(question, self.looked_at) => {
+            () = self.desk.arrival(question, resume.looked_at) => {
                 open.take_back("the content was handed over").await;
                 Ok(Asked::Waiting)
             }
@@ -263,7 +289,7 @@ impl<'call> Conversation<'call> {
                 Ok(Err(error)) => Asked::Failed(fault(question, &error)),
                 Err(Closed) => Asked::Failed(question.failed("the connection was closed")),
             }),
-            () = tokio::time::sleep(self.left(asked_at)) => {
+            () = tokio::time::sleep(self.left(resume.asked_at)) => {
                 open.take_back("it took too long").await;
                 Ok(Asked::Failed(self.timeout(question.path.to_string())))
             }
@@ -282,6 +308,19 @@ impl<'call> Conversation<'call> {
             path,
             seconds: self.desk.sampling_timeout.as_secs(),
         }
+    }
+}
+
+/// Where to go on with the answer to a question that was asked after a look into the cache.
+fn resumed(question: &Question, looked_at: f64, earlier: Option<Resume>) -> Resume {
+    Resume {
+        asked_at: earlier.map_or(looked_at, |earlier| earlier.asked_at),
+        looked_at,
+        shape: match question.subject {
+            Subject::File { shape, .. } => shape,
+            Subject::Directory { .. } => Shape::Text,
+        },
+        lack: question.lack.or(earlier.and_then(|earlier| earlier.lack)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Every failure of the `guide` set in words: what went wrong, its type, and what the agent should do next.
 
-use guide::{ChunkFault, Error, ErrorKind, FormatFault, Violation};
+use guide::{ChunkFault, Error, ErrorKind, FormatFault, Lack, Violation};
 use serde_json::{Value, json};
 
+use super::words;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 
 pub(super) struct Guide;
@@ -160,6 +161,10 @@ fn error_message(error: &Error) -> String {
             format!("Permission denied: the agent may not read {path} ({said})")
         }
         Error::AgentFailed { path, said } => format!("The agent could not provide {path}: {said}"),
+        Error::Lacking { path, lack } => format!(
+            "The agent handed {path} over, but not as it was asked for: {}",
+            words::lacking(*lack)
+        ),
         Error::Timeout { path, seconds } if path.is_empty() => {
             format!("Sampling timed out: the answer came after more than {seconds} seconds")
         }
@@ -277,6 +282,7 @@ fn next_step(error: &Error) -> &'static str {
         Error::AgentFailed { .. } => {
             "Read the file yourself and hand it over with guide_cache_file, then go on."
         }
+        Error::Lacking { lack, .. } => supply(*lack),
         Error::Timeout { .. } => {
             "Hand the content over with guide_cache_file, or call again; nothing was cached."
         }
@@ -285,6 +291,25 @@ fn next_step(error: &Error) -> &'static str {
              again; or give its content as a resource or in the conversation."
         }
         Error::Busy { .. } => "Answer the questions under way first, then call again.",
+    }
+}
+
+/// How to hand over what was lacking.
+fn supply(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Children => {
+            "Hand the directory over with guide_list_directory, with the children of every directory in it, then call again."
+        }
+        Lack::Files => {
+            "Hand the directory over with guide_list_directory without pattern, then call again."
+        }
+        Lack::Changes => {
+            "Read the file again and hand it over with guide_cache_file and its present mtime, then call again; or call \
+             without mtime."
+        }
+        Lack::Bytes => {
+            "Hand the file over with guide_cache_file and binary: true, its bytes as base64, then call again."
+        }
     }
 }
 
@@ -351,6 +376,10 @@ mod tests {
             Error::AgentFailed {
                 path: path(),
                 said: said(),
+            },
+            Error::Lacking {
+                path: path(),
+                lack: Lack::Changes,
             },
             Error::Timeout {
                 path: path(),

@@ -1,6 +1,6 @@
 //! What the set says when all goes well: prompts to the agent, messages, warnings.
 
-use guide::{Question, Shape, Status, Subject, Warning};
+use guide::{Lack, Question, Shape, Status, Subject, Warning};
 
 /// How long an answer may be.
 pub(super) const MAX_TOKENS: u32 = 100_000;
@@ -11,6 +11,27 @@ pub(super) const SYSTEM_PROMPT: &str = "You have access to the project's files a
 
 /// The question in words.
 pub(super) fn prompt(question: &Question) -> String {
+    match question.lack {
+        Some(lack) => format!(
+            "{}\nWhat was handed over just now will not do: {}.",
+            first_prompt(question),
+            lacking(lack)
+        ),
+        None => first_prompt(question),
+    }
+}
+
+/// What a hand-over lacks.
+pub(super) fn lacking(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Children => "directories came without their children",
+        Lack::Files => "only files that match another pattern came",
+        Lack::Changes => "its mtime is older than the one that was asked for",
+        Lack::Bytes => "it came as text that cannot be turned back into the file's bytes",
+    }
+}
+
+fn first_prompt(question: &Question) -> String {
     let path = &question.path;
     let failures = format!(
         "If it does not exist, reply with: File not found: {path}\n\

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use testkit::rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
-use testkit::{ProtocolVersion, Setup, Transport, Tree, Value, Wire, json};
+use testkit::{Outcome, ProtocolVersion, Setup, Transport, Tree, Value, Wire, json};
 use tokio::sync::Notify;
 
 use super::project::{Agent, Project, asked, both_with, sampled, setup, tree};
@@ -441,4 +441,134 @@ async fn until(wire: &mut Wire, method: &str) -> Value {
             return message;
         }
     }
+}
+
+/// Calls a tool while the agent hands over the same for every question, at most `times`; how often it was asked.
+async fn handing_over(
+    project: &Project,
+    (asked, go): (&Notify, &Notify),
+    request: (&str, Value),
+    handover: (&str, Value),
+    times: usize,
+) -> (Outcome, usize) {
+    let mut count = 0;
+    let agent = async {
+        loop {
+            asked.notified().await;
+            count += 1;
+            assert!(count <= 2, "asked without end");
+            if count <= times {
+                project.data(handover.0, handover.1.clone()).await;
+                go.notify_one();
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = project.call(request.0, request.1) => outcome,
+        () = agent => unreachable!("it never ends"),
+    };
+    (outcome, count)
+}
+
+fn flat_listing() -> (&'static str, Value) {
+    let sub = json!({"name": "sub", "type": "directory"});
+    (
+        "guide_list_directory",
+        json!({"path": "docs", "entries": [sub]}),
+    )
+}
+
+fn everything_below() -> (&'static str, Value) {
+    (
+        "guide_request_directory",
+        json!({"path": "docs", "recursive": true}),
+    )
+}
+
+#[tokio::test]
+async fn a_flat_listing_handed_over_twice_is_taken_with_a_warning() {
+    for revision in REVISIONS {
+        testkit::over_both(async |transport| {
+            let (project, asked, go) = reluctant(&revision, transport, "Done.").await;
+            let signs = (&*asked, &*go);
+            let (request, handover) = (everything_below(), flat_listing());
+            let (outcome, count) = handing_over(&project, signs, request, handover, 2).await;
+            let reply = outcome.ok();
+            assert_eq!((count, &reply["data"]["source"]), (2, &json!("handover")));
+            let warning = reply["warnings"][0].as_str().unwrap();
+            assert!(warning.contains("without their children"), "{reply}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_handover_that_is_not_what_was_asked_for_fails_after_the_second_time() {
+    let filtered = json!({"path": "docs", "entries": [], "pattern": "*.md"});
+    let older = json!({"path": "docs/a", "content": "old", "metadata": {"mtime": 50}});
+    let cases = [
+        (
+            ("guide_request_directory", json!({"path": "docs"})),
+            ("guide_list_directory", filtered),
+            "pattern",
+        ),
+        (
+            (
+                "guide_request_file",
+                json!({"path": "docs/a", "mtime": 100}),
+            ),
+            ("guide_cache_file", older),
+            "mtime is older",
+        ),
+    ];
+    for (revision, (request, handover, said)) in REVISIONS
+        .into_iter()
+        .flat_map(|revision| cases.clone().map(|case| (revision.clone(), case)))
+    {
+        testkit::over_both(async |transport| {
+            let (project, asked, go) = reluctant(&revision, transport, "Done.").await;
+            let signs = (&*asked, &*go);
+            let (request, handover) = (request.clone(), handover.clone());
+            let (outcome, count) = handing_over(&project, signs, request, handover, 2).await;
+            let error = outcome.error();
+            assert_eq!((count, &error["error_type"]), (2, &json!("system")));
+            assert!(error["error"].as_str().unwrap().contains(said), "{error}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn silence_after_a_handover_is_no_timeout() {
+    testkit::over_both(async |transport| {
+        let asked = Arc::new(Notify::new());
+        let (tree, tell) = (tree(), Arc::clone(&asked));
+        let server = setup(&tree)
+            .set("guide.sampling_timeout", 2)
+            .sampling_later(move |_| {
+                tell.notify_one();
+                std::future::pending()
+            })
+            .start(transport)
+            .await;
+        let project = Project { server, tree };
+        let (signs, request) = ((&*asked, &Notify::new()), everything_below());
+        let (outcome, _) = handing_over(&project, signs, request, flat_listing(), 1).await;
+        let entries = &outcome.ok()["data"]["entries"];
+        assert_eq!(*entries, json!([{"name": "sub", "type": "directory"}]));
+        let older = json!({"path": "docs/a", "content": "old", "metadata": {"mtime": 50}});
+        let request = (
+            "guide_request_file",
+            json!({"path": "docs/a", "mtime": 100}),
+        );
+        let handover = ("guide_cache_file", older);
+        let (outcome, _) = handing_over(&project, signs, request, handover, 1).await;
+        assert_eq!(
+            outcome.error()["error_type"],
+            "system",
+            "{}",
+            outcome.story()
+        );
+    })
+    .await;
 }
