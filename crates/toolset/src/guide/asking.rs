@@ -15,16 +15,15 @@ use std::time::Duration;
 use guide::{Agent, Asked, Error, Lack, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
 use ops::text::encoding::from_base64;
 use rmcp::model::{
-    ClientResult, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ErrorCode,
-    InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestStateError,
-    SamplingMessage, SamplingMessageContentBlock, SealOptions, ServerRequest,
+    ClientResult, CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
+    InputRequiredResult, RequestStateError, SamplingMessage, SealOptions, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{Peer, RoleServer, ServiceError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::answer::Answer;
 use super::desk::{Desk, QUESTIONS_MAX};
 use super::tool::{GuideTool, Visit, open, step};
 use super::{listed, words};
@@ -36,16 +35,15 @@ use crate::tool::{Call, Ended};
 
 /// The name of our one question in an input-required result.
 const QUESTION: &str = "agent_file";
-/// What the JSON-RPC error of a user who declines has for a code.
-const DECLINED: ErrorCode = ErrorCode(-1);
 
 /// Brings the agent's answer, where it is there already.
 #[derive(Debug, Default)]
-pub(super) struct Courier(Option<Asked>);
+pub(super) struct Courier(Option<Answer>);
 
 impl Agent for Courier {
-    fn ask(&mut self, _question: &Question) -> Asked {
-        self.0.take().unwrap_or(Asked::Waiting)
+    fn ask(&mut self, question: &Question) -> Asked {
+        let answer = self.0.take();
+        answer.map_or(Asked::Waiting, |answer| answer.about(question))
     }
 
     fn bytes(&self, answer: &str) -> Result<Vec<u8>, String> {
@@ -177,7 +175,7 @@ struct Conversation<'call> {
     caller: &'call Caller,
     binding: String,
     resume: Option<Resume>,
-    answer: Option<Asked>,
+    answer: Option<Answer>,
 }
 
 impl<'call> Conversation<'call> {
@@ -200,7 +198,7 @@ impl<'call> Conversation<'call> {
         } = &caller.questions
         {
             talk.resume = Some(talk.opened(state)?);
-            talk.answer = answer_among(answers);
+            talk.answer = answers.get(QUESTION).map(Answer::read);
         }
         Ok(talk)
     }
@@ -213,7 +211,10 @@ impl<'call> Conversation<'call> {
         match opened {
             Ok(state) => Ok(Resume::from(state)),
             // The seal is ours, so it may be said that it is only late.
-            Err(RequestStateError::Expired) => Err(self.timeout(String::new())),
+            Err(RequestStateError::Expired) => Err(Error::Timeout {
+                path: String::new(),
+                seconds: self.desk.sampling_timeout.as_secs(),
+            }),
             Err(_) => Err(Error::Violation {
                 path: String::new(),
                 violation: guide::Violation::ForgedState,
@@ -234,7 +235,7 @@ impl<'call> Conversation<'call> {
             .into()),
             Questions::Result { .. } => self.input_required(question, resume).map(Some),
             Questions::Request(peer) => {
-                self.answer = Some(self.request(peer, question, resume).await?);
+                self.answer = self.request(peer, question, resume).await?;
                 Ok(None)
             }
         }
@@ -265,7 +266,7 @@ impl<'call> Conversation<'call> {
         peer: &Peer<RoleServer>,
         question: &Question,
         resume: Resume,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<Option<Answer>, Failure> {
         let turn = self.desk.questions.try_acquire();
         let _turn = turn.map_err(|_| Error::Busy {
             limit: QUESTIONS_MAX,
@@ -275,23 +276,21 @@ impl<'call> Conversation<'call> {
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut open = match sent.await {
             Ok(handle) => OpenQuestion(Some(handle)),
-            Err(error) => return Ok(Asked::Failed(fault(question, &error))),
+            Err(error) => return Ok(Some(Answer::received(Err(error)))),
         };
         tokio::select! {
             biased;
             () = self.desk.arrival(question, resume.looked_at) => {
                 open.take_back("the content was handed over").await;
-                Ok(Asked::Waiting)
+                Ok(None)
             }
-            answered = open.answer() => Ok(match answered {
-                Ok(Ok(ClientResult::CreateMessageResult(result))) => Asked::Answered(text(*result)),
-                Ok(Ok(_)) => Asked::Failed(question.failed("the answer is of another kind")),
-                Ok(Err(error)) => Asked::Failed(fault(question, &error)),
-                Err(Closed) => Asked::Failed(question.failed("the connection was closed")),
-            }),
+            answered = open.answer() => Ok(Some(match answered {
+                Ok(answered) => Answer::received(answered),
+                Err(Closed) => Answer::Useless("the connection was closed".to_owned()),
+            })),
             () = tokio::time::sleep(self.left(resume.asked_at)) => {
                 open.take_back("it took too long").await;
-                Ok(Asked::Failed(self.timeout(question.path.to_string())))
+                Ok(Some(Answer::Late(self.desk.sampling_timeout.as_secs())))
             }
         }
     }
@@ -301,13 +300,6 @@ impl<'call> Conversation<'call> {
         self.desk
             .sampling_timeout
             .saturating_sub(passed.unwrap_or_default())
-    }
-
-    fn timeout(&self, path: String) -> Error {
-        Error::Timeout {
-            path,
-            seconds: self.desk.sampling_timeout.as_secs(),
-        }
     }
 }
 
@@ -365,48 +357,4 @@ fn params(question: &Question) -> CreateMessageRequestParams {
         words::MAX_TOKENS,
     );
     params.with_system_prompt(words::SYSTEM_PROMPT)
-}
-
-/// Our answer among those the client sent, in the form of a sampling result or of an error.
-fn answer_among(answers: &InputResponses) -> Option<Asked> {
-    let answer = answers.get(QUESTION)?;
-    match serde_json::from_value::<CreateMessageResult>(answer.clone()) {
-        Ok(result) => Some(Asked::Answered(text(result))),
-        Err(_) => Some(Asked::Answered(said(answer))),
-    }
-}
-
-/// The message of an answer that is no sampling result.
-fn said(answer: &Value) -> String {
-    let error = answer.get("error").unwrap_or(answer);
-    let message = error.get("message").and_then(Value::as_str);
-    message.unwrap_or_default().to_owned()
-}
-
-/// The text of an answer; of an image or a sound its bytes, which are base64 already.
-fn text(result: CreateMessageResult) -> String {
-    let blocks = result.message.content.into_vec().into_iter();
-    let texts = blocks.map(|block| match block {
-        SamplingMessageContentBlock::Text(text) => text.text,
-        SamplingMessageContentBlock::Image(image) => image.data,
-        SamplingMessageContentBlock::Audio(audio) => audio.data,
-        _ => String::new(),
-    });
-    texts.collect()
-}
-
-/// What a failed request means.
-fn fault(question: &Question, error: &ServiceError) -> Error {
-    let path = question.path.to_string();
-    match error {
-        ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-            Error::Unsupported { path }
-        }
-        ServiceError::McpError(error) if error.code == DECLINED => Error::PermissionDenied {
-            path,
-            said: error.message.to_string(),
-        },
-        ServiceError::McpError(error) => question.failed(&error.message),
-        other => question.failed(&other.to_string()),
-    }
 }

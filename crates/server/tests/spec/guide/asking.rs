@@ -238,9 +238,18 @@ async fn retry(
     answer: Option<&str>,
     state: &str,
 ) -> CallToolResponse {
+    retry_with(project, arguments, answer.map(sampled), state).await
+}
+
+/// The same with an answer of any form.
+async fn retry_with(
+    project: &Project,
+    arguments: Value,
+    answer: Option<Value>,
+    state: &str,
+) -> CallToolResponse {
     let mut params = params(arguments);
-    params.input_responses =
-        answer.map(|answer| [("agent_file".to_owned(), sampled(answer))].into());
+    params.input_responses = answer.map(|answer| [("agent_file".to_owned(), answer)].into());
     params.request_state = Some(state.to_owned());
     let response = project.server.client().call_tool_once(params).await;
     response.expect("a response")
@@ -569,6 +578,43 @@ async fn silence_after_a_handover_is_no_timeout() {
             "{}",
             outcome.story()
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_sampling_result_is_a_failure_and_never_content() {
+    let error = |code: i64, message: &str| json!({"code": code, "message": message});
+    let no_model = json!({"role": "assistant", "content": {"type": "text", "text": "x"}});
+    let cases = [
+        (
+            json!({"error": error(-1, "the user said no")}),
+            "permission",
+        ),
+        (error(-1, "the user said no"), "permission"),
+        (
+            json!({"error": error(-32601, "no sampling")}),
+            "unsupported",
+        ),
+        (error(-32603, "File not found: docs/a"), "not_found"),
+        (error(-32603, "the model is asleep"), "system"),
+        (json!({"action": "decline"}), "system"),
+        (json!({"error": {"message": "without a code"}}), "system"),
+        (json!({}), "system"),
+        (json!(null), "system"),
+        (json!("text"), "system"),
+        (no_model, "system"),
+    ];
+    testkit::over_both(async |transport| {
+        let project = by_hand(KEY, 60, transport).await;
+        let arguments = json!({"path": "docs/a"});
+        for (answer, kind) in &cases {
+            let state = state(&question(&project, arguments.clone()).await);
+            let (arguments, sent) = (arguments.clone(), Some(answer.clone()));
+            let failed = reply(retry_with(&project, arguments, sent, &state).await);
+            assert_eq!(failed["error_type"], *kind, "{answer}: {failed}");
+        }
+        assert_eq!(project.cache_figures().await["entries"], 0);
     })
     .await;
 }
