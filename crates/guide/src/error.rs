@@ -116,6 +116,8 @@ pub enum Error {
     PermissionDenied { path: String, said: String },
     #[error("the agent failed on {path:?}")]
     AgentFailed { path: String, said: String },
+    #[error("the agent's answer about {path:?} is not whole")]
+    Cut { path: String },
     #[error("what the agent handed over of {path:?} is not what it was asked for: {lack:?}")]
     Lacking { path: String, lack: Lack },
     #[error("the agent did not answer about {path:?} in time")]
@@ -164,9 +166,10 @@ impl Error {
             Error::PermissionDenied { .. } | Error::Unverifiable { .. } => ErrorKind::Permission,
             Error::Timeout { .. } => ErrorKind::Timeout,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::AgentFailed { .. } | Error::Lacking { .. } | Error::Busy { .. } => {
-                ErrorKind::System
-            }
+            Error::AgentFailed { .. }
+            | Error::Cut { .. }
+            | Error::Lacking { .. }
+            | Error::Busy { .. } => ErrorKind::System,
         }
     }
 
@@ -184,6 +187,7 @@ impl Error {
             | Error::NotFound { path, .. }
             | Error::PermissionDenied { path, .. }
             | Error::AgentFailed { path, .. }
+            | Error::Cut { path }
             | Error::Lacking { path, .. }
             | Error::Timeout { path, .. }
             | Error::Unsupported { path }

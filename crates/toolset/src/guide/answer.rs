@@ -6,7 +6,7 @@
     reason = "the SDK marks sampling as deprecated; it is the way to ask that clients have"
 )]
 
-use guide::{Asked, Error, Question};
+use guide::{Asked, Error, Question, Shape, Subject};
 use rmcp::ServiceError;
 use rmcp::model::{
     ClientResult, CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock,
@@ -17,6 +17,11 @@ use serde_json::Value;
 const DECLINED: ErrorCode = ErrorCode(-1);
 /// What is said of an answer in another form than that of a sampling result or an error.
 const NO_RESULT: &str = "its answer is no sampling result";
+
+/// What is said of an answer whose model would not answer.
+const REFUSED: &str = "it refused to answer";
+/// What is said of an answer in pictures, sounds or tool calls.
+const NO_TEXT: &str = "its answer has no text";
 
 /// What came back for a question.
 #[derive(Debug)]
@@ -57,7 +62,7 @@ impl Answer {
     /// What it means for the question it answers.
     pub(super) fn about(self, question: &Question) -> Asked {
         match self {
-            Answer::Sampled(result) => Asked::Answered(text(*result)),
+            Answer::Sampled(result) => sampled(question, *result),
             Answer::Refused(error) => Asked::Failed(refusal(question, &error)),
             Answer::Useless(reason) => Asked::Failed(question.failed(&reason)),
             Answer::Late(seconds) => Asked::Failed(Error::Timeout {
@@ -81,14 +86,80 @@ fn refusal(question: &Question, error: &ErrorData) -> Error {
     }
 }
 
-/// The text of an answer; of an image or a sound its bytes, which are base64 already.
-fn text(result: CreateMessageResult) -> String {
-    let blocks = result.message.content.into_vec().into_iter();
-    let texts = blocks.map(|block| match block {
-        SamplingMessageContentBlock::Text(text) => text.text,
-        SamplingMessageContentBlock::Image(image) => image.data,
-        SamplingMessageContentBlock::Audio(audio) => audio.data,
-        _ => String::new(),
-    });
-    texts.collect()
+/// How an answer ended.
+enum Ending {
+    /// With its last word.
+    Whole,
+    /// At the limit of what the model may write.
+    Cut,
+    /// Before it began, because the model would not.
+    Refused,
+}
+
+impl Ending {
+    /// Clients write the protocol's words, or pass those of their model on.
+    fn of(stop_reason: Option<&str>) -> Ending {
+        let plain = stop_reason.unwrap_or_default().replace('_', "");
+        match plain.to_ascii_lowercase().as_str() {
+            "maxtokens" | "length" => Ending::Cut,
+            "refusal" | "contentfilter" => Ending::Refused,
+            _ => Ending::Whole,
+        }
+    }
+}
+
+/// What a sampling result says.
+fn sampled(question: &Question, result: CreateMessageResult) -> Asked {
+    let path = question.path.to_string();
+    match Ending::of(result.stop_reason.as_deref()) {
+        Ending::Cut => Asked::Failed(Error::Cut { path }),
+        Ending::Refused => Asked::Failed(Error::PermissionDenied {
+            path,
+            said: REFUSED.to_owned(),
+        }),
+        Ending::Whole => match written(question, result.message.content.into_vec()) {
+            Some(text) => Asked::Answered(text),
+            None => Asked::Failed(question.failed(NO_TEXT)),
+        },
+    }
+}
+
+/// The text of an answer. Where bytes are asked for, an image or a sound is as good: it is base64 already.
+fn written(question: &Question, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
+    let (mut texts, mut media) = (None::<String>, None);
+    for block in blocks {
+        match block {
+            SamplingMessageContentBlock::Text(text) => {
+                texts.get_or_insert_default().push_str(&text.text);
+            }
+            SamplingMessageContentBlock::Image(image) => media = Some(image.data),
+            SamplingMessageContentBlock::Audio(audio) => media = Some(audio.data),
+            _ => {}
+        }
+    }
+    match question.subject {
+        Subject::File {
+            shape: Shape::Bytes,
+            ..
+        } => media.or(texts),
+        Subject::File { .. } | Subject::Directory { .. } => texts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_are_known_in_the_words_of_several_models() {
+        for cut in ["maxTokens", "max_tokens", "length"] {
+            assert!(matches!(Ending::of(Some(cut)), Ending::Cut), "{cut}");
+        }
+        for refused in ["refusal", "content_filter"] {
+            assert!(matches!(Ending::of(Some(refused)), Ending::Refused));
+        }
+        for whole in [None, Some("endTurn"), Some("stopSequence"), Some("other")] {
+            assert!(matches!(Ending::of(whole), Ending::Whole), "{whole:?}");
+        }
+    }
 }

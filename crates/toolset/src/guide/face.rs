@@ -161,6 +161,9 @@ fn error_message(error: &Error) -> String {
             format!("Permission denied: the agent may not read {path} ({said})")
         }
         Error::AgentFailed { path, said } => format!("The agent could not provide {path}: {said}"),
+        Error::Cut { path } => {
+            format!("The agent's answer about {path} was cut off at its token limit")
+        }
         Error::Lacking { path, lack } => format!(
             "The agent handed {path} over, but not as it was asked for: {}",
             words::lacking(*lack)
@@ -282,6 +285,10 @@ fn next_step(error: &Error) -> &'static str {
         Error::AgentFailed { .. } => {
             "Read the file yourself and hand it over with guide_cache_file, then go on."
         }
+        Error::Cut { .. } => {
+            "Hand the file over with guide_read_file in chunks (a directory with guide_list_directory), then call again; nothing \
+             was cached."
+        }
         Error::Lacking { lack, .. } => supply(*lack),
         Error::Timeout { .. } => {
             "Hand the content over with guide_cache_file, or call again; nothing was cached."
@@ -377,6 +384,7 @@ mod tests {
                 path: path(),
                 said: said(),
             },
+            Error::Cut { path: path() },
             Error::Lacking {
                 path: path(),
                 lack: Lack::Changes,

@@ -618,3 +618,67 @@ async fn what_is_no_sampling_result_is_a_failure_and_never_content() {
     })
     .await;
 }
+
+/// Runs a body with a client that answers every question with this sampling result, asked in both ways.
+async fn answered_with(result: Value, body: impl AsyncFn(&Project)) {
+    for revision in REVISIONS {
+        let settings = |setup: Setup| {
+            let result = result.clone();
+            setup
+                .revision(revision.clone())
+                .sampling(move |_| Ok(result.clone()))
+        };
+        both_with(tree, settings, &body).await;
+    }
+}
+
+fn sampled_with(field: &str, value: Value) -> Value {
+    let mut result = sampled("half of the fi");
+    result[field] = value;
+    result
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_or_refused_is_no_content() {
+    for (reason, kind, instruction) in [
+        ("maxTokens", "system", "guide_read_file in chunks"),
+        ("refusal", "permission", "go on without it"),
+    ] {
+        let result = sampled_with("stopReason", json!(reason));
+        answered_with(result, async |project| {
+            let arguments = json!({"path": "docs/a"});
+            let error = project.fails(kind, "guide_request_file", arguments).await;
+            let said = error["instruction"].as_str().unwrap();
+            assert!(said.contains(instruction), "{error}");
+            assert_eq!(project.cache_figures().await["entries"], 0);
+        })
+        .await;
+    }
+    let whole = sampled_with("stopReason", json!("endTurn"));
+    answered_with(whole, async |project| {
+        assert_eq!(project.content("docs/a").await, "half of the fi");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_without_text_is_no_empty_file() {
+    let tool_use = json!({"type": "tool_use", "id": "1", "name": "x", "input": {}});
+    let image = json!({"type": "image", "data": "AP8B/g==", "mimeType": "image/png"});
+    for content in [json!([]), json!([tool_use]), image.clone()] {
+        answered_with(sampled_with("content", content), async |project| {
+            let arguments = json!({"path": "docs/a"});
+            project
+                .fails("system", "guide_request_file", arguments)
+                .await;
+            assert_eq!(project.cache_figures().await["entries"], 0);
+        })
+        .await;
+    }
+    answered_with(sampled_with("content", image), async |project| {
+        let arguments = json!({"path": "docs/a", "binary": true});
+        let data = project.data("guide_request_file", arguments).await;
+        assert_eq!(data["content"], "AP8B/g==");
+    })
+    .await;
+}
