@@ -14,6 +14,9 @@ const MAX_ID: usize = 256;
 /// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
 const MAX_VALUES: usize = 100_000;
 
+/// How deep values may be nested: as far as serde_json goes down.
+const MAX_LEVELS: usize = 127;
+
 /// What the bytes of a message came to.
 #[derive(Debug)]
 pub(crate) enum Frame {
@@ -113,6 +116,13 @@ fn explained(bytes: &[u8]) -> Frame {
 }
 
 fn unreadable(mistake: &serde_json::Error) -> String {
+    let mistake = mistake.to_string();
+    // It may well be JSON, but it was not read to its end.
+    if mistake.starts_with("recursion limit exceeded") {
+        return format!(
+            "Parse error: the message is nested more than {MAX_LEVELS} levels deep; send less at once"
+        );
+    }
     format!("Parse error: the message is not JSON ({mistake})")
 }
 
@@ -294,6 +304,15 @@ mod tests {
         let deep = format!(r#"{{"id":5,"params":{}"#, "[".repeat(100_000));
         let (_, code, _) = refused(deep.as_bytes());
         assert_eq!(code, json!(-32700));
+        let nested = |levels: usize| {
+            let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+            format!(r#"{{"id":5,"params":{open}{close}}}"#)
+        };
+        let (id, _, message) = refused(nested(MAX_LEVELS + 1).as_bytes());
+        assert_eq!(id, json!(5));
+        assert!(message.contains("more than 127 levels"), "{message}");
+        let (_, _, message) = refused(nested(MAX_LEVELS).as_bytes());
+        assert!(!message.contains("levels"), "{message}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Entries of a directory, as agents write them and as clients get them.
 
-use guide::{EntryKind, PathInfo};
+use guide::{EntryKind, LEVELS_MAX, PathInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
-    /// The entries of a directory, where they are listed too.
+    /// The entries of a directory, where they are listed too; 32 levels at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     children: Option<Vec<Entry>>,
 }
@@ -77,9 +77,17 @@ pub(super) fn entries(infos: Vec<PathInfo>) -> Vec<Entry> {
 
 /// Reads an agent's answer: a JSON array of entries, perhaps between code fences.
 pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
-    let listed: Vec<Entry> = serde_json::from_str(unfenced(answer))
-        .map_err(|error| format!("the answer is no JSON array of entries: {error}"))?;
+    let listed: Vec<Entry> =
+        serde_json::from_str(unfenced(answer)).map_err(|error| misread(&error))?;
     Ok(infos(listed))
+}
+
+/// Says what is wrong to the caller, who has not seen the answer and whose words serde's are not.
+fn misread(error: &serde_json::Error) -> String {
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return format!("it is more than {LEVELS_MAX} levels deep");
+    }
+    "the agent's answer is no JSON array of entries with name and type".to_owned()
 }
 
 fn unfenced(answer: &str) -> &str {

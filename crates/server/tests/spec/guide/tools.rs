@@ -844,3 +844,66 @@ async fn guide_tools_28_error_handling_consistency() {
     })
     .await;
 }
+
+/// Directories in each other, as an agent lists them.
+fn nested(levels: usize) -> Value {
+    let leaf = json!([{"name": "leaf", "type": "file"}]);
+    (1..levels).fold(
+        leaf,
+        |below, _| json!([{"name": "d", "type": "directory", "children": below}]),
+    )
+}
+
+#[tokio::test]
+async fn a_listing_has_the_same_bounds_in_both_ways() {
+    let names = |count: usize| -> Value {
+        let entry = |number| json!({"name": format!("{number}"), "type": "file"});
+        (0..count).map(entry).collect()
+    };
+    both(async |project| {
+        for entries in [nested(32), names(30_000)] {
+            let listing = json!({"path": "docs", "entries": entries});
+            project.data("guide_list_directory", listing).await;
+        }
+        for (entries, bound) in [(nested(33), "32 levels"), (names(30_001), "30000")] {
+            let listing = json!({"path": "docs", "entries": entries});
+            let error = project
+                .fails("validation", "guide_list_directory", listing)
+                .await;
+            assert!(error["error"].as_str().unwrap().contains(bound), "{error}");
+        }
+    })
+    .await;
+    let request = json!({"path": "docs", "recursive": true});
+    for entries in [nested(32), names(30_000)] {
+        let agent = || Agent::saying(&entries.to_string());
+        asked(
+            |setup| setup,
+            agent,
+            async |project, _| {
+                project
+                    .data("guide_request_directory", request.clone())
+                    .await;
+            },
+        )
+        .await;
+    }
+    for (entries, bound) in [
+        (nested(33), "32 levels"),
+        (nested(100), "32 levels"),
+        (names(30_001), "30000"),
+    ] {
+        let agent = || Agent::saying(&entries.to_string());
+        asked(
+            |setup| setup,
+            agent,
+            async |project, _| {
+                let error = project
+                    .fails("validation", "guide_request_directory", request.clone())
+                    .await;
+                assert!(error["error"].as_str().unwrap().contains(bound), "{error}");
+            },
+        )
+        .await;
+    }
+}
