@@ -544,6 +544,10 @@ fn read(request: &ReadFile, path: ProjectPath, file: Arc<File>) -> Result<FileRe
         }
         Shape::Text => {
             let wanted = request.encoding.unwrap_or(file.encoding);
+            let wanted = match file.shape {
+                Shape::Bytes => wanted.marked(&file.content),
+                Shape::Text => wanted,
+            };
             let (text, used) = text(&file, wanted).ok_or_else(|| bad("it is not text"))?;
             let is_other = used != wanted && file.shape == Shape::Bytes;
             warnings.extend(is_other.then_some(Warning::Fallback { wanted, used }));

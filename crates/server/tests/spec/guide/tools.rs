@@ -907,3 +907,27 @@ async fn a_listing_has_the_same_bounds_in_both_ways() {
         .await;
     }
 }
+
+#[tokio::test]
+async fn the_byte_order_mark_of_utf_16_decides_and_is_no_text() {
+    both(async |project| {
+        // "a" behind the marks of both orders.
+        for (base64, encoding) in [("//5hAA==", "utf-16le"), ("/v8AYQ==", "utf-16be")] {
+            for named in ["utf-16", "utf-16le", "utf-16be"] {
+                let metadata = json!({"encoding": named});
+                let file = json!({"path": "docs/a", "content": base64, "binary": true, "metadata": metadata});
+                project.data("guide_cache_file", file).await;
+                let reply = project
+                    .ok("guide_request_file", json!({"path": "docs/a"}))
+                    .await;
+                let data = &reply["data"];
+                assert_eq!(
+                    (&data["content"], &data["encoding"]),
+                    (&json!("a"), &json!(encoding))
+                );
+                assert!(reply.get("warnings").is_none(), "{reply}");
+            }
+        }
+    })
+    .await;
+}
