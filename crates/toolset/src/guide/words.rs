@@ -1,6 +1,7 @@
 //! What the set says when all goes well: prompts to the agent, messages, warnings.
 
 use guide::{Lack, Question, Shape, Status, Subject, Warning};
+use serde_json::Value;
 
 /// How long an answer may be.
 pub(super) const MAX_TOKENS: u32 = 100_000;
@@ -21,6 +22,11 @@ pub(super) fn prompt(question: &Question) -> String {
     }
 }
 
+/// A client's text in a prompt, so that it cannot pass for a part of it.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
 /// What a hand-over lacks.
 pub(super) fn lacking(lack: Lack) -> &'static str {
     match lack {
@@ -32,7 +38,7 @@ pub(super) fn lacking(lack: Lack) -> &'static str {
 }
 
 fn first_prompt(question: &Question) -> String {
-    let path = &question.path;
+    let path = quoted(question.path.as_str());
     let failures = format!(
         "If it does not exist, reply with: File not found: {path}\n\
          If you may not read it, reply with: Permission denied: {path}"
@@ -54,7 +60,7 @@ fn first_prompt(question: &Question) -> String {
             )
         }
         Subject::Directory { recursive, pattern } => {
-            listing_prompt(path.as_str(), *recursive, pattern.as_deref(), &failures)
+            listing_prompt(&path, *recursive, pattern.as_deref(), &failures)
         }
     }
 }
@@ -65,12 +71,16 @@ fn listing_prompt(path: &str, recursive: bool, pattern: Option<&str>, failures: 
         false => "",
     };
     let filter = pattern.map_or_else(String::new, |pattern| {
-        format!(" List only files that match the glob {pattern}; directories stay.")
+        format!(
+            " List only files that match the glob {}; directories stay.",
+            quoted(pattern)
+        )
     });
     format!(
         "List the directory {path} of the project{depth}. Reply with a JSON array of \
-         {{\"name\", \"type\": \"file\"|\"directory\"|\"symlink\", \"size\", \"mtime\"}}, size in bytes, mtime in seconds \
-         since the epoch.{filter}\n{failures}"
+         {{\"name\", \"type\": \"file\"|\"directory\"|\"symlink\", \"size\", \"mtime\"}} without other fields, size in bytes, \
+         mtime in seconds since the epoch. A name is one name without slashes and comes once in its directory. Leave out links \
+         that lead outside.{filter} You may instead hand it over with the tool guide_list_directory.\n{failures}"
     )
 }
 
