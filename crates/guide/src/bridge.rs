@@ -153,8 +153,22 @@ impl FilesystemBridge {
         &self.uploads
     }
 
-    /// Reads a file: from the cache, or by asking.
+    /// Reads a file: from the cache, or by asking. What the agent does not have any more goes.
     pub fn read_file(
+        &self,
+        request: &ReadFile,
+        resume: Option<Resume>,
+        agent: &mut dyn Agent,
+        now: Now,
+    ) -> Result<Outcome<FileRead>> {
+        let outcome = self.held_or_asked_file(request, resume, agent, now);
+        if let Err(Error::NotFound { path, .. }) = &outcome {
+            self.cache.invalidate(path, now.steady, |_| true);
+        }
+        outcome
+    }
+
+    fn held_or_asked_file(
         &self,
         request: &ReadFile,
         resume: Option<Resume>,
@@ -194,8 +208,22 @@ impl FilesystemBridge {
         }
     }
 
-    /// Lists a directory: from the cache, or by asking.
+    /// Lists a directory: from the cache, or by asking. What the agent does not have any more goes.
     pub fn list_directory(
+        &self,
+        request: &ListDirectory<'_>,
+        resume: Option<Resume>,
+        agent: &mut dyn Agent,
+        now: Now,
+    ) -> Result<Outcome<DirectoryRead>> {
+        let outcome = self.held_or_asked_directory(request, resume, agent, now);
+        if let Err(Error::NotFound { path, .. }) = &outcome {
+            self.forget_directory(path, now);
+        }
+        outcome
+    }
+
+    fn held_or_asked_directory(
         &self,
         request: &ListDirectory<'_>,
         resume: Option<Resume>,
@@ -351,22 +379,41 @@ impl FilesystemBridge {
         resume: Option<Resume>,
         now: Now,
     ) -> Option<DirectoryRead> {
-        let mut above = Some(path.as_str());
-        while let Some(directory) = above {
-            let below = path.as_str().strip_prefix(directory).unwrap_or_default();
-            let below = below.trim_start_matches('/');
+        upwards(path.as_str()).find_map(|(directory, below)| {
             let judge = |value: &Value| request.judge(value, below, resume);
             let held = self.cache.find(Kind::Listing, directory, now.steady, judge);
-            if let Some(Value::Listing(listing)) = held {
-                let entries = inside(&listing, below)?;
-                let mut read = request.read(path, entries, &listing);
-                read.source = source(listing.stored_at, resume);
-                return Some(read);
-            }
-            above = directory.rsplit_once('/').map(|(parent, _)| parent);
-        }
-        None
+            let Some(Value::Listing(listing)) = held else {
+                return None;
+            };
+            let entries = inside(&listing, below)?;
+            let mut read = request.read(path, entries, &listing);
+            read.source = source(listing.stored_at, resume);
+            Some(read)
+        })
     }
+
+    /// Throws out every listing that shows a directory.
+    fn forget_directory(&self, path: &str, now: Now) {
+        for (directory, below) in upwards(path) {
+            let judge = |value: &Value| match value {
+                Value::Listing(listing) if inside(listing, below).is_some() => Verdict::Stale,
+                _ => Verdict::Unfit,
+            };
+            self.cache.find(Kind::Listing, directory, now.steady, judge);
+        }
+    }
+}
+
+/// A directory and those above it, each with the way down from there.
+fn upwards(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    let directories = std::iter::successors(Some(path), |directory| {
+        let (parent, _) = directory.rsplit_once('/')?;
+        Some(parent)
+    });
+    directories.map(move |directory| {
+        let below = path.strip_prefix(directory).unwrap_or_default();
+        (directory, below.trim_start_matches('/'))
+    })
 }
 
 impl ReadFile {

@@ -711,3 +711,31 @@ async fn a_question_tells_the_rules_and_quotes_the_path() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn what_the_agent_does_not_have_any_more_goes() {
+    asked(
+        |setup| setup,
+        || Agent::saying("File not found: it was removed"),
+        async |project, agent| {
+            project.cache("docs/a", "old").await;
+            let sub = json!({"name": "sub", "type": "directory", "children": []});
+            let listing = json!({"path": "docs", "entries": [sub]});
+            project.data("guide_list_directory", listing).await;
+            for (tool, path) in [
+                ("guide_request_file", "docs/a"),
+                ("guide_request_directory", "docs/sub"),
+            ] {
+                project.data(tool, json!({"path": path})).await;
+                let refresh = json!({"path": path, "refresh": true});
+                project.fails("not_found", tool, refresh).await;
+                project
+                    .fails("not_found", tool, json!({"path": path}))
+                    .await;
+            }
+            assert_eq!(agent.prompts().len(), 4);
+            assert_eq!(project.cache_figures().await["entries"], 0);
+        },
+    )
+    .await;
+}
