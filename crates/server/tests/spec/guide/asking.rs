@@ -416,7 +416,18 @@ async fn a_handover_that_will_not_do_is_asked_for_once_more() {
 #[tokio::test]
 async fn a_cancelled_call_takes_its_question_back() {
     let tree = tree();
-    let mut wire = setup(&tree).wire(Transport::Stdio).await;
+    let (mut wire, question) = asking_by_hand(setup(&tree)).await;
+    let cancelled = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2},
+    });
+    wire.notify(&cancelled).await;
+    let taken_back = until(&mut wire, "notifications/cancelled").await;
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+}
+
+/// A client by hand over stdio that asks for a file as request 2, and is asked for it.
+async fn asking_by_hand(setup: Setup) -> (Wire, Value) {
+    let mut wire = setup.wire(Transport::Stdio).await;
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -433,12 +444,7 @@ async fn a_cancelled_call_takes_its_question_back() {
     });
     wire.send(&call.to_string()).await;
     let question = until(&mut wire, "sampling/createMessage").await;
-    let cancelled = json!({
-        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2},
-    });
-    wire.notify(&cancelled).await;
-    let taken_back = until(&mut wire, "notifications/cancelled").await;
-    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    (wire, question)
 }
 
 /// The next message with this method.
@@ -738,4 +744,45 @@ async fn what_the_agent_does_not_have_any_more_goes() {
         },
     )
     .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_ends_its_question() {
+    let id = "QUESTION";
+    let large = sampled(&"x".repeat(20_000));
+    for (answer, said) in [
+        (
+            json!({"jsonrpc": "2.0", "id": id, "error": "no"}),
+            "code and message",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": 1}}),
+            "code and message",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": id, "result": large}),
+            "larger than 10000 bytes",
+        ),
+    ] {
+        let tree = tree();
+        let setup = setup(&tree)
+            .set("guide.sampling_timeout", 600)
+            .set("server.max_body_size", 10_000);
+        let (mut wire, question) = asking_by_hand(setup).await;
+        let answer = answer.to_string();
+        wire.send(&answer.replace("\"QUESTION\"", &question["id"].to_string()))
+            .await;
+        let refused: Value = serde_json::from_str(&wire.next().await.unwrap()).unwrap();
+        assert!(
+            refused["id"].is_null() && refused["error"].is_object(),
+            "{refused}"
+        );
+        let reply: Value = serde_json::from_str(&wire.next().await.unwrap()).unwrap();
+        let error = &reply["result"]["structuredContent"];
+        assert_eq!(
+            (&reply["id"], &error["error_type"]),
+            (&json!(2), &json!("system"))
+        );
+        assert!(error["error"].as_str().unwrap().contains(said), "{error}");
+    }
 }
