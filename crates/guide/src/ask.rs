@@ -127,7 +127,7 @@ pub(crate) enum Said {
 pub(crate) fn said(path: &ProjectPath, answer: &str) -> Said {
     let (path, said) = (path.to_string(), first_line(answer));
     if answer.starts_with(NOT_FOUND) {
-        Said::Failure(Error::NotFound { path, said })
+        Said::Failure(Error::NotFound { path, above: None })
     } else if answer.starts_with(PERMISSION_DENIED) {
         Said::Failure(Error::PermissionDenied { path, said })
     } else if answer.starts_with(ENCODING_ERROR) {

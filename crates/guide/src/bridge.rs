@@ -161,47 +161,50 @@ impl FilesystemBridge {
         agent: &mut dyn Agent,
         now: Now,
     ) -> Result<Outcome<FileRead>> {
-        let outcome = self.held_or_asked_file(request, resume, agent, now);
-        if let Err(Error::NotFound { path, .. }) = &outcome {
-            self.cache.invalidate(path, now.steady, |_| true);
-        }
-        outcome
+        let path = self.validator.validate(&request.path)?;
+        let outcome = self.held_or_asked_file(request, &path, resume, agent, now);
+        outcome.map_err(|error| {
+            if matches!(error, Error::NotFound { .. }) {
+                self.cache.invalidate(path.as_str(), now.steady, |_| true);
+            }
+            self.placed(error, &path)
+        })
     }
 
     fn held_or_asked_file(
         &self,
         request: &ReadFile,
+        path: &ProjectPath,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
     ) -> Result<Outcome<FileRead>> {
-        let path = self.validator.validate(&request.path)?;
         // Before the search, which throws out what is out of date.
-        let handed = self.handed_over(Kind::File, &path, resume, now);
-        if let Some(read) = self.held_file(request, &path, resume, now)? {
+        let handed = self.handed_over(Kind::File, path, resume, now);
+        if let Some(read) = self.held_file(request, path, resume, now)? {
             return Ok(Outcome::Done(read));
         }
         self.count_miss(resume, now);
         let mut shape = resume.map_or(request.shape, |resume| resume.shape);
         if let Some(Value::File(file)) = handed {
             let lack = request.lack(&file);
-            return once_more(request.question(&path, shape), lack, resume);
+            return once_more(request.question(path, shape), lack, resume);
         }
         loop {
-            let question = request.question(&path, shape);
+            let question = request.question(path, shape);
             let answer = match agent.ask(&question) {
                 Asked::Waiting => return Ok(Outcome::Waiting(question)),
                 Asked::Failed(error) => return Err(instead_of_timeout(error, resume)),
                 Asked::Answered(answer) => answer,
             };
-            match (ask::said(&path, &answer), shape) {
+            match (ask::said(path, &answer), shape) {
                 (Said::Failure(error), _) => return Err(error),
                 // It cannot be read as text over there, so its bytes are wanted here.
                 (Said::NotText, Shape::Text) => shape = Shape::Bytes,
-                (Said::NotText, Shape::Bytes) => return Err(ask::failure(&path, &answer)),
+                (Said::NotText, Shape::Bytes) => return Err(ask::failure(path, &answer)),
                 (Said::Content, _) => {
-                    let content = content(&path, shape, answer, agent)?;
-                    let read = self.keep(request, path, shape, content, now)?;
+                    let content = content(path, shape, answer, agent)?;
+                    let read = self.keep(request, path.clone(), shape, content, now)?;
                     return Ok(Outcome::Done(read));
                 }
             }
@@ -216,30 +219,33 @@ impl FilesystemBridge {
         agent: &mut dyn Agent,
         now: Now,
     ) -> Result<Outcome<DirectoryRead>> {
-        let outcome = self.held_or_asked_directory(request, resume, agent, now);
-        if let Err(Error::NotFound { path, .. }) = &outcome {
-            self.forget_directory(path, now);
-        }
-        outcome
+        let path = self.validator.validate(&request.path)?;
+        let outcome = self.held_or_asked_directory(request, &path, resume, agent, now);
+        outcome.map_err(|error| {
+            if matches!(error, Error::NotFound { .. }) {
+                self.forget_directory(path.as_str(), now);
+            }
+            self.placed(error, &path)
+        })
     }
 
     fn held_or_asked_directory(
         &self,
         request: &ListDirectory<'_>,
+        path: &ProjectPath,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
     ) -> Result<Outcome<DirectoryRead>> {
-        let path = self.validator.validate(&request.path)?;
-        if let Some(read) = self.held_directory(request, &path, resume, now) {
+        if let Some(read) = self.held_directory(request, path, resume, now) {
             return Ok(Outcome::Done(read));
         }
         self.count_miss(resume, now);
-        let question = request.question(&path);
-        if let Some(Value::Listing(listing)) = self.handed_over(Kind::Listing, &path, resume, now) {
+        let question = request.question(path);
+        if let Some(Value::Listing(listing)) = self.handed_over(Kind::Listing, path, resume, now) {
             let lack = request.lack(&listing);
             return match once_more(question, lack, resume) {
-                Err(error) => request.incomplete(&path, &listing, error),
+                Err(error) => request.incomplete(path, &listing, error),
                 asked => asked,
             };
         }
@@ -247,23 +253,25 @@ impl FilesystemBridge {
             Asked::Waiting => return Ok(Outcome::Waiting(question)),
             Asked::Failed(error) => {
                 let error = instead_of_timeout(error, resume);
-                return self.second_best(request, &path, resume, error, now);
+                return self.second_best(request, path, resume, error, now);
             }
             Asked::Answered(answer) => answer,
         };
-        if let Said::Failure(error) = ask::said(&path, &answer) {
+        if let Said::Failure(error) = ask::said(path, &answer) {
             return Err(error);
         }
         let entries = match agent.entries(&answer) {
             Ok(entries) => entries,
             Err(reason) => {
-                let path = path.to_string();
-                let error = Error::BadListing { path, reason };
-                return self.second_best(request, &question.path, resume, error, now);
+                let error = Error::BadListing {
+                    path: path.to_string(),
+                    reason,
+                };
+                return self.second_best(request, path, resume, error, now);
             }
         };
         let stored = self.store_listing(path.as_str(), entries, request.filter, now)?;
-        let mut read = request.read(&path, &stored.listing.entries, &stored.listing);
+        let mut read = request.read(path, &stored.listing.entries, &stored.listing);
         read.source = Source::Answer;
         read.warnings = stored.warnings;
         let is_shallow = request.recursive && !stored.listing.is_deep();
@@ -280,6 +288,17 @@ impl FilesystemBridge {
         };
         self.stored_since(kind, &question.path, asked_at, now)
             .is_some()
+    }
+
+    /// Says where to look instead of a path that is not there.
+    fn placed(&self, error: Error, path: &ProjectPath) -> Error {
+        match error {
+            Error::NotFound { path: missing, .. } => Error::NotFound {
+                path: missing,
+                above: self.validator.above(path),
+            },
+            other => other,
+        }
     }
 
     /// What came after a moment, whether it will do or not.

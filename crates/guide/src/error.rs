@@ -84,12 +84,13 @@ pub enum ChunkFault {
     reason = "the field names and the variants' sentences say it all"
 )]
 pub enum Error {
-    /// `leads_to` is for the log only.
+    /// `leads_to` is for the log only; `allowed` are the directories to keep to.
     #[error("{path:?} is refused: {}", violation.name())]
     Violation {
         path: String,
         violation: Violation,
         leads_to: Option<String>,
+        allowed: Vec<String>,
     },
     #[error("{path:?} is no path: {fault:?}")]
     Format { path: String, fault: FormatFault },
@@ -110,8 +111,9 @@ pub enum Error {
     TooLarge { path: String, size: u64, limit: u64 },
     #[error("the listing of {path:?} cannot be used: {reason}")]
     BadListing { path: String, reason: String },
+    /// `above` is the directory above it, where that may be asked for.
     #[error("the agent says that {path:?} does not exist")]
-    NotFound { path: String, said: String },
+    NotFound { path: String, above: Option<String> },
     #[error("the agent says that it may not read {path:?}")]
     PermissionDenied { path: String, said: String },
     #[error("the agent failed on {path:?}")]
@@ -150,6 +152,24 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// The same refusal, with the directories that may be named instead.
+    pub(crate) fn allowing<'a>(self, directories: impl Iterator<Item = &'a str>) -> Error {
+        match self {
+            Error::Violation {
+                path,
+                violation,
+                leads_to,
+                ..
+            } => Error::Violation {
+                path,
+                violation,
+                leads_to,
+                allowed: directories.map(str::to_owned).collect(),
+            },
+            other => other,
+        }
+    }
+
     /// The kind of this failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -129,6 +129,8 @@ pub enum Warning {
     },
     /// Pieces that came before were thrown away, because the number of pieces changed.
     Restarted,
+    /// Pieces that came before were thrown away, because the next one took too long to come.
+    Expired,
     /// Files do not match the pattern and were left out.
     LeftOut {
         /// How many.
@@ -207,6 +209,7 @@ impl FilesystemBridge {
             let progress = self.uploads.add(owner, &path, chunk, now.steady)?;
             warnings.extend(progress.restarted.then_some(Warning::Restarted));
             let Some((whole, hash)) = progress.whole else {
+                warnings.extend(progress.expired.then_some(Warning::Expired));
                 return Ok(Uploaded::Partial {
                     path,
                     received: progress.received,

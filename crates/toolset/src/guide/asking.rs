@@ -219,6 +219,7 @@ impl<'call> Conversation<'call> {
                 path: String::new(),
                 violation: guide::Violation::ForgedState,
                 leads_to: None,
+                allowed: Vec::new(),
             }),
         }
     }

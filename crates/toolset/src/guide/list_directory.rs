@@ -73,7 +73,7 @@ impl GuideTool for ListDirectoryTool {
         Example {
             title: "A name that leads out refuses the whole listing",
             arguments: r#"{"path": "docs", "entries": [{"name": "../secret", "type": "file"}]}"#,
-            reply: r#"{"success": false, "error": "Security violation: \"docs/../secret\" is refused: a listed name has to be one name, without / and not . or ..", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"docs/../secret\" is refused: a listed name has to be one name, without / and not . or ..", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project (docs, src, tests, .guide, .todo), and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
         },
     ];
 

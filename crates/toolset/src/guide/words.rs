@@ -114,6 +114,9 @@ pub(super) fn warning(warning: &Warning) -> String {
         Warning::Restarted => {
             "chunk_count changed: the chunks that came before were thrown away; send all of them again".to_owned()
         }
+        Warning::Expired => {
+            "the upload had expired: the chunks that came before were thrown away; send all of them again".to_owned()
+        }
         Warning::LeftOut { files, pattern } => {
             format!("{files} files do not match {pattern} and were left out")
         }

@@ -786,3 +786,207 @@ async fn an_answer_that_cannot_be_read_ends_its_question() {
         assert!(error["error"].as_str().unwrap().contains(said), "{error}");
     }
 }
+
+/// The text of a field.
+fn said(error: &Value, field: &str) -> String {
+    error[field].as_str().expect("text").to_owned()
+}
+
+#[tokio::test]
+async fn a_failure_about_a_directory_names_the_tool_for_directories() {
+    both_with(
+        tree,
+        |setup| {
+            setup
+                .set("guide.sampling_timeout", 1)
+                .sampling_later(|_| std::future::pending())
+        },
+        async |project| {
+            let request = json!({"path": "docs"});
+            let error = project
+                .fails("timeout", "guide_request_directory", request)
+                .await;
+            let instruction = said(&error, "instruction");
+            assert!(
+                instruction.contains("guide_list_directory")
+                    && !instruction.contains("guide_cache_file"),
+                "{instruction}"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_bad_listing_is_told_to_who_asked_for_it() {
+    for (answer, words) in [
+        ("docs: plan.md", "the agent's answer is no JSON array"),
+        (
+            r#"[{"name": "a", "type": "file", "mtime": -1}]"#,
+            "mtime must be at least 0",
+        ),
+    ] {
+        asked(
+            |setup| setup,
+            || Agent::saying(answer),
+            async |project, _| {
+                let request = json!({"path": "docs"});
+                let error = project
+                    .fails("validation", "guide_request_directory", request)
+                    .await;
+                let message = said(&error, "error");
+                assert!(message.contains(words), "{message}");
+                assert!(!message.contains("line 1 column"), "{message}");
+                let instruction = said(&error, "instruction");
+                assert!(
+                    instruction.contains("guide_list_directory"),
+                    "{instruction}"
+                );
+            },
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_found_points_to_a_directory_that_is_allowed() {
+    asked(
+        |setup| setup.set("guide.allowed_paths", json!(["docs", "a/b"])),
+        || Agent::saying("File not found"),
+        async |project, _| {
+            for (path, pointer) in [
+                ("docs/x/y", "guide_request_directory on docs/x."),
+                ("docs", "guide_cache_stats"),
+                ("a/b", "guide_cache_stats"),
+            ] {
+                let request = json!({"path": path});
+                let error = project
+                    .fails("not_found", "guide_request_directory", request)
+                    .await;
+                let instruction = said(&error, "instruction");
+                assert!(instruction.contains(pointer), "{instruction}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_refresh_without_sampling_does_not_deny_what_is_cached() {
+    both_with(
+        tree,
+        |setup| setup,
+        async |project| {
+            project.cache("docs/a", "x").await;
+            let refresh = json!({"path": "docs/a", "refresh": true});
+            let error = project
+                .fails("unsupported", "guide_request_file", refresh)
+                .await;
+            assert!(
+                !said(&error, "error").contains("not in the cache"),
+                "{error}"
+            );
+            assert!(
+                said(&error, "instruction").contains("without refresh"),
+                "{error}"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn refusals_name_the_allowed_directories() {
+    both_with(
+        tree,
+        |setup| setup,
+        async |project| {
+            let allowed = "(docs, src, tests, .guide, .todo)";
+            let listing = json!({"path": "docs", "entries": [{"name": "..", "type": "directory"}]});
+            for (tool, arguments) in [
+                ("guide_request_file", json!({"path": "secret"})),
+                ("guide_cache_file", json!({"path": "../x", "content": ""})),
+                ("guide_list_directory", listing),
+            ] {
+                let error = project.fails("security", tool, arguments).await;
+                assert!(said(&error, "instruction").contains(allowed), "{error}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_at_all_names_both_ways_to_cache() {
+    both_with(
+        tree,
+        |setup| setup,
+        async |project| {
+            let error = project
+                .fails("validation", "guide_cache_file", json!({}))
+                .await;
+            let message = said(&error, "error");
+            assert!(message.contains("path and content, or files"), "{message}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_chunk_after_the_end_of_its_upload_is_told_so() {
+    // Uploads live as long as cache entries where that is shorter.
+    both_with(tree, |setup| setup.set("guide.cache_ttl", 1), async |project| {
+        let chunk = |index: u32| json!({"path": "docs/a", "content": "x", "chunk_index": index, "chunk_count": 2});
+        project.ok("guide_read_file", chunk(0)).await;
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let reply = project.ok("guide_read_file", chunk(1)).await;
+        assert!(reply["warnings"].to_string().contains("expired"), "{reply}");
+        assert_eq!(reply["data"]["chunks_received"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_ends_its_question_over_http_too() {
+    let tree = tree();
+    let wire = setup(&tree)
+        .set("guide.sampling_timeout", 600)
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    let accept = ("accept", "application/json, text/event-stream");
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
+            "clientInfo": {"name": "by hand", "version": "1"},
+        },
+    });
+    let begun = http.post("/mcp/guide", &[accept], &hello).await;
+    let session = begun.header("mcp-session-id").expect("a session");
+    let headers = [accept, ("mcp-session-id", session)];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    http.post("/mcp/guide", &headers, &ready).await;
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "guide_request_file", "arguments": {"path": "docs/a"}},
+    });
+    let spoil = async {
+        // The first question of a session has the number 0.
+        let answer = json!({"jsonrpc": "2.0", "id": 0, "error": "no"});
+        for _ in 0..200 {
+            let refused = http.post("/mcp/guide", &headers, &answer).await;
+            assert_eq!(refused.status, 400, "{refused:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the question still waits")
+    };
+    let reply = tokio::select! {
+        reply = http.post("/mcp/guide", &headers, &call) => reply,
+        () = spoil => unreachable!("it never ends well"),
+    };
+    assert!(
+        reply.body.contains("an error with code and message"),
+        "{reply:?}"
+    );
+}
