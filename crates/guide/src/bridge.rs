@@ -203,8 +203,10 @@ impl FilesystemBridge {
                 (Said::NotText, Shape::Text) => shape = Shape::Bytes,
                 (Said::NotText, Shape::Bytes) => return Err(ask::failure(path, &answer)),
                 (Said::Content, _) => {
+                    let is_fenced = shape == Shape::Text && ask::is_fenced(&answer);
                     let content = content(path, shape, answer, agent)?;
-                    let read = self.keep(request, path.clone(), shape, content, now)?;
+                    let mut read = self.keep(request, path.clone(), shape, content, now)?;
+                    read.warnings.extend(is_fenced.then_some(Warning::Fenced));
                     return Ok(Outcome::Done(read));
                 }
             }

@@ -54,6 +54,8 @@ pub enum FormatFault {
     TooLong,
     /// A name in it is longer than 255 bytes.
     NameTooLong,
+    /// It is spelled as a directory's, where a file's is needed.
+    Directory,
 }
 
 /// What is wrong with a chunk.

@@ -140,6 +140,8 @@ pub enum Warning {
     },
     /// Everything below was asked for, but some directories came without their entries.
     Shallow,
+    /// The whole answer is one code fence, which may not be in the file.
+    Fenced,
     /// The content is not in the encoding that was asked for, and was read with another.
     Fallback {
         /// What was asked for.
@@ -156,7 +158,7 @@ impl FilesystemBridge {
     pub fn store(&self, files: Vec<Handover>, now: Now) -> Result<StoredFiles> {
         let admitted = files
             .into_iter()
-            .map(|file| Ok((self.validator.validate(&file.path)?, file)));
+            .map(|file| Ok((self.validator.validate_file(&file.path)?, file)));
         let admitted = admitted.collect::<Result<Vec<_>>>()?;
         self.store_admitted(admitted, now)
     }
@@ -193,7 +195,7 @@ impl FilesystemBridge {
 
     /// Stores a file that comes whole or in pieces. `owner` keeps the pieces of two clients apart.
     pub fn upload(&self, owner: &str, upload: Upload, now: Now) -> Result<Uploaded> {
-        let path = self.validator.validate(&upload.file.path)?;
+        let path = self.validator.validate_file(&upload.file.path)?;
         let Upload {
             mut file,
             chunk,

@@ -183,6 +183,19 @@ impl PathValidator {
         Ok(ProjectPath(normal.into()))
     }
 
+    /// The same for a path that content is handed over for: one that is spelled as a directory's is a mistake.
+    pub fn validate_file(&self, path: &str) -> Result<ProjectPath> {
+        let file = self.validate(path)?;
+        let is_directory = path.ends_with('/') || path.ends_with("/.") || file.as_str() == WHOLE;
+        match is_directory {
+            true => Err(Error::Format {
+                path: shortened(path),
+                fault: FormatFault::Directory,
+            }),
+            false => Ok(file),
+        }
+    }
+
     /// The directory above a path, where it may be named too.
     #[must_use]
     pub fn above(&self, path: &ProjectPath) -> Option<String> {

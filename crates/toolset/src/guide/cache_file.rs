@@ -100,7 +100,7 @@ impl GuideTool for CacheFile {
         let (given, is_batch) = given(arguments)?;
         // Every path is judged before any content is decoded.
         for file in &given {
-            visit.desk.bridge.validator().validate(file.path)?;
+            visit.desk.bridge.validator().validate_file(file.path)?;
         }
         let files = given.iter().map(Given::handover);
         let files = files.collect::<Result<Vec<_>, _>>()?;

@@ -215,6 +215,7 @@ fn format_fault(fault: FormatFault) -> &'static str {
         FormatFault::ControlCharacter => "it contains a control character",
         FormatFault::TooLong => "it is too long",
         FormatFault::NameTooLong => "a name in it is too long",
+        FormatFault::Directory => "it names a directory, and content needs the path of a file",
     }
 }
 

@@ -123,6 +123,10 @@ pub(super) fn warning(warning: &Warning) -> String {
         Warning::Shallow => {
             "some directories came without their children: ask for those directories themselves".to_owned()
         }
+        Warning::Fenced => {
+            "the whole answer is one code fence, which was kept: if it is not in the file, hand the file over with guide_cache_file"
+                .to_owned()
+        }
         Warning::Fallback { wanted, used } => format!(
             "the content is not valid {}; it was read as {}: check the characters, or ask with binary: true",
             wanted.name(),

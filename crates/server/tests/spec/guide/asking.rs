@@ -990,3 +990,40 @@ async fn an_answer_that_cannot_be_read_ends_its_question_over_http_too() {
         "{reply:?}"
     );
 }
+
+#[tokio::test]
+async fn failures_are_known_in_other_words_and_fences_are_warned_of() {
+    for (answer, kind) in [
+        ("**file not found**", "not_found"),
+        ("Not found: docs/a", "not_found"),
+        ("Error: File not found", "not_found"),
+        ("ENOENT: no such file or directory", "not_found"),
+        (" \"permission denied\" ", "permission"),
+    ] {
+        asked(
+            |setup| setup,
+            || Agent::saying(answer),
+            async |project, _| {
+                let request = json!({"path": "docs/a"});
+                project.fails(kind, "guide_request_file", request).await;
+                assert_eq!(project.cache_figures().await["entries"], 0);
+            },
+        )
+        .await;
+    }
+    let fenced = "```rust\nfn main() {}\n```\n";
+    asked(
+        |setup| setup,
+        || Agent::saying(fenced),
+        async |project, _| {
+            let request = json!({"path": "src/main.rs"});
+            let reply = project.ok("guide_request_file", request).await;
+            assert_eq!(reply["data"]["content"], fenced);
+            assert!(
+                reply["warnings"].to_string().contains("code fence"),
+                "{reply}"
+            );
+        },
+    )
+    .await;
+}

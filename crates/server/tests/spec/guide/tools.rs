@@ -931,3 +931,25 @@ async fn the_byte_order_mark_of_utf_16_decides_and_is_no_text() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn content_needs_the_path_of_a_file() {
+    both(async |project| {
+        for path in ["docs/", "docs/a/", "docs/a/."] {
+            for tool in ["guide_cache_file", "guide_read_file"] {
+                let file = json!({"path": path, "content": "x"});
+                let error = project.fails("validation", tool, file).await;
+                let message = error["error"].as_str().unwrap();
+                assert!(message.contains("the path of a file"), "{message}");
+            }
+        }
+        let files =
+            json!([{"path": "docs/a", "content": "x"}, {"path": "docs/b/", "content": "x"}]);
+        let batch = json!({"files": files});
+        project.fails("validation", "guide_cache_file", batch).await;
+        assert_eq!(project.cache_figures().await["entries"], 0);
+        let listing = json!({"path": "docs/", "entries": []});
+        project.data("guide_list_directory", listing).await;
+    })
+    .await;
+}
