@@ -189,17 +189,13 @@ fn misshapen(value: &Value) -> (String, Outline) {
         return (format!("Invalid Request: {what}"), Outline::default());
     };
     let id = object.get("id").cloned();
+    let has = |key: &str| object.contains_key(key);
     let outline = Outline {
         id: id.and_then(|id| serde_json::from_value(id).ok()),
-        is_answer: is_answer(|key| object.contains_key(key)),
+        is_answer: !has("method") && (has("result") || has("error")),
     };
     let fault = fault(object, &outline);
     (format!("Invalid Request: {fault}"), outline)
-}
-
-/// Tells an answer to a request of ours by its keys.
-fn is_answer(has: impl Fn(&str) -> bool) -> bool {
-    !has("method") && (has("result") || has("error"))
 }
 
 fn fault(object: &Map<String, Value>, outline: &Outline) -> &'static str {

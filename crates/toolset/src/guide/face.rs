@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use guide::{ChunkFault, Error, ErrorKind, FormatFault, Lack, Violation};
+use guide::{ChunkFault, ENTRIES_MAX, Error, ErrorKind, FormatFault, LEVELS_MAX, Lack, Violation};
 use serde_json::{Value, json};
 
 use super::request_directory::RequestDirectory;
@@ -288,9 +288,11 @@ fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
         Error::BadListing { .. } if is_about_directory(tool) => {
             format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
         }
-        Error::BadListing { .. } => {
-            "Send a JSON array of entries {name, type, size, mtime, children}, each name once.".into()
-        }
+        Error::BadListing { .. } => format!(
+            "Send a JSON array of entries {{name, type, size, mtime, children}}, each name once, {LEVELS_MAX} levels and \
+             {ENTRIES_MAX} entries at most; hand larger trees over directory by directory."
+        )
+        .into(),
         Error::NotFound { above: Some(above), .. } => {
             format!("Check the path, for example with guide_request_directory on {above}.").into()
         }

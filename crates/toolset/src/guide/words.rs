@@ -1,6 +1,6 @@
 //! What the set says when all goes well: prompts to the agent, messages, warnings.
 
-use guide::{Lack, Question, Shape, Status, Subject, Warning};
+use guide::{LEVELS_MAX, Lack, Question, Shape, Status, Subject, Warning};
 use serde_json::Value;
 
 /// How long an answer may be.
@@ -67,8 +67,10 @@ fn first_prompt(question: &Question) -> String {
 
 fn listing_prompt(path: &str, recursive: bool, pattern: Option<&str>, failures: &str) -> String {
     let depth = match recursive {
-        true => " and everything below it, with the entries of each directory under \"children\"",
-        false => "",
+        true => format!(
+            " and everything below it, with the entries of each directory under \"children\", {LEVELS_MAX} levels at most"
+        ),
+        false => String::new(),
     };
     let filter = pattern.map_or_else(String::new, |pattern| {
         format!(
