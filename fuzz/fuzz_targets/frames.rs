@@ -18,6 +18,11 @@ fuzz_target!(|bytes: &[u8]| {
             let reply = serde_json::to_value(&reply).unwrap();
             assert!(reply["error"]["message"].as_str().is_some_and(|words| !words.is_empty()));
         }
+        frame::Frame::Spoiled(answer) => {
+            let text = serde_json::to_vec(&answer.instead()).unwrap();
+            let again = frame::read(&text);
+            assert!(matches!(again, frame::Frame::Message(_)), "{again:?}");
+        }
         frame::Frame::Nothing => {}
     }
 });

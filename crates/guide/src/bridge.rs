@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::{self, Agent, Asked, Outcome, Question, Resume, Said, Source, Subject};
+use crate::ask::{self, Agent, Asked, Lack, Outcome, Question, Resume, Said, Source, Subject};
 use crate::cache::{FileCache, Kind, Value, Verdict};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
@@ -153,7 +153,7 @@ impl FilesystemBridge {
         &self.uploads
     }
 
-    /// Reads a file: from the cache, or by asking.
+    /// Reads a file: from the cache, or by asking. What the agent does not have any more goes.
     pub fn read_file(
         &self,
         request: &ReadFile,
@@ -162,33 +162,58 @@ impl FilesystemBridge {
         now: Now,
     ) -> Result<Outcome<FileRead>> {
         let path = self.validator.validate(&request.path)?;
-        if let Some(read) = self.held_file(request, &path, resume, now)? {
+        let outcome = self.held_or_asked_file(request, &path, resume, agent, now);
+        outcome.map_err(|error| {
+            if matches!(error, Error::NotFound { .. }) {
+                self.cache.invalidate(path.as_str(), now.steady, |_| true);
+            }
+            self.placed(error, &path)
+        })
+    }
+
+    fn held_or_asked_file(
+        &self,
+        request: &ReadFile,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        agent: &mut dyn Agent,
+        now: Now,
+    ) -> Result<Outcome<FileRead>> {
+        // Before the search, which throws out what is out of date.
+        let handed = self.handed_over(Kind::File, path, resume, now);
+        if let Some(read) = self.held_file(request, path, resume, now)? {
             return Ok(Outcome::Done(read));
         }
         self.count_miss(resume, now);
         let mut shape = resume.map_or(request.shape, |resume| resume.shape);
+        if let Some(Value::File(file)) = handed {
+            let lack = request.lack(&file);
+            return once_more(request.question(path, shape), lack, resume);
+        }
         loop {
-            let question = request.question(&path, shape);
+            let question = request.question(path, shape);
             let answer = match agent.ask(&question) {
                 Asked::Waiting => return Ok(Outcome::Waiting(question)),
-                Asked::Failed(error) => return Err(error),
+                Asked::Failed(error) => return Err(instead_of_timeout(error, resume)),
                 Asked::Answered(answer) => answer,
             };
-            match (ask::said(&path, &answer), shape) {
+            match (ask::said(path, &answer), shape) {
                 (Said::Failure(error), _) => return Err(error),
                 // It cannot be read as text over there, so its bytes are wanted here.
                 (Said::NotText, Shape::Text) => shape = Shape::Bytes,
-                (Said::NotText, Shape::Bytes) => return Err(ask::failure(&path, &answer)),
+                (Said::NotText, Shape::Bytes) => return Err(ask::failure(path, &answer)),
                 (Said::Content, _) => {
-                    let content = content(&path, shape, answer, agent)?;
-                    let read = self.keep(request, path, shape, content, now)?;
+                    let is_fenced = shape == Shape::Text && ask::is_fenced(&answer);
+                    let content = content(path, shape, answer, agent)?;
+                    let mut read = self.keep(request, path.clone(), shape, content, now)?;
+                    read.warnings.extend(is_fenced.then_some(Warning::Fenced));
                     return Ok(Outcome::Done(read));
                 }
             }
         }
     }
 
-    /// Lists a directory: from the cache, or by asking.
+    /// Lists a directory: from the cache, or by asking. What the agent does not have any more goes.
     pub fn list_directory(
         &self,
         request: &ListDirectory<'_>,
@@ -197,26 +222,58 @@ impl FilesystemBridge {
         now: Now,
     ) -> Result<Outcome<DirectoryRead>> {
         let path = self.validator.validate(&request.path)?;
-        if let Some(read) = self.held_directory(request, &path, resume, now) {
+        let outcome = self.held_or_asked_directory(request, &path, resume, agent, now);
+        outcome.map_err(|error| {
+            if matches!(error, Error::NotFound { .. }) {
+                self.forget_directory(path.as_str(), now);
+            }
+            self.placed(error, &path)
+        })
+    }
+
+    fn held_or_asked_directory(
+        &self,
+        request: &ListDirectory<'_>,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        agent: &mut dyn Agent,
+        now: Now,
+    ) -> Result<Outcome<DirectoryRead>> {
+        if let Some(read) = self.held_directory(request, path, resume, now) {
             return Ok(Outcome::Done(read));
         }
         self.count_miss(resume, now);
-        let question = request.question(&path);
+        let question = request.question(path);
+        if let Some(Value::Listing(listing)) = self.handed_over(Kind::Listing, path, resume, now) {
+            let lack = request.lack(&listing);
+            return match once_more(question, lack, resume) {
+                Err(error) => request.incomplete(path, &listing, error),
+                asked => asked,
+            };
+        }
         let answer = match agent.ask(&question) {
             Asked::Waiting => return Ok(Outcome::Waiting(question)),
-            Asked::Failed(error) => return Err(error),
+            Asked::Failed(error) => {
+                let error = instead_of_timeout(error, resume);
+                return self.second_best(request, path, resume, error, now);
+            }
             Asked::Answered(answer) => answer,
         };
-        if let Said::Failure(error) = ask::said(&path, &answer) {
+        if let Said::Failure(error) = ask::said(path, &answer) {
             return Err(error);
         }
-        let entries = agent.entries(&answer);
-        let entries = entries.map_err(|reason| Error::BadListing {
-            path: path.to_string(),
-            reason,
-        })?;
+        let entries = match agent.entries(&answer) {
+            Ok(entries) => entries,
+            Err(reason) => {
+                let error = Error::BadListing {
+                    path: path.to_string(),
+                    reason,
+                };
+                return self.second_best(request, path, resume, error, now);
+            }
+        };
         let stored = self.store_listing(path.as_str(), entries, request.filter, now)?;
-        let mut read = request.read(&path, &stored.listing.entries, &stored.listing);
+        let mut read = request.read(path, &stored.listing.entries, &stored.listing);
         read.source = Source::Answer;
         read.warnings = stored.warnings;
         let is_shallow = request.recursive && !stored.listing.is_deep();
@@ -231,10 +288,53 @@ impl FilesystemBridge {
             Subject::File { .. } => Kind::File,
             Subject::Directory { .. } => Kind::Listing,
         };
-        match self.cache.peek(kind, question.path.as_str(), now.steady) {
-            Some(Value::File(file)) => file.stored_at >= asked_at,
-            Some(Value::Listing(listing)) => listing.stored_at >= asked_at,
-            None => false,
+        self.stored_since(kind, &question.path, asked_at, now)
+            .is_some()
+    }
+
+    /// Says where to look instead of a path that is not there.
+    fn placed(&self, error: Error, path: &ProjectPath) -> Error {
+        match error {
+            Error::NotFound { path: missing, .. } => Error::NotFound {
+                path: missing,
+                above: self.validator.above(path),
+            },
+            other => other,
+        }
+    }
+
+    /// What came after a moment, whether it will do or not.
+    fn stored_since(&self, kind: Kind, path: &ProjectPath, moment: f64, now: Now) -> Option<Value> {
+        let held = self.cache.peek(kind, path.as_str(), now.steady)?;
+        (held.stored_at() >= moment).then_some(held)
+    }
+
+    /// What the agent handed over to answer the last question, whether it will do or not.
+    fn handed_over(
+        &self,
+        kind: Kind,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        now: Now,
+    ) -> Option<Value> {
+        self.stored_since(kind, path, resume?.looked_at, now)
+    }
+
+    /// What was handed over for the first question, where the second one came to nothing; else the failure.
+    fn second_best(
+        &self,
+        request: &ListDirectory<'_>,
+        path: &ProjectPath,
+        resume: Option<Resume>,
+        error: Error,
+        now: Now,
+    ) -> Result<Outcome<DirectoryRead>> {
+        let first = resume.filter(|resume| resume.lack.is_some());
+        let handed =
+            first.and_then(|first| self.stored_since(Kind::Listing, path, first.asked_at, now));
+        match handed {
+            Some(Value::Listing(listing)) => request.incomplete(path, &listing, error),
+            _ => Err(error),
         }
     }
 
@@ -300,22 +400,41 @@ impl FilesystemBridge {
         resume: Option<Resume>,
         now: Now,
     ) -> Option<DirectoryRead> {
-        let mut above = Some(path.as_str());
-        while let Some(directory) = above {
-            let below = path.as_str().strip_prefix(directory).unwrap_or_default();
-            let below = below.trim_start_matches('/');
+        upwards(path.as_str()).find_map(|(directory, below)| {
             let judge = |value: &Value| request.judge(value, below, resume);
             let held = self.cache.find(Kind::Listing, directory, now.steady, judge);
-            if let Some(Value::Listing(listing)) = held {
-                let entries = inside(&listing, below)?;
-                let mut read = request.read(path, entries, &listing);
-                read.source = source(listing.stored_at, resume);
-                return Some(read);
-            }
-            above = directory.rsplit_once('/').map(|(parent, _)| parent);
-        }
-        None
+            let Some(Value::Listing(listing)) = held else {
+                return None;
+            };
+            let entries = inside(&listing, below)?;
+            let mut read = request.read(path, entries, &listing);
+            read.source = source(listing.stored_at, resume);
+            Some(read)
+        })
     }
+
+    /// Throws out every listing that shows a directory.
+    fn forget_directory(&self, path: &str, now: Now) {
+        for (directory, below) in upwards(path) {
+            let judge = |value: &Value| match value {
+                Value::Listing(listing) if inside(listing, below).is_some() => Verdict::Stale,
+                _ => Verdict::Unfit,
+            };
+            self.cache.find(Kind::Listing, directory, now.steady, judge);
+        }
+    }
+}
+
+/// A directory and those above it, each with the way down from there.
+fn upwards(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    let directories = std::iter::successors(Some(path), |directory| {
+        let (parent, _) = directory.rsplit_once('/')?;
+        Some(parent)
+    });
+    directories.map(move |directory| {
+        let below = path.strip_prefix(directory).unwrap_or_default();
+        (directory, below.trim_start_matches('/'))
+    })
 }
 
 impl ReadFile {
@@ -324,6 +443,15 @@ impl ReadFile {
         Question {
             path: path.clone(),
             subject: Subject::File { shape, encoding },
+            lack: None,
+        }
+    }
+
+    /// What keeps content that came for this request from being what was asked for.
+    fn lack(&self, file: &File) -> Lack {
+        match self.mtime.is_some_and(|mtime| file.is_older_than(mtime)) {
+            true => Lack::Changes,
+            false => Lack::Bytes,
         }
     }
 
@@ -353,7 +481,37 @@ impl ListDirectory<'_> {
                 recursive: self.recursive,
                 pattern: self.filter.map(|(pattern, _)| pattern.to_owned()),
             },
+            lack: None,
         }
+    }
+
+    /// What keeps a listing that came for this request from being what was asked for.
+    fn lack(&self, listing: &Listing) -> Lack {
+        match self.has_all_files(listing) {
+            true => Lack::Children,
+            false => Lack::Files,
+        }
+    }
+
+    fn has_all_files(&self, listing: &Listing) -> bool {
+        let wanted = self.filter.map(|(pattern, _)| pattern);
+        listing.pattern.is_none() || listing.pattern.as_deref() == wanted
+    }
+
+    /// Takes a listing without all that is below, because it shows what it lacks; one without some of its files fails.
+    fn incomplete(
+        &self,
+        path: &ProjectPath,
+        listing: &Listing,
+        error: Error,
+    ) -> Result<Outcome<DirectoryRead>> {
+        if !self.has_all_files(listing) {
+            return Err(error);
+        }
+        let mut read = self.read(path, &listing.entries, listing);
+        read.source = Source::Handover;
+        read.warnings.push(Warning::Shallow);
+        Ok(Outcome::Done(read))
     }
 
     /// Judges a listing of the directory, or of one above it, with the way from there.
@@ -363,11 +521,8 @@ impl ListDirectory<'_> {
         };
         let is_new = resume.is_some_and(|resume| listing.stored_at >= resume.asked_at);
         let is_fresh = is_new || self.freshness == Freshness::Cached;
-        let wanted = self.filter.map(|(pattern, _)| pattern);
-        let has_all = match listing.pattern.as_deref() {
-            None => true,
-            own => below.is_empty() && own == wanted,
-        };
+        let has_all =
+            listing.pattern.is_none() || (below.is_empty() && self.has_all_files(listing));
         let is_deep = !self.recursive || listing.is_deep();
         match is_fresh && has_all && is_deep && inside(listing, below).is_some() {
             true => Verdict::Fresh,
@@ -410,6 +565,28 @@ fn source(stored_at: f64, resume: Option<Resume>) -> Source {
     }
 }
 
+/// Asks again for what a hand-over lacks. An agent that hands over the same twice will not do better the third time.
+fn once_more<T>(question: Question, lack: Lack, resume: Option<Resume>) -> Result<Outcome<T>> {
+    match resume.and_then(|resume| resume.lack) {
+        Some(_) => Err(Error::Lacking {
+            path: question.path.to_string(),
+            lack,
+        }),
+        None => Ok(Outcome::Waiting(Question {
+            lack: Some(lack),
+            ..question
+        })),
+    }
+}
+
+/// Something came, so the failure is what it lacks and not that the second question had no answer.
+fn instead_of_timeout(error: Error, resume: Option<Resume>) -> Error {
+    match (error, resume.and_then(|resume| resume.lack)) {
+        (Error::Timeout { path, .. }, Some(lack)) => Error::Lacking { path, lack },
+        (error, _) => error,
+    }
+}
+
 /// The content of an answer.
 fn content(path: &ProjectPath, shape: Shape, answer: String, agent: &dyn Agent) -> Result<Vec<u8>> {
     match shape {
@@ -435,6 +612,10 @@ fn read(request: &ReadFile, path: ProjectPath, file: Arc<File>) -> Result<FileRe
         }
         Shape::Text => {
             let wanted = request.encoding.unwrap_or(file.encoding);
+            let wanted = match file.shape {
+                Shape::Bytes => wanted.marked(&file.content),
+                Shape::Text => wanted,
+            };
             let (text, used) = text(&file, wanted).ok_or_else(|| bad("it is not text"))?;
             let is_other = used != wanted && file.shape == Shape::Bytes;
             warnings.extend(is_other.then_some(Warning::Fallback { wanted, used }));
@@ -585,6 +766,15 @@ mod tests {
             recursive,
             filter: None,
             freshness: Freshness::Cached,
+        }
+    }
+
+    fn resumed(looked_at: Now, lack: Option<Lack>) -> Resume {
+        Resume {
+            asked_at: looked_at.wall,
+            looked_at: looked_at.wall,
+            shape: Shape::Text,
+            lack,
         }
     }
 
@@ -741,10 +931,7 @@ mod tests {
             .store(vec![handover("docs/a", "handed")], now.later(1))
             .unwrap();
         assert!(bridge.has_arrived(&question, now.wall, now.later(1)));
-        let resume = Resume {
-            asked_at: now.wall,
-            shape: Shape::Text,
-        };
+        let resume = resumed(now, None);
         let mut agent = Script::answering(&["I have cached it."]);
         let read = done(bridge.read_file(&request, Some(resume), &mut agent, now.later(2)));
         assert_eq!(
@@ -752,6 +939,54 @@ mod tests {
             (Content::Text("handed".to_owned()), Source::Handover)
         );
         assert_eq!(bridge.cache().figures(now.steady).counters.misses, 1);
+    }
+
+    #[test]
+    fn a_handover_that_lacks_something_is_asked_for_once_more_and_no_more() {
+        let (bridge, start) = (bridge(), Now::read());
+        let (mut agent, request) = (Script::default(), directory("docs", true));
+        let flat = || vec![entry("inner/")];
+        let step =
+            |resume, agent: &mut Script, now| bridge.list_directory(&request, resume, agent, now);
+        assert!(matches!(
+            step(None, &mut agent, start),
+            Ok(Outcome::Waiting(_))
+        ));
+        bridge
+            .store_listing("docs", flat(), None, start.later(1))
+            .unwrap();
+        let first = Some(resumed(start, None));
+        let again = step(first, &mut agent, start.later(2));
+        let Ok(Outcome::Waiting(question)) = again else {
+            panic!("{again:?}")
+        };
+        assert_eq!(question.lack, Some(Lack::Children));
+        // Whatever the second question comes to, there is something to show.
+        let second = Some(Resume {
+            looked_at: start.later(2).wall,
+            ..resumed(start, question.lack)
+        });
+        let timeout = Asked::Failed(Error::Timeout {
+            path: "docs".to_owned(),
+            seconds: 1,
+        });
+        for answer in [timeout, Asked::Answered(String::new())] {
+            let mut agent = Script {
+                answers: vec![answer],
+                asked: Vec::new(),
+            };
+            let read = done(step(second, &mut agent, start.later(3)));
+            assert_eq!(
+                (read.source, read.warnings),
+                (Source::Handover, vec![Warning::Shallow])
+            );
+        }
+        bridge
+            .store_listing("docs", flat(), None, start.later(4))
+            .unwrap();
+        let read = done(step(second, &mut agent, start.later(5)));
+        assert_eq!(read.warnings, [Warning::Shallow]);
+        assert_eq!(agent.asked.len(), 1);
     }
 
     #[test]

@@ -43,6 +43,14 @@ impl Value {
         }
     }
 
+    /// When it was handed over, in seconds since the epoch.
+    pub(crate) fn stored_at(&self) -> f64 {
+        match self {
+            Value::File(file) => file.stored_at,
+            Value::Listing(listing) => listing.stored_at,
+        }
+    }
+
     fn kind(&self) -> Kind {
         match self {
             Value::File(_) => Kind::File,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::error::{Error, Result};
 
@@ -39,9 +39,28 @@ impl TextEncoding {
         self.0.name().to_ascii_lowercase()
     }
 
-    /// The text of bytes; nothing where they are not in this encoding.
+    /// The encoding that bytes are in where this one was named: a byte order mark tells the two kinds of UTF-16 apart.
+    #[must_use]
+    pub fn marked(self, bytes: &[u8]) -> TextEncoding {
+        let marked = Encoding::for_bom(bytes).map(|(marked, _)| TextEncoding(marked));
+        marked
+            .filter(|marked| self.is_utf_16() && marked.is_utf_16())
+            .unwrap_or(self)
+    }
+
+    fn is_utf_16(self) -> bool {
+        self.0 == UTF_16LE || self.0 == UTF_16BE
+    }
+
+    /// The text of bytes; nothing where they are not in this encoding. The byte order mark of UTF-16 is no part of it.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Option<String> {
+        let bytes = match Encoding::for_bom(bytes) {
+            Some((marked, length)) if self.is_utf_16() && marked == self.0 => {
+                bytes.get(length..)?
+            }
+            _ => bytes,
+        };
         let text = self
             .0
             .decode_without_bom_handling_and_without_replacement(bytes)?;
@@ -100,6 +119,25 @@ mod tests {
         let utf_16 = TextEncoding::named("utf-16le").unwrap();
         assert_eq!(utf_16.decode(b"a\0").as_deref(), Some("a"));
         assert_eq!(utf_16.encode("a"), None, "it can only be read");
+    }
+
+    #[test]
+    fn a_byte_order_mark_tells_the_kinds_of_utf_16_apart() {
+        let (little, big) = (b"\xff\xfea\0".as_slice(), b"\xfe\xff\0a".as_slice());
+        for named in ["utf-16", "utf-16le", "utf-16be"] {
+            for (bytes, name) in [(little, "utf-16le"), (big, "utf-16be")] {
+                let marked = TextEncoding::named(named).unwrap().marked(bytes);
+                assert_eq!(marked.name(), name);
+                assert_eq!(marked.decode(bytes).as_deref(), Some("a"));
+            }
+        }
+        assert_eq!(TextEncoding::UTF_8.marked(little), TextEncoding::UTF_8);
+        let utf_16 = TextEncoding::named("utf-16be").unwrap();
+        assert_eq!(
+            utf_16.marked(b"\0a"),
+            utf_16,
+            "without a mark it is as named"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Every way the agent's files can fail us, as facts; the tool set turns them into words.
 
+use crate::ask::Lack;
+
 /// What this crate's calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -52,6 +54,8 @@ pub enum FormatFault {
     TooLong,
     /// A name in it is longer than 255 bytes.
     NameTooLong,
+    /// It is spelled as a directory's, where a file's is needed.
+    Directory,
 }
 
 /// What is wrong with a chunk.
@@ -82,12 +86,13 @@ pub enum ChunkFault {
     reason = "the field names and the variants' sentences say it all"
 )]
 pub enum Error {
-    /// `leads_to` is for the log only.
+    /// `leads_to` is for the log only; `allowed` are the directories to keep to.
     #[error("{path:?} is refused: {}", violation.name())]
     Violation {
         path: String,
         violation: Violation,
         leads_to: Option<String>,
+        allowed: Vec<String>,
     },
     #[error("{path:?} is no path: {fault:?}")]
     Format { path: String, fault: FormatFault },
@@ -108,12 +113,17 @@ pub enum Error {
     TooLarge { path: String, size: u64, limit: u64 },
     #[error("the listing of {path:?} cannot be used: {reason}")]
     BadListing { path: String, reason: String },
+    /// `above` is the directory above it, where that may be asked for.
     #[error("the agent says that {path:?} does not exist")]
-    NotFound { path: String, said: String },
+    NotFound { path: String, above: Option<String> },
     #[error("the agent says that it may not read {path:?}")]
     PermissionDenied { path: String, said: String },
     #[error("the agent failed on {path:?}")]
     AgentFailed { path: String, said: String },
+    #[error("the agent's answer about {path:?} is not whole")]
+    Cut { path: String },
+    #[error("what the agent handed over of {path:?} is not what it was asked for: {lack:?}")]
+    Lacking { path: String, lack: Lack },
     #[error("the agent did not answer about {path:?} in time")]
     Timeout { path: String, seconds: u64 },
     #[error("the client cannot be asked")]
@@ -144,6 +154,24 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// The same refusal, with the directories that may be named instead.
+    pub(crate) fn allowing<'a>(self, directories: impl Iterator<Item = &'a str>) -> Error {
+        match self {
+            Error::Violation {
+                path,
+                violation,
+                leads_to,
+                ..
+            } => Error::Violation {
+                path,
+                violation,
+                leads_to,
+                allowed: directories.map(str::to_owned).collect(),
+            },
+            other => other,
+        }
+    }
+
     /// The kind of this failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -160,7 +188,10 @@ impl Error {
             Error::PermissionDenied { .. } | Error::Unverifiable { .. } => ErrorKind::Permission,
             Error::Timeout { .. } => ErrorKind::Timeout,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::AgentFailed { .. } | Error::Busy { .. } => ErrorKind::System,
+            Error::AgentFailed { .. }
+            | Error::Cut { .. }
+            | Error::Lacking { .. }
+            | Error::Busy { .. } => ErrorKind::System,
         }
     }
 
@@ -178,6 +209,8 @@ impl Error {
             | Error::NotFound { path, .. }
             | Error::PermissionDenied { path, .. }
             | Error::AgentFailed { path, .. }
+            | Error::Cut { path }
+            | Error::Lacking { path, .. }
             | Error::Timeout { path, .. }
             | Error::Unsupported { path }
             | Error::Unverifiable { path, .. } => Some(path),

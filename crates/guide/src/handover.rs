@@ -129,6 +129,8 @@ pub enum Warning {
     },
     /// Pieces that came before were thrown away, because the number of pieces changed.
     Restarted,
+    /// Pieces that came before were thrown away, because the next one took too long to come.
+    Expired,
     /// Files do not match the pattern and were left out.
     LeftOut {
         /// How many.
@@ -138,6 +140,8 @@ pub enum Warning {
     },
     /// Everything below was asked for, but some directories came without their entries.
     Shallow,
+    /// The whole answer is one code fence, which may not be in the file.
+    Fenced,
     /// The content is not in the encoding that was asked for, and was read with another.
     Fallback {
         /// What was asked for.
@@ -154,7 +158,7 @@ impl FilesystemBridge {
     pub fn store(&self, files: Vec<Handover>, now: Now) -> Result<StoredFiles> {
         let admitted = files
             .into_iter()
-            .map(|file| Ok((self.validator.validate(&file.path)?, file)));
+            .map(|file| Ok((self.validator.validate_file(&file.path)?, file)));
         let admitted = admitted.collect::<Result<Vec<_>>>()?;
         self.store_admitted(admitted, now)
     }
@@ -191,7 +195,7 @@ impl FilesystemBridge {
 
     /// Stores a file that comes whole or in pieces. `owner` keeps the pieces of two clients apart.
     pub fn upload(&self, owner: &str, upload: Upload, now: Now) -> Result<Uploaded> {
-        let path = self.validator.validate(&upload.file.path)?;
+        let path = self.validator.validate_file(&upload.file.path)?;
         let Upload {
             mut file,
             chunk,
@@ -207,6 +211,7 @@ impl FilesystemBridge {
             let progress = self.uploads.add(owner, &path, chunk, now.steady)?;
             warnings.extend(progress.restarted.then_some(Warning::Restarted));
             let Some((whole, hash)) = progress.whole else {
+                warnings.extend(progress.expired.then_some(Warning::Expired));
                 return Ok(Uploaded::Partial {
                     path,
                     received: progress.received,

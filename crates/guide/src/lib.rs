@@ -16,7 +16,7 @@ mod policy;
 mod time;
 mod upload;
 
-pub use ask::{Agent, Asked, Outcome, Question, Resume, Source, Subject};
+pub use ask::{Agent, Asked, Lack, Outcome, Question, Resume, Source, Subject};
 pub use bridge::{
     Content, DirectoryRead, FileRead, FilesystemBridge, Freshness, Limits, ListDirectory, ReadFile,
 };
@@ -25,7 +25,7 @@ pub use encoding::TextEncoding;
 pub use error::{ChunkFault, Error, ErrorKind, FormatFault, Result, Violation};
 pub use file::{ContentHash, File, Shape};
 pub use handover::{Handover, Stored, StoredFiles, StoredListing, Upload, Uploaded, Warning};
-pub use listing::{EntryKind, Listing, PathInfo};
+pub use listing::{ENTRIES_MAX, EntryKind, LEVELS_MAX, Listing, PathInfo};
 pub use policy::{AllowedFault, PathValidator, ProjectPath, SecurityPolicy};
 pub use time::Now;
 pub use upload::{CHUNKS_MAX, Chunk, Uploads};

@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::policy::{PathValidator, ProjectPath, joined};
 
-/// The most entries of one listing.
-const ENTRIES_MAX: usize = 100_000;
-/// The deepest listing.
-const DEPTH_MAX: usize = 64;
+/// The most entries of one listing, at every level together.
+pub const ENTRIES_MAX: usize = 30_000;
+/// The most levels of one listing; the directory's own entries are the first.
+pub const LEVELS_MAX: usize = 32;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub(crate) fn admitted(
         listed: directory.as_str(),
         left: ENTRIES_MAX,
     };
-    admission.entries(directory, entries, 0)
+    admission.entries(directory, entries, 1)
 }
 
 struct Admission<'call> {
@@ -143,14 +143,14 @@ impl Admission<'_> {
         &mut self,
         directory: &ProjectPath,
         entries: Vec<PathInfo>,
-        depth: usize,
+        level: usize,
     ) -> Result<Vec<PathInfo>> {
-        if depth > DEPTH_MAX {
-            return Err(self.bad(format!("it is more than {DEPTH_MAX} levels deep")));
+        if level > LEVELS_MAX {
+            return Err(self.bad(format!("it is more than {LEVELS_MAX} levels deep")));
         }
         let admitted = entries
             .into_iter()
-            .map(|entry| self.entry(directory, entry, depth));
+            .map(|entry| self.entry(directory, entry, level));
         let mut entries = admitted.collect::<Result<Vec<PathInfo>>>()?;
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let mut neighbours = entries.iter().zip(entries.iter().skip(1));
@@ -164,7 +164,7 @@ impl Admission<'_> {
         &mut self,
         directory: &ProjectPath,
         mut entry: PathInfo,
-        depth: usize,
+        level: usize,
     ) -> Result<PathInfo> {
         self.left = self
             .left
@@ -175,7 +175,7 @@ impl Admission<'_> {
             if entry.kind != EntryKind::Directory {
                 return Err(self.bad(format!("{path} is no directory but has children")));
             }
-            entry.children = Some(self.entries(&path, children, depth + 1)?);
+            entry.children = Some(self.entries(&path, children, level + 1)?);
         }
         Ok(entry)
     }

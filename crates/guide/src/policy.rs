@@ -160,11 +160,17 @@ impl PathValidator {
 
     /// The normal form of a path that is allowed; every other path is an error, and a violation where it tries to leave.
     pub fn validate(&self, path: &str) -> Result<ProjectPath> {
+        self.judged(path)
+            .map_err(|error| error.allowing(self.policy.allowed()))
+    }
+
+    fn judged(&self, path: &str) -> Result<ProjectPath> {
         let normal = self.normalize(path)?;
         let refused = |violation, leads_to| Error::Violation {
             path: shortened(path),
             violation,
             leads_to,
+            allowed: Vec::new(),
         };
         if !self.policy.allows(&normal) {
             return Err(refused(Violation::NotAllowed, Some(normal)));
@@ -177,6 +183,26 @@ impl PathValidator {
         Ok(ProjectPath(normal.into()))
     }
 
+    /// The same for a path that content is handed over for: one that is spelled as a directory's is a mistake.
+    pub fn validate_file(&self, path: &str) -> Result<ProjectPath> {
+        let file = self.validate(path)?;
+        let is_directory = path.ends_with('/') || path.ends_with("/.") || file.as_str() == WHOLE;
+        match is_directory {
+            true => Err(Error::Format {
+                path: shortened(path),
+                fault: FormatFault::Directory,
+            }),
+            false => Ok(file),
+        }
+    }
+
+    /// The directory above a path, where it may be named too.
+    #[must_use]
+    pub fn above(&self, path: &ProjectPath) -> Option<String> {
+        let (above, _) = path.as_str().rsplit_once('/')?;
+        self.policy.allows(above).then(|| above.to_owned())
+    }
+
     /// The path of a listed name, which has to be one name.
     pub fn validate_entry(&self, directory: &ProjectPath, name: &str) -> Result<ProjectPath> {
         if name.contains('/') || matches!(name, "" | "." | "..") {
@@ -184,6 +210,7 @@ impl PathValidator {
                 path: shortened(&joined(directory.as_str(), name)),
                 violation: Violation::NotAName,
                 leads_to: None,
+                allowed: self.policy.allowed().map(str::to_owned).collect(),
             });
         }
         self.validate(&joined(directory.as_str(), name))
@@ -201,6 +228,7 @@ impl PathValidator {
             path: shortened(path),
             violation: Violation::Traversal,
             leads_to: None,
+            allowed: Vec::new(),
         })
     }
 
@@ -210,6 +238,7 @@ impl PathValidator {
             path: shortened(normal),
             violation,
             leads_to,
+            allowed: Vec::new(),
         };
         let located = RelPath::parse(normal).and_then(|path| self.root.locate(&path, Follow::Last));
         match located {
@@ -248,6 +277,7 @@ fn check_format(path: &str) -> Result<()> {
             path: shortened(path),
             violation: Violation::NulByte,
             leads_to: None,
+            allowed: Vec::new(),
         });
     }
     let fault = if path.is_empty() {

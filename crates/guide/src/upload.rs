@@ -1,6 +1,6 @@
 //! Files that come in pieces. A piece is only kept here until the last one came; nothing incomplete goes any further.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(crate) struct Progress {
     pub(crate) whole: Option<(Vec<u8>, Option<String>)>,
     /// Chunks that came before were thrown away, because the number of chunks changed.
     pub(crate) restarted: bool,
+    /// Chunks that came before were thrown away, because this one took too long to come.
+    pub(crate) expired: bool,
 }
 
 /// The uploads under way.
@@ -55,6 +57,8 @@ pub struct Uploads {
 struct Pending {
     uploads: HashMap<(String, ProjectPath), Upload>,
     bytes: u64,
+    /// The last uploads that expired, so that who goes on with one can be told.
+    expired: VecDeque<(String, ProjectPath)>,
 }
 
 #[derive(Debug)]
@@ -107,12 +111,14 @@ impl Uploads {
         let key = (owner.to_owned(), path.clone());
         let restarted = pending.forget_if(&key, |upload| upload.count != chunk.count);
         self.check_room(&pending, &key, &chunk)?;
+        let expired = pending.is_expired(&key);
         let (received, missing) = pending.insert(&key, chunk, now);
         Ok(Progress {
             received,
             missing,
             whole: pending.take_if_complete(&key),
             restarted,
+            expired,
         })
     }
 
@@ -143,9 +149,24 @@ impl Uploads {
 
 impl Pending {
     fn expire(&mut self, now: Instant, lifetime: Duration) {
-        self.uploads
-            .retain(|_, upload| now.saturating_duration_since(upload.touched) < lifetime);
+        let expired = &mut self.expired;
+        self.uploads.retain(|key, upload| {
+            let is_alive = now.saturating_duration_since(upload.touched) < lifetime;
+            if !is_alive {
+                expired.push_back(key.clone());
+            }
+            is_alive
+        });
+        let excess = expired.len().saturating_sub(UPLOADS_MAX);
+        expired.drain(..excess);
         self.bytes = self.uploads.values().map(|upload| upload.bytes).sum();
+    }
+
+    /// Tells once whether an upload has expired.
+    fn is_expired(&mut self, key: &(String, ProjectPath)) -> bool {
+        let before = self.expired.len();
+        self.expired.retain(|expired| expired != key);
+        self.expired.len() < before
     }
 
     fn forget_if(
@@ -311,7 +332,11 @@ mod tests {
         uploads.add("", &path("a"), chunk(0, 2, b"1"), now).unwrap();
         let later = now + MINUTE;
         let progress = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
-        assert_eq!(progress.unwrap().received, 1, "the first is gone");
+        let progress = progress.unwrap();
+        assert_eq!(progress.received, 1, "the first is gone");
+        assert!(progress.expired, "and that is said");
+        let again = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
+        assert!(!again.unwrap().expired, "once");
     }
 
     #[test]

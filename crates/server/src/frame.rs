@@ -14,6 +14,9 @@ const MAX_ID: usize = 256;
 /// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
 const MAX_VALUES: usize = 100_000;
 
+/// How deep values may be nested: as far as serde_json goes down.
+const MAX_LEVELS: usize = 127;
+
 /// What the bytes of a message came to.
 #[derive(Debug)]
 pub(crate) enum Frame {
@@ -23,6 +26,35 @@ pub(crate) enum Frame {
     Nothing,
     /// A mistake, and the reply to it.
     Mistake(Box<ServerJsonRpcMessage>),
+    /// An answer to a request of ours that cannot be read.
+    Spoiled(Box<Spoiled>),
+}
+
+/// An answer that cannot be read, of which only the id is known. Who waits for it is told, so that nobody waits for more.
+#[derive(Debug)]
+pub(crate) struct Spoiled {
+    id: RequestId,
+    error: ErrorData,
+}
+
+impl Spoiled {
+    /// What the request of ours gets instead of its answer.
+    pub(crate) fn instead(&self) -> ClientJsonRpcMessage {
+        ClientJsonRpcMessage::error(self.error.clone(), Some(self.id.clone()))
+    }
+
+    /// What the client is told; without the id, which is ours and may be that of a request of the client's too.
+    pub(crate) fn reply(&self) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::error(self.error.clone(), None)
+    }
+}
+
+/// What can be made out of a message that cannot be read.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Outline {
+    id: Option<RequestId>,
+    /// It has a result or an error, so it answers a request of ours.
+    is_answer: bool,
 }
 
 /// Reads one message.
@@ -31,8 +63,8 @@ pub(crate) fn read(bytes: &[u8]) -> Frame {
     if bytes.trim_ascii().is_empty() {
         return Frame::Nothing;
     }
-    if let Some(reply) = overfull(bytes) {
-        return Frame::Mistake(Box::new(reply));
+    if let Some(frame) = overfull(bytes) {
+        return frame;
     }
     match serde_json::from_slice(bytes) {
         Ok(message) => Frame::Message(Box::new(message)),
@@ -40,8 +72,8 @@ pub(crate) fn read(bytes: &[u8]) -> Frame {
     }
 }
 
-/// The reply to a message of so many values that reading it would take far more memory than it is long.
-pub(crate) fn overfull(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
+/// What becomes of a message of so many values that reading it would take far more memory than it is long.
+pub(crate) fn overfull(bytes: &[u8]) -> Option<Frame> {
     // A value takes two bytes at least, with the comma behind it.
     if bytes.len() / 2 <= MAX_VALUES || !has_more_values_than(MAX_VALUES, bytes) {
         return None;
@@ -49,7 +81,11 @@ pub(crate) fn overfull(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
     let message = format!(
         "Invalid Request: the message has more than {MAX_VALUES} values; send less at once"
     );
-    Some(error(ErrorCode::INVALID_REQUEST, message, id_in(bytes)))
+    Some(refused(
+        ErrorCode::INVALID_REQUEST,
+        message,
+        outline_of(bytes),
+    ))
 }
 
 /// Counts what begins or parts values outside of strings.
@@ -79,12 +115,12 @@ fn behind_string(mut bytes: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The reply to a message that is longer than what is taken.
-pub(crate) fn too_large(id: Option<RequestId>, most: usize) -> ServerJsonRpcMessage {
+/// What becomes of a message that is longer than what is taken.
+pub(crate) fn too_large(outline: Outline, most: usize) -> Frame {
     let message = format!(
         "Invalid Request: the message is larger than {most} bytes; send less at once, or raise server.max_body_size"
     );
-    error(ErrorCode::INVALID_REQUEST, message, id)
+    refused(ErrorCode::INVALID_REQUEST, message, outline)
 }
 
 /// The reply to a request whose id another one still has.
@@ -101,18 +137,41 @@ pub(crate) fn id_in_use(id: &RequestId) -> ServerJsonRpcMessage {
 }
 
 fn explained(bytes: &[u8]) -> Frame {
-    let (code, message, id) = match serde_json::from_slice::<Value>(bytes) {
-        Err(mistake) => (ErrorCode::PARSE_ERROR, unreadable(&mistake), id_in(bytes)),
-        Ok(Value::Object(object)) if is_notification(&object) => return Frame::Nothing,
-        Ok(value) => {
-            let (message, id) = misshapen(&value);
-            (ErrorCode::INVALID_REQUEST, message, id)
+    match serde_json::from_slice::<Value>(bytes) {
+        Err(mistake) => {
+            let message = unreadable(&mistake);
+            refused(ErrorCode::PARSE_ERROR, message, outline_of(bytes))
         }
-    };
-    Frame::Mistake(Box::new(error(code, message, id)))
+        Ok(Value::Object(object)) if is_notification(&object) => Frame::Nothing,
+        Ok(value) => {
+            let (message, outline) = misshapen(&value);
+            refused(ErrorCode::INVALID_REQUEST, message, outline)
+        }
+    }
+}
+
+/// What a message that is not served comes to: a reply, or word to the request that it answers.
+fn refused(code: ErrorCode, message: String, outline: Outline) -> Frame {
+    match outline {
+        Outline {
+            id: Some(id),
+            is_answer: true,
+        } => Frame::Spoiled(Box::new(Spoiled {
+            id,
+            error: ErrorData::new(code, message, None),
+        })),
+        Outline { id, .. } => Frame::Mistake(Box::new(error(code, message, id))),
+    }
 }
 
 fn unreadable(mistake: &serde_json::Error) -> String {
+    let mistake = mistake.to_string();
+    // It may well be JSON, but it was not read to its end.
+    if mistake.starts_with("recursion limit exceeded") {
+        return format!(
+            "Parse error: the message is nested more than {MAX_LEVELS} levels deep; send less at once"
+        );
+    }
     format!("Parse error: the message is not JSON ({mistake})")
 }
 
@@ -121,24 +180,31 @@ fn is_notification(object: &Map<String, Value>) -> bool {
     !object.contains_key("id") && object.get("method").is_some_and(Value::is_string)
 }
 
-fn misshapen(value: &Value) -> (String, Option<RequestId>) {
+fn misshapen(value: &Value) -> (String, Outline) {
     let Value::Object(object) = value else {
         let what = match value {
             Value::Array(_) => "batches are not taken; send one message at a time",
             _ => "a message is an object with jsonrpc, id, method and params",
         };
-        return (format!("Invalid Request: {what}"), None);
+        return (format!("Invalid Request: {what}"), Outline::default());
     };
     let id = object.get("id").cloned();
-    let id = id.and_then(|id| serde_json::from_value(id).ok());
-    (format!("Invalid Request: {}", fault(object, &id)), id)
+    let has = |key: &str| object.contains_key(key);
+    let outline = Outline {
+        id: id.and_then(|id| serde_json::from_value(id).ok()),
+        is_answer: !has("method") && (has("result") || has("error")),
+    };
+    let fault = fault(object, &outline);
+    (format!("Invalid Request: {fault}"), outline)
 }
 
-fn fault(object: &Map<String, Value>, id: &Option<RequestId>) -> &'static str {
+fn fault(object: &Map<String, Value>, outline: &Outline) -> &'static str {
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         "jsonrpc has to be \"2.0\""
-    } else if id.is_none() {
+    } else if outline.id.is_none() {
         "id has to be a string or a whole number"
+    } else if outline.is_answer {
+        "an answer has a result, or an error with code and message"
     } else if !object.get("method").is_some_and(Value::is_string) {
         "method has to be a string"
     } else {
@@ -155,17 +221,19 @@ fn shortened(text: &str) -> &str {
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-fn id_in(bytes: &[u8]) -> Option<RequestId> {
-    let mut search = IdSearch::default();
+fn outline_of(bytes: &[u8]) -> Outline {
+    let mut search = OutlineSearch::default();
     search.feed(bytes);
-    search.found
+    search.finish()
 }
 
-/// Looks for the id of a message that is not kept or is not JSON, byte by byte and in constant memory. Keys and
-/// plain values of the outermost object pass through `token`.
+/// Looks for the id and the kind of a message that is not kept or is not JSON, byte by byte and in constant memory. Keys
+/// and plain values of the outermost object pass through `token`.
 #[derive(Debug, Default)]
-pub(crate) struct IdSearch {
+pub(crate) struct OutlineSearch {
     found: Option<RequestId>,
+    has_method: bool,
+    has_outcome: bool,
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -173,7 +241,7 @@ pub(crate) struct IdSearch {
     token: Vec<u8>,
 }
 
-impl IdSearch {
+impl OutlineSearch {
     /// Looks through the next bytes of the message.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
@@ -185,9 +253,12 @@ impl IdSearch {
         }
     }
 
-    /// The id, when the whole message went by.
-    pub(crate) fn finish(self) -> Option<RequestId> {
-        self.found
+    /// What was found, when the whole message went by.
+    pub(crate) fn finish(self) -> Outline {
+        Outline {
+            id: self.found,
+            is_answer: self.has_outcome && !self.has_method,
+        }
     }
 
     fn inside_string(&mut self, byte: u8) {
@@ -213,12 +284,21 @@ impl IdSearch {
             }
             b',' => self.end_value(),
             b':' if self.depth == 1 => {
-                self.is_id = self.token == b"\"id\"";
-                self.token.clear();
+                self.end_key();
             }
             byte if byte.is_ascii_whitespace() => {}
             byte => self.keep(byte),
         }
+    }
+
+    fn end_key(&mut self) {
+        match self.token.as_slice() {
+            b"\"id\"" => self.is_id = true,
+            b"\"method\"" => self.has_method = true,
+            b"\"result\"" | b"\"error\"" => self.has_outcome = true,
+            _ => {}
+        }
+        self.token.clear();
     }
 
     fn keep(&mut self, byte: u8) {
@@ -247,7 +327,48 @@ mod tests {
         match read(bytes) {
             Frame::Mistake(reply) => serde_json::to_value(reply).ok(),
             Frame::Nothing => None,
-            Frame::Message(message) => panic!("{message:?}"),
+            frame => panic!("{frame:?}"),
+        }
+    }
+
+    fn spoiled(bytes: &[u8]) -> (Value, String) {
+        let Frame::Spoiled(spoiled) = read(bytes) else {
+            panic!("an answer")
+        };
+        let reply = serde_json::to_value(spoiled.reply()).expect("JSON");
+        assert!(reply["id"].is_null(), "{reply}");
+        let instead = serde_json::to_value(spoiled.instead()).expect("JSON");
+        let message = instead["error"]["message"].as_str().expect("a message");
+        (instead["id"].clone(), message.to_owned())
+    }
+
+    #[test]
+    fn answers_that_cannot_be_read_are_told_to_who_waits_for_them() {
+        let deep = format!(r#"{{"id":4,"result":{}"#, "[".repeat(1000));
+        let full = format!(
+            r#"{{"jsonrpc":"2.0","result":[{}0],"id":5}}"#,
+            "0,".repeat(MAX_VALUES)
+        );
+        let cases = [
+            (
+                r#"{"jsonrpc":"2.0","id":0,"error":"no"}"#,
+                json!(0),
+                "code and message",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}"#,
+                json!(1),
+                "code",
+            ),
+            (r#"{"result":{},"id":"two"}"#, json!("two"), "jsonrpc"),
+            (r#"{"id":3,"result":"\ud800"}"#, json!(3), "not JSON"),
+            (deep.as_str(), json!(4), "levels"),
+            (full.as_str(), json!(5), "100000 values"),
+        ];
+        for (text, id, words) in cases {
+            let (found, message) = spoiled(text.as_bytes());
+            assert_eq!(found, id, "{message}");
+            assert!(message.contains(words), "{message}");
         }
     }
 
@@ -294,6 +415,15 @@ mod tests {
         let deep = format!(r#"{{"id":5,"params":{}"#, "[".repeat(100_000));
         let (_, code, _) = refused(deep.as_bytes());
         assert_eq!(code, json!(-32700));
+        let nested = |levels: usize| {
+            let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+            format!(r#"{{"id":5,"params":{open}{close}}}"#)
+        };
+        let (id, _, message) = refused(nested(MAX_LEVELS + 1).as_bytes());
+        assert_eq!(id, json!(5));
+        assert!(message.contains("more than 127 levels"), "{message}");
+        let (_, _, message) = refused(nested(MAX_LEVELS).as_bytes());
+        assert!(!message.contains("levels"), "{message}");
     }
 
     #[test]
@@ -340,9 +470,13 @@ mod tests {
         let text =
             br#"{"method":"x","params":{"a":["id",{"id":9}]},"jsonrpc":"2.0","id": "q\"r" }"#;
         for size in 1..text.len() {
-            let mut search = IdSearch::default();
+            let mut search = OutlineSearch::default();
             text.chunks(size).for_each(|piece| search.feed(piece));
-            assert_eq!(search.finish(), Some(RequestId::String("q\"r".into())));
+            let expected = Outline {
+                id: Some(RequestId::String("q\"r".into())),
+                is_answer: false,
+            };
+            assert_eq!(search.finish(), expected);
         }
     }
 }

@@ -80,6 +80,30 @@ fn check(name: &str, wanted: &str) {
 }
 
 #[test]
+fn the_tool_reference_has_every_field_of_a_failure() {
+    for (set, fields) in [
+        (
+            "guide",
+            ["success", "error", "error_type", "instruction"].as_slice(),
+        ),
+        ("memory", &["code", "message", "path"]),
+    ] {
+        let page = said(&["tools", "--toolset", set]);
+        let tables: Vec<&str> = page.split("| reply field |").skip(1).collect();
+        assert!(!tables.is_empty(), "{set} has tools");
+        for (table, field) in tables
+            .iter()
+            .flat_map(|table| fields.iter().map(move |field| (table, field)))
+        {
+            assert!(
+                table.contains(&format!("\n| `{field}` |")),
+                "{set}: {field}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_tool_reference_is_fresh() {
     let pages: Vec<String> = SETS
         .iter()

@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value};
 
 /// How much of a wrong value a message repeats.
 const SHOWN_MAX: usize = 60;
-/// How deep values may be nested; ours need 2, and trees of entries a few more.
-const DEPTH_MAX: usize = 64;
+/// How deep values may be nested: as deep as a message can be, because tools that take trees have a bound of their own.
+const DEPTH_MAX: usize = 128;
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -148,7 +148,7 @@ impl<'schema> Judge<'schema> {
     ) -> Result<(), BadArgument> {
         if depth > DEPTH_MAX {
             return Err(BadArgument::Undecodable {
-                reason: format!("{name} is nested too deeply"),
+                reason: format!("{name} is nested too deeply: more than {DEPTH_MAX} levels"),
             });
         }
         let schema = self.resolve(schema);

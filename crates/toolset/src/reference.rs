@@ -170,7 +170,7 @@ fn reply_table(page: &mut String, schema: &Map<String, Value>) {
 fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
     for (name, property) in properties(schema)
         .iter()
-        .filter(|(name, _)| *name != "error")
+        .filter(|(name, property)| !is_error_object(name, property))
     {
         let meaning = cell(text(property, "description"));
         let kind = type_of(property);
@@ -179,6 +179,11 @@ fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
             reply_rows(page, &format!("{prefix}{name}."), inner);
         }
     }
+}
+
+/// Tells the error object, which all tools of a set share and the examples show; an `error` that is text is a field.
+fn is_error_object(name: &str, property: &Value) -> bool {
+    name == "error" && property.get("type").and_then(Value::as_str) == Some("object")
 }
 
 fn properties(schema: &Map<String, Value>) -> &Map<String, Value> {

@@ -12,7 +12,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    ACCEPT, ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    ACCEPT, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::http::request::Parts;
@@ -338,11 +338,11 @@ impl Place {
         let session = self.session(&parts.headers, holder.as_ref())?;
         let body = body::read(body, max_body_size).await?;
         self.check_room(session.as_deref(), &body).await?;
-        if let Some(reply) = frame::overfull(&body) {
-            return Ok(mistake(&reply));
-        }
         if parts.method == Method::POST {
             normalise(&mut parts.headers);
+        }
+        if let Some(frame) = frame::overfull(&body) {
+            return Ok(self.refuse(frame, &body, Some(parts)).await);
         }
         let client = Client {
             address: visit.address,
@@ -364,6 +364,8 @@ impl Place {
             // In a session rmcp keeps what it sent, to send it again.
             parts.extensions.insert(Delivery::Slot(slot.clone()));
         }
+        // Only in a session is there a question that an answer could spoil.
+        let again = session.is_some().then(|| parts.clone());
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let reply = completed(self.protocol.handle(request).await, slot).await;
         if let (Some(sessions), None) = (&self.sessions, session) {
@@ -371,8 +373,35 @@ impl Place {
             sessions.begun(reply.headers(), holder).await;
         }
         match reply.status() {
-            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => Ok(misread(&body)),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => {
+                Ok(self.refuse(frame::read(&body), &body, again).await)
+            }
             _ => Ok(reply),
+        }
+    }
+
+    /// The answer to a body that is not for rmcp. A question of ours that it spoils the answer of is told so.
+    async fn refuse(&self, frame: Frame, body: &[u8], parts: Option<Parts>) -> Reply {
+        match frame {
+            Frame::Mistake(reply) => mistake(&reply),
+            Frame::Spoiled(answer) => {
+                if let (Some(mut parts), Ok(instead)) =
+                    (parts, serde_json::to_vec(&answer.instead()))
+                {
+                    parts.headers.remove(CONTENT_LENGTH);
+                    let request = Request::from_parts(parts, Full::new(Bytes::from(instead)));
+                    self.protocol.handle(request).await;
+                }
+                mistake(&answer.reply())
+            }
+            // A notification that nobody knows, or what rmcp could read after all.
+            Frame::Nothing if !body.trim_ascii().is_empty() => {
+                text(StatusCode::ACCEPTED, String::new())
+            }
+            Frame::Nothing | Frame::Message(_) => {
+                let message = "Bad Request: the body has to be one JSON-RPC message".to_owned();
+                text(StatusCode::BAD_REQUEST, message)
+            }
         }
     }
 
@@ -479,21 +508,6 @@ fn normalise(headers: &mut HeaderMap) {
     };
     if named("*/*") || (named("application/json") && named("text/event-stream")) {
         headers.insert(ACCEPT, BOTH);
-    }
-}
-
-/// The answer to a body that rmcp could not read.
-fn misread(body: &[u8]) -> Reply {
-    match frame::read(body) {
-        Frame::Mistake(reply) => mistake(&reply),
-        // A notification that nobody knows, or what rmcp could read after all.
-        Frame::Nothing if !body.trim_ascii().is_empty() => {
-            text(StatusCode::ACCEPTED, String::new())
-        }
-        Frame::Nothing | Frame::Message(_) => {
-            let message = "Bad Request: the body has to be one JSON-RPC message".to_owned();
-            text(StatusCode::BAD_REQUEST, message)
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolset::Delivery;
 
-use crate::frame::{self, Frame, IdSearch};
+use crate::frame::{self, Frame, Outline, OutlineSearch};
 use crate::plain_call::PlainCall;
 
 /// How much is read at once.
@@ -48,7 +48,7 @@ pub(crate) struct Wire<R> {
     line: Vec<u8>,
     max_line: usize,
     /// A line that is too long goes by, and is only looked through for its id.
-    skipped: Option<IdSearch>,
+    skipped: Option<OutlineSearch>,
     /// A reply of our own that has not found its way into the queue yet.
     own: Option<Vec<u8>>,
     running: Running,
@@ -116,7 +116,7 @@ impl Manner {
 /// What reading came to.
 enum Step {
     Line,
-    TooLong(Option<RequestId>),
+    TooLong(Outline),
     End,
 }
 
@@ -170,7 +170,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             self.send_own().await?;
             let frame = match self.step().await? {
                 Step::Line => self.take_line(),
-                Step::TooLong(id) => Frame::Mistake(Box::new(frame::too_large(id, self.max_line))),
+                Step::TooLong(outline) => frame::too_large(outline, self.max_line),
                 Step::End if self.line.is_empty() => return None,
                 Step::End => self.take_line(),
             };
@@ -180,13 +180,21 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
                         return Some(message);
                     }
                 }
-                Frame::Mistake(reply) => {
-                    tracing::warn!(reason = reason(&reply), "message refused");
-                    self.own = encoded(&reply).ok();
+                Frame::Mistake(reply) => self.refuse(&reply),
+                Frame::Spoiled(answer) => {
+                    self.refuse(&answer.reply());
+                    if let Some(message) = self.admitted(answer.instead()) {
+                        return Some(message);
+                    }
                 }
                 Frame::Nothing => {}
             }
         }
+    }
+
+    fn refuse(&mut self, reply: &ServerJsonRpcMessage) {
+        tracing::warn!(reason = reason(reply), "message refused");
+        self.own = encoded(reply).ok();
     }
 
     /// Reads a plain call, and answers it if that needs no waiting, also not for a client to read.
@@ -248,7 +256,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             let piece = piece.get(..end.unwrap_or(taken)).unwrap_or_default();
             let too_long = self.line.len() + piece.len() > self.max_line;
             if too_long && self.skipped.is_none() {
-                let mut search = IdSearch::default();
+                let mut search = OutlineSearch::default();
                 search.feed(&self.line);
                 self.line = Vec::new();
                 self.skipped = Some(search);
@@ -259,7 +267,7 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
             }
             self.read.consume(taken);
             if end.is_some() {
-                let skipped = self.skipped.take().map(IdSearch::finish);
+                let skipped = self.skipped.take().map(OutlineSearch::finish);
                 return Some(skipped.map_or(Step::Line, Step::TooLong));
             }
         }

@@ -12,19 +12,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use guide::{Agent, Asked, Error, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
+use guide::{Agent, Asked, Error, Lack, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
 use ops::text::encoding::from_base64;
 use rmcp::model::{
-    ClientResult, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ErrorCode,
-    InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestStateError,
-    SamplingMessage, SamplingMessageContentBlock, SealOptions, ServerRequest,
+    ClientResult, CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
+    InputRequiredResult, RequestStateError, SamplingMessage, SealOptions, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{Peer, RoleServer, ServiceError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::answer::Answer;
 use super::desk::{Desk, QUESTIONS_MAX};
 use super::tool::{GuideTool, Visit, open, step};
 use super::{listed, words};
@@ -36,16 +35,15 @@ use crate::tool::{Call, Ended};
 
 /// The name of our one question in an input-required result.
 const QUESTION: &str = "agent_file";
-/// What the JSON-RPC error of a user who declines has for a code.
-const DECLINED: ErrorCode = ErrorCode(-1);
 
 /// Brings the agent's answer, where it is there already.
 #[derive(Debug, Default)]
-pub(super) struct Courier(Option<Asked>);
+pub(super) struct Courier(Option<Answer>);
 
 impl Agent for Courier {
-    fn ask(&mut self, _question: &Question) -> Asked {
-        self.0.take().unwrap_or(Asked::Waiting)
+    fn ask(&mut self, question: &Question) -> Asked {
+        let answer = self.0.take();
+        answer.map_or(Asked::Waiting, |answer| answer.about(question))
     }
 
     fn bytes(&self, answer: &str) -> Result<Vec<u8>, String> {
@@ -64,7 +62,9 @@ impl Agent for Courier {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct State {
     asked_at: f64,
+    looked_at: f64,
     shape: Asking,
+    lack: Option<Lacking>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,53 @@ struct State {
 enum Asking {
     Text,
     Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Lacking {
+    Children,
+    Files,
+    Changes,
+    Bytes,
+}
+
+impl From<Resume> for State {
+    fn from(resume: Resume) -> State {
+        State {
+            asked_at: resume.asked_at,
+            looked_at: resume.looked_at,
+            shape: match resume.shape {
+                Shape::Text => Asking::Text,
+                Shape::Bytes => Asking::Bytes,
+            },
+            lack: resume.lack.map(|lack| match lack {
+                Lack::Children => Lacking::Children,
+                Lack::Files => Lacking::Files,
+                Lack::Changes => Lacking::Changes,
+                Lack::Bytes => Lacking::Bytes,
+            }),
+        }
+    }
+}
+
+impl From<State> for Resume {
+    fn from(state: State) -> Resume {
+        Resume {
+            asked_at: state.asked_at,
+            looked_at: state.looked_at,
+            shape: match state.shape {
+                Asking::Text => Shape::Text,
+                Asking::Bytes => Shape::Bytes,
+            },
+            lack: state.lack.map(|lack| match lack {
+                Lacking::Children => Lack::Children,
+                Lacking::Files => Lack::Files,
+                Lacking::Changes => Lack::Changes,
+                Lacking::Bytes => Lack::Bytes,
+            }),
+        }
+    }
 }
 
 /// A call that may ask the agent, from its first step to its end.
@@ -89,25 +136,26 @@ pub(super) async fn converse<T: GuideTool>(
         let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
         let tallies = Arc::clone(&call.tallies);
         let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
-        talk.looked_at = Now::read().wall;
-        let outcome = gate.run(&caller.account, move || {
+        let looked = gate.run(&caller.account, move || {
             let (arguments, caller) = own;
+            let now = Now::read();
             let visit = Visit {
                 desk: &desk,
                 account: &caller.account,
                 tallies: &tallies,
-                now: Now::read(),
+                now,
                 resume,
                 agent,
             };
-            step::<T>(&arguments, visit, &caller)
+            (now.wall, step::<T>(&arguments, visit, &caller))
         });
-        match outcome.await?? {
+        let (looked_at, outcome) = looked.await?;
+        match outcome? {
             Outcome::Done(success) => {
                 return halves(&success, |_| None, call.replies).map(Ended::Reply);
             }
             Outcome::Waiting(question) => {
-                if let Some(ended) = talk.ask(&question).await? {
+                if let Some(ended) = talk.ask(&question, looked_at).await? {
                     return Ok(ended);
                 }
             }
@@ -127,9 +175,7 @@ struct Conversation<'call> {
     caller: &'call Caller,
     binding: String,
     resume: Option<Resume>,
-    answer: Option<Asked>,
-    /// When the cache was looked at last: only what comes after that is worth another look.
-    looked_at: f64,
+    answer: Option<Answer>,
 }
 
 impl<'call> Conversation<'call> {
@@ -145,7 +191,6 @@ impl<'call> Conversation<'call> {
             binding,
             resume: None,
             answer: None,
-            looked_at: 0.0,
         };
         if let Questions::Result {
             answers,
@@ -153,7 +198,7 @@ impl<'call> Conversation<'call> {
         } = &caller.questions
         {
             talk.resume = Some(talk.opened(state)?);
-            talk.answer = answer_among(answers);
+            talk.answer = answers.get(QUESTION).map(Answer::read);
         }
         Ok(talk)
     }
@@ -164,65 +209,48 @@ impl<'call> Conversation<'call> {
             .seal
             .open_json_with::<State>(state, self.binding.as_bytes());
         match opened {
-            Ok(state) => Ok(Resume {
-                asked_at: state.asked_at,
-                shape: match state.shape {
-                    Asking::Text => Shape::Text,
-                    Asking::Bytes => Shape::Bytes,
-                },
-            }),
+            Ok(state) => Ok(Resume::from(state)),
             // The seal is ours, so it may be said that it is only late.
-            Err(RequestStateError::Expired) => Err(self.timeout(String::new())),
+            Err(RequestStateError::Expired) => Err(Error::Timeout {
+                path: String::new(),
+                seconds: self.desk.sampling_timeout.as_secs(),
+            }),
             Err(_) => Err(Error::Violation {
                 path: String::new(),
                 violation: guide::Violation::ForgedState,
                 leads_to: None,
+                allowed: Vec::new(),
             }),
         }
     }
 
     /// Asks: the call ends with the question, or goes on with whatever came.
-    async fn ask(&mut self, question: &Question) -> Result<Option<Ended>, Failure> {
-        let asked_at = self
-            .resume
-            .map_or_else(|| Now::read().wall, |resume| resume.asked_at);
-        let shape = match question.subject {
-            Subject::File { shape, .. } => shape,
-            Subject::Directory { .. } => Shape::Text,
-        };
-        self.resume = Some(Resume { asked_at, shape });
+    async fn ask(&mut self, question: &Question, looked_at: f64) -> Result<Option<Ended>, Failure> {
+        let resume = resumed(question, looked_at, self.resume);
+        self.resume = Some(resume);
         let caller = self.caller;
         match &caller.questions {
             Questions::None => Err(Error::Unsupported {
                 path: question.path.to_string(),
             }
             .into()),
-            Questions::Result { .. } => self.input_required(question, asked_at, shape).map(Some),
+            Questions::Result { .. } => self.input_required(question, resume).map(Some),
             Questions::Request(peer) => {
-                self.answer = Some(self.request(peer, question, asked_at).await?);
+                self.answer = self.request(peer, question, resume).await?;
                 Ok(None)
             }
         }
     }
 
     /// The result that names what is missing.
-    fn input_required(
-        &self,
-        question: &Question,
-        asked_at: f64,
-        shape: Shape,
-    ) -> Result<Ended, Failure> {
-        let state = State {
-            asked_at,
-            shape: match shape {
-                Shape::Text => Asking::Text,
-                Shape::Bytes => Asking::Bytes,
-            },
-        };
+    fn input_required(&self, question: &Question, resume: Resume) -> Result<Ended, Failure> {
         let options = SealOptions::new()
             .associated_data(self.binding.as_bytes())
-            .ttl(self.left(asked_at));
-        let sealed = self.desk.seal.seal_json_with(&state, &options);
+            .ttl(self.left(resume.asked_at));
+        let sealed = self
+            .desk
+            .seal
+            .seal_json_with(&State::from(resume), &options);
         let sealed = sealed.map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })?;
@@ -238,8 +266,8 @@ impl<'call> Conversation<'call> {
         &self,
         peer: &Peer<RoleServer>,
         question: &Question,
-        asked_at: f64,
-    ) -> Result<Asked, Failure> {
+        resume: Resume,
+    ) -> Result<Option<Answer>, Failure> {
         let turn = self.desk.questions.try_acquire();
         let _turn = turn.map_err(|_| Error::Busy {
             limit: QUESTIONS_MAX,
@@ -249,23 +277,21 @@ impl<'call> Conversation<'call> {
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut open = match sent.await {
             Ok(handle) => OpenQuestion(Some(handle)),
-            Err(error) => return Ok(Asked::Failed(fault(question, &error))),
+            Err(error) => return Ok(Some(Answer::received(Err(error)))),
         };
         tokio::select! {
             biased;
-            () = self.desk.arrival(question, self.looked_at) => {
+            () = self.desk.arrival(question, resume.looked_at) => {
                 open.take_back("the content was handed over").await;
-                Ok(Asked::Waiting)
+                Ok(None)
             }
-            answered = open.answer() => Ok(match answered {
-                Ok(Ok(ClientResult::CreateMessageResult(result))) => Asked::Answered(text(*result)),
-                Ok(Ok(_)) => Asked::Failed(question.failed("the answer is of another kind")),
-                Ok(Err(error)) => Asked::Failed(fault(question, &error)),
-                Err(Closed) => Asked::Failed(question.failed("the connection was closed")),
-            }),
-            () = tokio::time::sleep(self.left(asked_at)) => {
+            answered = open.answer() => Ok(Some(match answered {
+                Ok(answered) => Answer::received(answered),
+                Err(Closed) => Answer::Useless("the connection was closed".to_owned()),
+            })),
+            () = tokio::time::sleep(self.left(resume.asked_at)) => {
                 open.take_back("it took too long").await;
-                Ok(Asked::Failed(self.timeout(question.path.to_string())))
+                Ok(Some(Answer::Late(self.desk.sampling_timeout.as_secs())))
             }
         }
     }
@@ -276,12 +302,18 @@ impl<'call> Conversation<'call> {
             .sampling_timeout
             .saturating_sub(passed.unwrap_or_default())
     }
+}
 
-    fn timeout(&self, path: String) -> Error {
-        Error::Timeout {
-            path,
-            seconds: self.desk.sampling_timeout.as_secs(),
-        }
+/// Where to go on with the answer to a question that was asked after a look into the cache.
+fn resumed(question: &Question, looked_at: f64, earlier: Option<Resume>) -> Resume {
+    Resume {
+        asked_at: earlier.map_or(looked_at, |earlier| earlier.asked_at),
+        looked_at,
+        shape: match question.subject {
+            Subject::File { shape, .. } => shape,
+            Subject::Directory { .. } => Shape::Text,
+        },
+        lack: question.lack.or(earlier.and_then(|earlier| earlier.lack)),
     }
 }
 
@@ -326,48 +358,4 @@ fn params(question: &Question) -> CreateMessageRequestParams {
         words::MAX_TOKENS,
     );
     params.with_system_prompt(words::SYSTEM_PROMPT)
-}
-
-/// Our answer among those the client sent, in the form of a sampling result or of an error.
-fn answer_among(answers: &InputResponses) -> Option<Asked> {
-    let answer = answers.get(QUESTION)?;
-    match serde_json::from_value::<CreateMessageResult>(answer.clone()) {
-        Ok(result) => Some(Asked::Answered(text(result))),
-        Err(_) => Some(Asked::Answered(said(answer))),
-    }
-}
-
-/// The message of an answer that is no sampling result.
-fn said(answer: &Value) -> String {
-    let error = answer.get("error").unwrap_or(answer);
-    let message = error.get("message").and_then(Value::as_str);
-    message.unwrap_or_default().to_owned()
-}
-
-/// The text of an answer; of an image or a sound its bytes, which are base64 already.
-fn text(result: CreateMessageResult) -> String {
-    let blocks = result.message.content.into_vec().into_iter();
-    let texts = blocks.map(|block| match block {
-        SamplingMessageContentBlock::Text(text) => text.text,
-        SamplingMessageContentBlock::Image(image) => image.data,
-        SamplingMessageContentBlock::Audio(audio) => audio.data,
-        _ => String::new(),
-    });
-    texts.collect()
-}
-
-/// What a failed request means.
-fn fault(question: &Question, error: &ServiceError) -> Error {
-    let path = question.path.to_string();
-    match error {
-        ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-            Error::Unsupported { path }
-        }
-        ServiceError::McpError(error) if error.code == DECLINED => Error::PermissionDenied {
-            path,
-            said: error.message.to_string(),
-        },
-        ServiceError::McpError(error) => question.failed(&error.message),
-        other => question.failed(&other.to_string()),
-    }
 }

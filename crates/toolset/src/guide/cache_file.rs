@@ -89,7 +89,7 @@ impl GuideTool for CacheFile {
         Example {
             title: "A path that is not allowed is refused, and the whole batch with it",
             arguments: r#"{"files": [{"path": "docs/a.md", "content": "a"}, {"path": "../secret", "content": "b"}]}"#,
-            reply: r#"{"success": false, "error": "Security violation: \"../secret\" is refused: it leads above the project root", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"../secret\" is refused: it leads above the project root", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project (docs, src, tests, .guide, .todo), and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
         },
     ];
 
@@ -100,7 +100,7 @@ impl GuideTool for CacheFile {
         let (given, is_batch) = given(arguments)?;
         // Every path is judged before any content is decoded.
         for file in &given {
-            visit.desk.bridge.validator().validate(file.path)?;
+            visit.desk.bridge.validator().validate_file(file.path)?;
         }
         let files = given.iter().map(Given::handover);
         let files = files.collect::<Result<Vec<_>, _>>()?;
@@ -120,17 +120,21 @@ impl GuideTool for CacheFile {
 
 /// The files, and whether they came as a batch.
 fn given(arguments: &Arguments) -> Result<(Vec<Given<'_>>, bool), BadArgument> {
-    let missing = |argument: &str| BadArgument::Missing {
+    let missing = |argument: &str, expected: &str| BadArgument::Missing {
         argument: argument.to_owned(),
-        expected: "string".to_owned(),
+        expected: expected.to_owned(),
     };
     match (&arguments.path, &arguments.content, &arguments.files) {
         (None, None, Some(files)) => Ok((files.iter().map(FileArgument::given).collect(), true)),
         (_, _, Some(_)) => Err(BadArgument::Undecodable {
             reason: "give either path and content, or files".to_owned(),
         }),
-        (None, _, None) => Err(missing("path")),
-        (_, None, None) => Err(missing("content")),
+        (None, None, None) => Err(missing(
+            "path and content, or files",
+            "one file, or several",
+        )),
+        (None, _, None) => Err(missing("path", "string")),
+        (_, None, None) => Err(missing("content", "string")),
         (Some(path), Some(content), None) => {
             let file = Given {
                 path,

@@ -1,8 +1,13 @@
 //! Every failure of the `guide` set in words: what went wrong, its type, and what the agent should do next.
 
-use guide::{ChunkFault, Error, ErrorKind, FormatFault, Violation};
+use std::borrow::Cow;
+
+use guide::{ChunkFault, ENTRIES_MAX, Error, ErrorKind, FormatFault, LEVELS_MAX, Lack, Violation};
 use serde_json::{Value, json};
 
+use super::request_directory::RequestDirectory;
+use super::tool::GuideTool;
+use super::words;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 
 pub(super) struct Guide;
@@ -10,6 +15,9 @@ pub(super) struct Guide;
 /// What a path has to be like.
 const RULES: &str = "a path is 1 to 4095 bytes long, its names at most 255, without control characters; it is relative to the \
     project root, with / between names";
+
+/// How many directories a refusal names.
+const NAMED_MAX: usize = 20;
 
 impl Face for Guide {
     fn name(&self) -> &'static str {
@@ -160,6 +168,13 @@ fn error_message(error: &Error) -> String {
             format!("Permission denied: the agent may not read {path} ({said})")
         }
         Error::AgentFailed { path, said } => format!("The agent could not provide {path}: {said}"),
+        Error::Cut { path } => {
+            format!("The agent's answer about {path} was cut off at its token limit")
+        }
+        Error::Lacking { path, lack } => format!(
+            "The agent handed {path} over, but not as it was asked for: {}",
+            words::lacking(*lack)
+        ),
         Error::Timeout { path, seconds } if path.is_empty() => {
             format!("Sampling timed out: the answer came after more than {seconds} seconds")
         }
@@ -167,7 +182,7 @@ fn error_message(error: &Error) -> String {
             format!("Sampling timed out: no answer about {path} within {seconds} seconds")
         }
         Error::Unsupported { path } => format!(
-            "what is asked for of {path} is not in the cache, and this client cannot be asked for it: it does not support sampling"
+            "The agent has to be asked for {path}, and this client cannot be: it does not support sampling"
         ),
         Error::Busy { limit } => format!("{limit} questions already wait for answers"),
         Error::Unverifiable { path, reason } => {
@@ -200,6 +215,7 @@ fn format_fault(fault: FormatFault) -> &'static str {
         FormatFault::ControlCharacter => "it contains a control character",
         FormatFault::TooLong => "it is too long",
         FormatFault::NameTooLong => "a name in it is too long",
+        FormatFault::Directory => "it names a directory, and content needs the path of a file",
     }
 }
 
@@ -222,7 +238,7 @@ fn chunk_fault(fault: ChunkFault) -> String {
 /// What the agent should do next.
 fn instruction(failure: &Failure, tool: &str) -> String {
     match failure {
-        Failure::Guide(error) => next_step(error).to_owned(),
+        Failure::Guide(error) => next_step(error, tool).into_owned(),
         Failure::BadArguments(_) | Failure::Operation(ops::Error::InvalidPattern { .. }) => {
             format!("Correct the arguments of {tool} and call it again.")
         }
@@ -234,57 +250,120 @@ fn instruction(failure: &Failure, tool: &str) -> String {
     }
 }
 
-fn next_step(error: &Error) -> &'static str {
+fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
     match error {
         Error::Violation {
             violation: Violation::ForgedState,
             ..
-        } => "Call the tool again from the beginning, without requestState.",
-        Error::Violation { .. } => {
-            "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside \
-             out of batches and listings; only the operator can allow more."
-        }
-        Error::Format { .. } => "Correct the path and call again.",
+        } => "Call the tool again from the beginning, without requestState.".into(),
+        Error::Violation { allowed, .. } => format!(
+            "Do not try this path again. Use a path inside the allowed directories of the project ({}), and leave what lies \
+             outside out of batches and listings; only the operator can allow more.",
+            named(allowed)
+        )
+        .into(),
+        Error::Format { .. } => "Correct the path and call again.".into(),
         Error::UnknownEncoding { .. } => {
             "Name an encoding such as utf-8, utf-16le, latin-1, windows-1252 or shift_jis, or send the bytes with binary: true."
+                .into()
         }
         Error::BadContent { .. } => {
             "With binary: true, content has to be standard base64 with padding and without line breaks; a file that is not text \
              has to be asked for with binary: true."
+                .into()
         }
         Error::HashDiffers { .. } => {
-            "Read the file again and send it again; hashes are SHA-256 of the decoded bytes, in hexadecimal."
+            "Read the file again and send it again; hashes are SHA-256 of the decoded bytes, in hexadecimal.".into()
         }
         Error::BadChunk {
             fault: ChunkFault::TooManyUploads,
             ..
-        } => "Finish the uploads under way, or wait until they expire.",
+        } => "Finish the uploads under way, or wait until they expire.".into(),
         Error::BadChunk { .. } => {
-            "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk."
+            "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk.".into()
         }
         Error::TooLarge { .. } => {
-            "Send fewer or smaller files; chunks do not help, because the whole file has to fit into the cache."
+            "Send fewer or smaller files; chunks do not help, because the whole file has to fit into the cache.".into()
         }
-        Error::BadListing { .. } => {
-            "Send a JSON array of entries {name, type, size, mtime, children}, each name once."
+        Error::BadListing { .. } if is_about_directory(tool) => {
+            format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
         }
-        Error::NotFound { .. } => {
-            "Check the path, for example with guide_request_directory on the directory above it."
+        Error::BadListing { .. } => format!(
+            "Send a JSON array of entries {{name, type, size, mtime, children}}, each name once, {LEVELS_MAX} levels and \
+             {ENTRIES_MAX} entries at most; hand larger trees over directory by directory."
+        )
+        .into(),
+        Error::NotFound { above: Some(above), .. } => {
+            format!("Check the path, for example with guide_request_directory on {above}.").into()
+        }
+        Error::NotFound { above: None, .. } => {
+            "Check the path; guide_cache_stats names the allowed directories.".into()
         }
         Error::PermissionDenied { .. } | Error::Unverifiable { .. } => {
-            "Ask the user to allow reading it, or go on without it."
+            "Ask the user to allow reading it, or go on without it.".into()
         }
-        Error::AgentFailed { .. } => {
-            "Read the file yourself and hand it over with guide_cache_file, then go on."
+        Error::AgentFailed { .. } => format!("{}, then go on.", hand_over(tool)).into(),
+        Error::Cut { .. } if is_about_directory(tool) => {
+            format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
         }
+        Error::Cut { .. } => {
+            "Hand the file over with guide_read_file in chunks, then call again; nothing was cached.".into()
+        }
+        Error::Lacking { lack, .. } => supply(*lack).into(),
         Error::Timeout { .. } => {
-            "Hand the content over with guide_cache_file, or call again; nothing was cached."
+            format!("{}, or call again; nothing was cached.", hand_over(tool)).into()
         }
-        Error::Unsupported { .. } => {
-            "Read the file yourself and hand it over with guide_cache_file (a directory with guide_list_directory), then call \
-             again; or give its content as a resource or in the conversation."
+        Error::Unsupported { .. } => format!(
+            "{}, then call again without refresh; or give its content as a resource or in the conversation.",
+            hand_over(tool)
+        )
+        .into(),
+        Error::Busy { .. } => "Answer the questions under way first, then call again.".into(),
+    }
+}
+
+fn is_about_directory(tool: &str) -> bool {
+    tool == RequestDirectory::NAME
+}
+
+/// How the agent hands over by itself what a tool would ask it for.
+fn hand_over(tool: &str) -> &'static str {
+    match is_about_directory(tool) {
+        true => "List the directory yourself and hand it over with guide_list_directory",
+        false => "Read the file yourself and hand it over with guide_cache_file",
+    }
+}
+
+/// Directories by name, as many as can be taken in at a glance.
+fn named(directories: &[String]) -> String {
+    let shown: Vec<&str> = directories
+        .iter()
+        .take(NAMED_MAX)
+        .map(String::as_str)
+        .collect();
+    let more = match directories.len() > NAMED_MAX {
+        true => ", …",
+        false => "",
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// How to hand over what was lacking.
+fn supply(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Children => {
+            "Hand the directory over with guide_list_directory, with the children of every directory in it, then call again."
         }
-        Error::Busy { .. } => "Answer the questions under way first, then call again.",
+        Lack::Files => {
+            "Hand the directory over with guide_list_directory without pattern, then call again."
+        }
+        Lack::Changes => {
+            "Read the file again and hand it over with guide_cache_file and its present mtime, then call again; or call \
+             without mtime."
+        }
+        Lack::Bytes => {
+            "Hand the file over with guide_cache_file and binary: true, its bytes as base64, then call again."
+        }
     }
 }
 
@@ -310,6 +389,7 @@ mod tests {
             path: path(),
             violation,
             leads_to: Some("/somewhere/else".to_owned()),
+            allowed: vec!["docs".to_owned(), "src".to_owned()],
         });
         let others = [
             Error::Format {
@@ -342,7 +422,11 @@ mod tests {
             },
             Error::NotFound {
                 path: path(),
-                said: said(),
+                above: Some("docs".to_owned()),
+            },
+            Error::NotFound {
+                path: "docs".to_owned(),
+                above: None,
             },
             Error::PermissionDenied {
                 path: path(),
@@ -351,6 +435,11 @@ mod tests {
             Error::AgentFailed {
                 path: path(),
                 said: said(),
+            },
+            Error::Cut { path: path() },
+            Error::Lacking {
+                path: path(),
+                lack: Lack::Changes,
             },
             Error::Timeout {
                 path: path(),

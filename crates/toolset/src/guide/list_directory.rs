@@ -18,8 +18,9 @@ pub(super) struct ListDirectoryTool;
 pub(super) struct Arguments {
     /// The directory, relative to the project root.
     path: String,
-    /// Its entries: files, directories and links, in any order. Directories may have children.
-    #[schemars(length(max = 100_000))]
+    /// Its entries: files, directories and links, in any order. Directories may have children, 32 levels at most; 30000 entries
+    /// at most, counted at every level.
+    #[schemars(length(max = guide::ENTRIES_MAX))]
     entries: Vec<Entry>,
     /// Takes only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the
     /// directory. Directories are always taken.
@@ -52,8 +53,9 @@ impl GuideTool for ListDirectoryTool {
     const NAME: &'static str = "guide_list_directory";
     const TITLE: &'static str = "Hand over a directory listing";
     const DESCRIPTION: &'static str = "Hands the listing of one of your directories over to the server. entries are {name, type: \
-        \"file\"|\"directory\"|\"symlink\", size?, mtime?, children?}; directories may be nested through children, up to 64 deep. \
-        An mtime (seconds since the epoch) later than that of cached content makes that content invalid. pattern takes only \
+        \"file\"|\"directory\"|\"symlink\", size?, mtime?, children?}; directories may be nested through children, up to 32 \
+        levels and 30000 entries in all. A message holds at most 100000 values, about 5 for each entry: hand larger trees over \
+        directory by directory. An mtime (seconds since the epoch) later than that of cached content makes that content invalid. pattern takes only \
         files that match a glob. Returns how many files and directories were taken, what became invalid, and cache statistics. \
         Security: the directory and every name below it have to lie in an allowed directory; one name that leads out (.., a \
         slash, a link to elsewhere) refuses the whole listing, and is logged. \
@@ -71,7 +73,7 @@ impl GuideTool for ListDirectoryTool {
         Example {
             title: "A name that leads out refuses the whole listing",
             arguments: r#"{"path": "docs", "entries": [{"name": "../secret", "type": "file"}]}"#,
-            reply: r#"{"success": false, "error": "Security violation: \"docs/../secret\" is refused: a listed name has to be one name, without / and not . or ..", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"docs/../secret\" is refused: a listed name has to be one name, without / and not . or ..", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project (docs, src, tests, .guide, .todo), and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
         },
     ];
 

@@ -1,8 +1,14 @@
 //! Entries of a directory, as agents write them and as clients get them.
 
-use guide::{EntryKind, PathInfo};
+use std::sync::LazyLock;
+
+use guide::{EntryKind, LEVELS_MAX, PathInfo};
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{arguments, schema};
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -20,7 +26,7 @@ pub(super) struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
-    /// The entries of a directory, where they are listed too.
+    /// The entries of a directory, where they are listed too; 32 levels at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     children: Option<Vec<Entry>>,
 }
@@ -77,9 +83,33 @@ pub(super) fn entries(infos: Vec<PathInfo>) -> Vec<Entry> {
 
 /// Reads an agent's answer: a JSON array of entries, perhaps between code fences.
 pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
-    let listed: Vec<Entry> = serde_json::from_str(unfenced(answer))
-        .map_err(|error| format!("the answer is no JSON array of entries: {error}"))?;
-    Ok(infos(listed))
+    let entries: Value = serde_json::from_str(unfenced(answer)).map_err(|error| misread(&error))?;
+    if !entries.is_array() {
+        return Err(NO_LISTING.to_owned());
+    }
+    let mut listed = JsonObject::new();
+    listed.insert("entries".to_owned(), entries);
+    let listed: Listed = arguments::decode(&LISTED, listed)
+        .map_err(|bad| format!("the agent's answer is no listing: {bad}"))?;
+    Ok(infos(listed.entries))
+}
+
+/// An answer, to be judged as the arguments of a tool are.
+#[derive(Deserialize, JsonSchema)]
+struct Listed {
+    entries: Vec<Entry>,
+}
+
+static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<Listed>);
+/// What is said of an answer that is something else altogether.
+const NO_LISTING: &str = "the agent's answer is no JSON array of entries with name and type";
+
+/// Says what is wrong to the caller, who has not seen the answer and whose words serde's are not.
+fn misread(error: &serde_json::Error) -> String {
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return format!("it is more than {LEVELS_MAX} levels deep");
+    }
+    NO_LISTING.to_owned()
 }
 
 fn unfenced(answer: &str) -> &str {
@@ -102,8 +132,12 @@ mod tests {
         assert_eq!((&*parsed[0].name, parsed[0].size), ("a.md", Some(3)));
         assert_eq!(parse(&format!("```json\n{plain}\n```")), Ok(parsed));
         for wrong in ["", "docs/a.md", "{}", r#"[{"name":"a"}]"#, "[1]"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            let reason = parse(wrong).unwrap_err();
+            assert!(reason.starts_with("the agent's answer is no"), "{reason}");
         }
+        let before_the_epoch = r#"[{"name":"a","type":"file","mtime":-1}]"#;
+        let reason = parse(before_the_epoch).unwrap_err();
+        assert!(reason.contains("mtime must be at least 0"), "{reason}");
     }
 
     #[test]

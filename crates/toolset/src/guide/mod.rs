@@ -2,6 +2,7 @@
 //!
 //! Adding a tool: one file here, and its two lines below.
 
+mod answer;
 mod arguments;
 mod asking;
 mod cache_file;

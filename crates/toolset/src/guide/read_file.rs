@@ -99,7 +99,7 @@ impl GuideTool for ReadFileTool {
         visit: &mut Visit<'_>,
     ) -> Result<Outcome<Success<Data>>, Failure> {
         let bridge = &visit.desk.bridge;
-        bridge.validator().validate(&arguments.path)?;
+        bridge.validator().validate_file(&arguments.path)?;
         let upload = upload(arguments)?;
         let uploaded = bridge.upload(visit.account, upload, visit.now)?;
         let cache = CacheFigures::now(visit.desk);

@@ -74,7 +74,7 @@ impl GuideTool for RequestDirectory {
         Example {
             title: "A directory that is not allowed",
             arguments: r#"{"path": "/etc"}"#,
-            reply: r#"{"success": false, "error": "Security violation: \"/etc\" is refused: it is outside the allowed directories", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project, and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
+            reply: r#"{"success": false, "error": "Security violation: \"/etc\" is refused: it is outside the allowed directories", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project (docs, src, tests, .guide, .todo), and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
         },
     ];
     const MANNER: Manner = Manner::Asking;

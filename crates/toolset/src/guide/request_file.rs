@@ -78,7 +78,7 @@ impl GuideTool for RequestFile {
         Example {
             title: "A client without sampling asks for a file that is not cached",
             arguments: r#"{"path": "docs/other.md"}"#,
-            reply: r#"{"success": false, "error": "what is asked for of docs/other.md is not in the cache, and this client cannot be asked for it: it does not support sampling", "error_type": "unsupported", "instruction": "Read the file yourself and hand it over with guide_cache_file (a directory with guide_list_directory), then call again; or give its content as a resource or in the conversation."}"#,
+            reply: r#"{"success": false, "error": "The agent has to be asked for docs/other.md, and this client cannot be: it does not support sampling", "error_type": "unsupported", "instruction": "Read the file yourself and hand it over with guide_cache_file, then call again without refresh; or give its content as a resource or in the conversation."}"#,
         },
     ];
     const MANNER: Manner = Manner::Asking;

@@ -1,6 +1,7 @@
 //! What the set says when all goes well: prompts to the agent, messages, warnings.
 
-use guide::{Question, Shape, Status, Subject, Warning};
+use guide::{LEVELS_MAX, Lack, Question, Shape, Status, Subject, Warning};
+use serde_json::Value;
 
 /// How long an answer may be.
 pub(super) const MAX_TOKENS: u32 = 100_000;
@@ -11,7 +12,33 @@ pub(super) const SYSTEM_PROMPT: &str = "You have access to the project's files a
 
 /// The question in words.
 pub(super) fn prompt(question: &Question) -> String {
-    let path = &question.path;
+    match question.lack {
+        Some(lack) => format!(
+            "{}\nWhat was handed over just now will not do: {}.",
+            first_prompt(question),
+            lacking(lack)
+        ),
+        None => first_prompt(question),
+    }
+}
+
+/// A client's text in a prompt, so that it cannot pass for a part of it.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// What a hand-over lacks.
+pub(super) fn lacking(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Children => "directories came without their children",
+        Lack::Files => "only files that match another pattern came",
+        Lack::Changes => "its mtime is older than the one that was asked for",
+        Lack::Bytes => "it came as text that cannot be turned back into the file's bytes",
+    }
+}
+
+fn first_prompt(question: &Question) -> String {
+    let path = quoted(question.path.as_str());
     let failures = format!(
         "If it does not exist, reply with: File not found: {path}\n\
          If you may not read it, reply with: Permission denied: {path}"
@@ -33,23 +60,29 @@ pub(super) fn prompt(question: &Question) -> String {
             )
         }
         Subject::Directory { recursive, pattern } => {
-            listing_prompt(path.as_str(), *recursive, pattern.as_deref(), &failures)
+            listing_prompt(&path, *recursive, pattern.as_deref(), &failures)
         }
     }
 }
 
 fn listing_prompt(path: &str, recursive: bool, pattern: Option<&str>, failures: &str) -> String {
     let depth = match recursive {
-        true => " and everything below it, with the entries of each directory under \"children\"",
-        false => "",
+        true => format!(
+            " and everything below it, with the entries of each directory under \"children\", {LEVELS_MAX} levels at most"
+        ),
+        false => String::new(),
     };
     let filter = pattern.map_or_else(String::new, |pattern| {
-        format!(" List only files that match the glob {pattern}; directories stay.")
+        format!(
+            " List only files that match the glob {}; directories stay.",
+            quoted(pattern)
+        )
     });
     format!(
         "List the directory {path} of the project{depth}. Reply with a JSON array of \
-         {{\"name\", \"type\": \"file\"|\"directory\"|\"symlink\", \"size\", \"mtime\"}}, size in bytes, mtime in seconds \
-         since the epoch.{filter}\n{failures}"
+         {{\"name\", \"type\": \"file\"|\"directory\"|\"symlink\", \"size\", \"mtime\"}} without other fields, size in bytes, \
+         mtime in seconds since the epoch. A name is one name without slashes and comes once in its directory. Leave out links \
+         that lead outside.{filter} You may instead hand it over with the tool guide_list_directory.\n{failures}"
     )
 }
 
@@ -83,11 +116,18 @@ pub(super) fn warning(warning: &Warning) -> String {
         Warning::Restarted => {
             "chunk_count changed: the chunks that came before were thrown away; send all of them again".to_owned()
         }
+        Warning::Expired => {
+            "the upload had expired: the chunks that came before were thrown away; send all of them again".to_owned()
+        }
         Warning::LeftOut { files, pattern } => {
             format!("{files} files do not match {pattern} and were left out")
         }
         Warning::Shallow => {
             "some directories came without their children: ask for those directories themselves".to_owned()
+        }
+        Warning::Fenced => {
+            "the whole answer is one code fence, which was kept: if it is not in the file, hand the file over with guide_cache_file"
+                .to_owned()
         }
         Warning::Fallback { wanted, used } => format!(
             "the content is not valid {}; it was read as {}: check the characters, or ask with binary: true",

@@ -33,7 +33,7 @@ async fn guide_bridge_01_list_directory_contents() {
             );
             let prompts = agent.prompts();
             assert!(
-                prompts[0].contains("List the directory docs of the project"),
+                prompts[0].contains(r#"List the directory "docs" of the project"#),
                 "{prompts:?}"
             );
             let again = project
@@ -125,7 +125,7 @@ async fn guide_bridge_03_directory_listing_with_filters() {
             let arguments = json!({"path": "docs", "recursive": true, "pattern": "*.md"});
             let reply = project.ok("guide_request_directory", arguments).await;
             assert!(
-                agent.prompts()[0].contains("match the glob *.md"),
+                agent.prompts()[0].contains(r#"match the glob "*.md""#),
                 "the agent is to filter"
             );
             // An agent that does not filter is corrected.
@@ -162,7 +162,7 @@ async fn guide_bridge_04_read_file_content() {
             );
             let prompts = agent.prompts();
             assert!(
-                prompts[0].contains("Read the file docs/plan.md of the project"),
+                prompts[0].contains(r#"Read the file "docs/plan.md" of the project"#),
                 "{prompts:?}"
             );
             assert!(

@@ -844,3 +844,112 @@ async fn guide_tools_28_error_handling_consistency() {
     })
     .await;
 }
+
+/// Directories in each other, as an agent lists them.
+fn nested(levels: usize) -> Value {
+    let leaf = json!([{"name": "leaf", "type": "file"}]);
+    (1..levels).fold(
+        leaf,
+        |below, _| json!([{"name": "d", "type": "directory", "children": below}]),
+    )
+}
+
+#[tokio::test]
+async fn a_listing_has_the_same_bounds_in_both_ways() {
+    let names = |count: usize| -> Value {
+        let entry = |number| json!({"name": format!("{number}"), "type": "file"});
+        (0..count).map(entry).collect()
+    };
+    both(async |project| {
+        for entries in [nested(32), names(30_000)] {
+            let listing = json!({"path": "docs", "entries": entries});
+            project.data("guide_list_directory", listing).await;
+        }
+        for (entries, bound) in [(nested(33), "32 levels"), (names(30_001), "30000")] {
+            let listing = json!({"path": "docs", "entries": entries});
+            let error = project
+                .fails("validation", "guide_list_directory", listing)
+                .await;
+            assert!(error["error"].as_str().unwrap().contains(bound), "{error}");
+        }
+    })
+    .await;
+    let request = json!({"path": "docs", "recursive": true});
+    for entries in [nested(32), names(30_000)] {
+        let agent = || Agent::saying(&entries.to_string());
+        asked(
+            |setup| setup,
+            agent,
+            async |project, _| {
+                project
+                    .data("guide_request_directory", request.clone())
+                    .await;
+            },
+        )
+        .await;
+    }
+    for (entries, bound) in [
+        (nested(33), "32 levels"),
+        (nested(100), "32 levels"),
+        (names(30_001), "30000"),
+    ] {
+        let agent = || Agent::saying(&entries.to_string());
+        asked(
+            |setup| setup,
+            agent,
+            async |project, _| {
+                let error = project
+                    .fails("validation", "guide_request_directory", request.clone())
+                    .await;
+                assert!(error["error"].as_str().unwrap().contains(bound), "{error}");
+            },
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_byte_order_mark_of_utf_16_decides_and_is_no_text() {
+    both(async |project| {
+        // "a" behind the marks of both orders.
+        for (base64, encoding) in [("//5hAA==", "utf-16le"), ("/v8AYQ==", "utf-16be")] {
+            for named in ["utf-16", "utf-16le", "utf-16be"] {
+                let metadata = json!({"encoding": named});
+                let file = json!({"path": "docs/a", "content": base64, "binary": true, "metadata": metadata});
+                project.data("guide_cache_file", file).await;
+                let reply = project
+                    .ok("guide_request_file", json!({"path": "docs/a"}))
+                    .await;
+                let data = &reply["data"];
+                assert_eq!(
+                    (&data["content"], &data["encoding"]),
+                    (&json!("a"), &json!(encoding))
+                );
+                assert!(reply.get("warnings").is_none(), "{reply}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn content_needs_the_path_of_a_file() {
+    both(async |project| {
+        for path in ["docs/", "docs/a/", "docs/a/."] {
+            for tool in ["guide_cache_file", "guide_read_file"] {
+                let file = json!({"path": path, "content": "x"});
+                let error = project.fails("validation", tool, file).await;
+                let message = error["error"].as_str().unwrap();
+                assert!(message.contains("the path of a file"), "{message}");
+            }
+        }
+        let files =
+            json!([{"path": "docs/a", "content": "x"}, {"path": "docs/b/", "content": "x"}]);
+        let batch = json!({"files": files});
+        project.fails("validation", "guide_cache_file", batch).await;
+        assert_eq!(project.cache_figures().await["entries"], 0);
+        let listing = json!({"path": "docs/", "entries": []});
+        project.data("guide_list_directory", listing).await;
+    })
+    .await;
+}

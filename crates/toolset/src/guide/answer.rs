@@ -1,0 +1,165 @@
+//! What a client sends back for a question, in either way of asking, and what it means. What is no sampling result is
+//! a failure, never content.
+
+#![expect(
+    deprecated,
+    reason = "the SDK marks sampling as deprecated; it is the way to ask that clients have"
+)]
+
+use guide::{Asked, Error, Question, Shape, Subject};
+use rmcp::ServiceError;
+use rmcp::model::{
+    ClientResult, CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock,
+};
+use serde_json::Value;
+
+/// What the JSON-RPC error of a user who declines has for a code.
+const DECLINED: ErrorCode = ErrorCode(-1);
+/// What is said of an answer in another form than that of a sampling result or an error.
+const NO_RESULT: &str = "its answer is no sampling result";
+
+/// What is said of an answer whose model would not answer.
+const REFUSED: &str = "it refused to answer";
+/// What is said of an answer in pictures, sounds or tool calls.
+const NO_TEXT: &str = "its answer has no text";
+
+/// What came back for a question.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A sampling result.
+    Sampled(Box<CreateMessageResult>),
+    /// A JSON-RPC error.
+    Refused(ErrorData),
+    /// Nothing that could be read, and why.
+    Useless(String),
+    /// Nothing within so many seconds.
+    Late(u64),
+}
+
+impl Answer {
+    /// Reads what a client puts into a call: a result, or an error with or without its envelope.
+    pub(super) fn read(value: &Value) -> Answer {
+        if let Ok(result) = serde_json::from_value(value.clone()) {
+            return Answer::Sampled(Box::new(result));
+        }
+        let error = value.get("error").unwrap_or(value);
+        match serde_json::from_value(error.clone()) {
+            Ok(error) => Answer::Refused(error),
+            Err(_) => Answer::Useless(NO_RESULT.to_owned()),
+        }
+    }
+
+    /// What became of a request of ours.
+    pub(super) fn received(answered: Result<ClientResult, ServiceError>) -> Answer {
+        match answered {
+            Ok(ClientResult::CreateMessageResult(result)) => Answer::Sampled(result),
+            Ok(_) => Answer::Useless(NO_RESULT.to_owned()),
+            Err(ServiceError::McpError(error)) => Answer::Refused(error),
+            Err(other) => Answer::Useless(other.to_string()),
+        }
+    }
+
+    /// What it means for the question it answers.
+    pub(super) fn about(self, question: &Question) -> Asked {
+        match self {
+            Answer::Sampled(result) => sampled(question, *result),
+            Answer::Refused(error) => Asked::Failed(refusal(question, &error)),
+            Answer::Useless(reason) => Asked::Failed(question.failed(&reason)),
+            Answer::Late(seconds) => Asked::Failed(Error::Timeout {
+                path: question.path.to_string(),
+                seconds,
+            }),
+        }
+    }
+}
+
+/// What an error of the client means.
+fn refusal(question: &Question, error: &ErrorData) -> Error {
+    let path = question.path.to_string();
+    match error.code {
+        ErrorCode::METHOD_NOT_FOUND => Error::Unsupported { path },
+        DECLINED => Error::PermissionDenied {
+            path,
+            said: error.message.to_string(),
+        },
+        _ => question.failed(&error.message),
+    }
+}
+
+/// How an answer ended.
+enum Ending {
+    /// With its last word.
+    Whole,
+    /// At the limit of what the model may write.
+    Cut,
+    /// Before it began, because the model would not.
+    Refused,
+}
+
+impl Ending {
+    /// Clients write the protocol's words, or pass those of their model on.
+    fn of(stop_reason: Option<&str>) -> Ending {
+        let plain = stop_reason.unwrap_or_default().replace('_', "");
+        match plain.to_ascii_lowercase().as_str() {
+            "maxtokens" | "length" => Ending::Cut,
+            "refusal" | "contentfilter" => Ending::Refused,
+            _ => Ending::Whole,
+        }
+    }
+}
+
+/// What a sampling result says.
+fn sampled(question: &Question, result: CreateMessageResult) -> Asked {
+    let path = question.path.to_string();
+    match Ending::of(result.stop_reason.as_deref()) {
+        Ending::Cut => Asked::Failed(Error::Cut { path }),
+        Ending::Refused => Asked::Failed(Error::PermissionDenied {
+            path,
+            said: REFUSED.to_owned(),
+        }),
+        Ending::Whole => match written(question, result.message.content.into_vec()) {
+            Some(text) => Asked::Answered(text),
+            None => Asked::Failed(question.failed(NO_TEXT)),
+        },
+    }
+}
+
+/// The text of an answer. Where bytes are asked for, an image or a sound is as good: it is base64 already.
+fn written(question: &Question, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
+    let (mut texts, mut media) = (None::<String>, None);
+    for block in blocks {
+        match block {
+            SamplingMessageContentBlock::Text(text) => {
+                texts.get_or_insert_default().push_str(&text.text);
+            }
+            SamplingMessageContentBlock::Image(image) => media = Some(image.data),
+            SamplingMessageContentBlock::Audio(audio) => media = Some(audio.data),
+            _ => {}
+        }
+    }
+    match question.subject {
+        Subject::File {
+            shape: Shape::Bytes,
+            ..
+        } => media.or(texts),
+        Subject::File { .. } | Subject::Directory { .. } => texts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_are_known_in_the_words_of_several_models() {
+        for cut in ["maxTokens", "max_tokens", "length"] {
+            assert!(matches!(Ending::of(Some(cut)), Ending::Cut), "{cut}");
+        }
+        for refused in ["refusal", "content_filter"] {
+            assert!(matches!(Ending::of(Some(refused)), Ending::Refused));
+        }
+        for whole in [None, Some("endTurn"), Some("stopSequence"), Some("other")] {
+            assert!(matches!(Ending::of(whole), Ending::Whole), "{whole:?}");
+        }
+    }
+}
