@@ -292,8 +292,8 @@ impl OutlineSearch {
     }
 
     fn end_key(&mut self) {
+        self.is_id = self.token == b"\"id\"";
         match self.token.as_slice() {
-            b"\"id\"" => self.is_id = true,
             b"\"method\"" => self.has_method = true,
             b"\"result\"" | b"\"error\"" => self.has_outcome = true,
             _ => {}
