@@ -3,13 +3,14 @@
 mod body;
 mod cors;
 mod direct;
+mod far_end;
 mod metrics;
 mod outgoing;
 mod sessions;
 mod site;
 mod stream;
 
-use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
+use self::far_end::FarEnd;
 pub(crate) use self::site::{Endpoint, Options};
 use self::site::{Site, Visit};
 use self::stream::Watched;
@@ -138,21 +140,32 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+    let client = Client {
+        address,
+        far_end: Arc::new(FarEnd::of(&stream)),
+    };
     let Some(tls) = site.tls() else {
-        return converse(stream, address, site, shutdown).await;
+        return converse(stream, client, site, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(stream, address, site, shutdown).await,
+        Ok(Ok(stream)) => converse(stream, client, site, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
         Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
     }
 }
 
-async fn converse<S>(stream: S, address: SocketAddr, site: Arc<Site>, shutdown: CancellationToken)
+/// Whom a connection leads to.
+struct Client {
+    address: SocketAddr,
+    far_end: Arc<FarEnd>,
+}
+
+async fn converse<S>(stream: S, client: Client, site: Arc<Site>, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (stream, head) = Watched::new(stream);
+    let Client { address, far_end } = client;
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
         let site = Arc::clone(&site);
@@ -160,7 +173,14 @@ where
             address: Arc::clone(&from),
             has_two_lengths: head.has_two_lengths(),
         };
-        async move { Ok::<_, Infallible>(site.handle(request, visit).await) }
+        let far_end = Arc::clone(&far_end);
+        async move {
+            tokio::select! {
+                biased;
+                reply = site.handle(request, visit) => Ok(reply),
+                () = far_end.gone() => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

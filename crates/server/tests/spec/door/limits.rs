@@ -143,6 +143,28 @@ async fn door_calls_beyond_the_cap_wait_for_their_turn() {
     assert_eq!(short.await.unwrap().ok()["content"], "x");
 }
 
+#[tokio::test]
+async fn door_a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_request() {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let setup = program().root("workspace", tree.path());
+    let server = setup.start(Transport::Http).await;
+    let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
+        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let hash = hash.to_string();
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Accept: application/json, text/event-stream\r\n";
+    let request = format!("{head}Content-Length: {}\r\n\r\n{hash}\r\n", hash.len());
+    let mut stream = TcpStream::connect(server.http().address()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    becomes(&server, "mcp_filesystem_calls_running 1").await;
+    drop(stream);
+    becomes(&server, "mcp_filesystem_calls_running 0").await;
+    let line = server.logged(|line| line["tool"] == "hash_file").await;
+    assert_eq!(line["error_code"], "cancelled");
+    // Its own time would have been half a minute.
+    assert!(line["duration_ms"].as_f64().unwrap() < 20_000.0, "{line}");
+}
+
 /// Waits until the metrics have a line, for at most ten seconds.
 async fn becomes(server: &testkit::Server, line: &str) {
     for _ in 0..1000 {
