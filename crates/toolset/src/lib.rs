@@ -38,7 +38,7 @@ pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
 pub use reply::{Answer, Delivery, Reply, Revision, Slot, ToolResult, splice, unload};
-pub use service::{Client, Introduction, Service, SetupError, named_as};
+pub use service::{Client, Held, Introduction, Service, SetupError, named_as};
 pub use tool::{
     Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Job, Prepared,
     RootCard, RootSource, RootUse, Schema, Talk, Tool, ToolSet, Work, tool,

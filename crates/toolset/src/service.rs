@@ -75,6 +75,21 @@ impl Client {
     }
 }
 
+/// Something that a transport wants to have dropped when a call ends, not before. Put into the request's extensions.
+#[derive(Clone)]
+pub struct Held {
+    _held: Arc<dyn Send + Sync>,
+}
+
+impl Held {
+    /// Holds something.
+    pub fn new(held: impl Send + Sync + 'static) -> Held {
+        Held {
+            _held: Arc::new(held),
+        }
+    }
+}
+
 /// What a client says of itself in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
@@ -350,6 +365,7 @@ impl Service {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let _held = context.extensions.get::<Held>().cloned();
         let delivery = delivery(&context);
         let answers = request.input_responses.unwrap_or_default();
         let questions = questions(&context, answers, request.request_state);

@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolset::Delivery;
+use toolset::{Delivery, Held};
 
 use crate::frame::{self, Frame, Outline, OutlineSearch};
 use crate::plain_call::PlainCall;
@@ -38,6 +38,20 @@ const LAST_REPLIES: Duration = Duration::from_secs(2);
 
 /// The ids of requests that are not answered yet.
 type Running = Arc<Mutex<HashSet<RequestId>>>;
+
+/// An id that is in use until its call ends: a cancelled one is not answered, but what it still says must not pass for
+/// the answer to another request of that id.
+struct InUse {
+    id: RequestId,
+    running: Running,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.id);
+    }
+}
 
 /// Answers a call that needs no waiting, of a client of this name.
 pub(crate) type AtOnce = Box<dyn Fn(&PlainCall, &str) -> Option<Vec<u8>> + Send + Sync>;
@@ -292,18 +306,18 @@ impl<R: AsyncRead + Unpin + Send> Wire<R> {
                     return None;
                 }
                 self.manner.learn(&request.request);
-                request.request.extensions_mut().insert(Delivery::Carried);
+                let extensions = request.request.extensions_mut();
+                extensions.insert(Delivery::Carried);
+                extensions.insert(Held::new(InUse {
+                    id: request.id.clone(),
+                    running: Arc::clone(&self.running),
+                }));
             }
-            ClientJsonRpcMessage::Notification(note) => match &note.notification {
-                // A cancelled request is not answered, so its id is free again.
-                ClientNotification::CancelledNotification(note) => {
-                    if let Some(id) = &note.params.request_id {
-                        running.remove(id);
-                    }
+            ClientJsonRpcMessage::Notification(note) => {
+                if let ClientNotification::InitializedNotification(_) = &note.notification {
+                    self.manner.get_ready();
                 }
-                ClientNotification::InitializedNotification(_) => self.manner.get_ready(),
-                _ => {}
-            },
+            }
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
         }
         // Before the first request rmcp takes anything else for the wrong protocol and hangs up.
@@ -421,6 +435,8 @@ mod tests {
         wire: Wire<ReadHalf<DuplexStream>>,
         input: WriteHalf<DuplexStream>,
         output: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+        /// The requests that run: what came is kept, because their end frees their ids.
+        running: Vec<ClientJsonRpcMessage>,
     }
 
     fn ends(max_line: usize) -> Ends {
@@ -431,6 +447,7 @@ mod tests {
             wire: Wire::new(read, write, max_line, CancellationToken::new()),
             input,
             output: BufReader::new(output).lines(),
+            running: Vec::new(),
         }
     }
 
@@ -445,10 +462,13 @@ mod tests {
         }
 
         async fn request(&mut self) -> Option<RequestId> {
-            match self.wire.receive().await? {
-                ClientJsonRpcMessage::Request(request) => Some(request.id),
-                other => panic!("{other:?}"),
-            }
+            let message = self.wire.receive().await?;
+            let ClientJsonRpcMessage::Request(request) = &message else {
+                panic!("{message:?}");
+            };
+            let id = request.id.clone();
+            self.running.push(message);
+            Some(id)
         }
     }
 
