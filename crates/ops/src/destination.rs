@@ -54,19 +54,24 @@ pub(crate) fn target(
         .require()
         .ok()
         .map(|metadata| metadata.kind);
-    let into = match there {
-        Some(FileKind::Directory) => on_directory == OnDirectory::Into,
-        Some(_) => false,
-        // `file` to `missing/` can only mean a file in a new directory.
-        None if destination.path.must_be_directory() && !source.is_directory() => {
-            if on_directory == OnDirectory::Onto {
-                return Err(Error::NotADirectory {
-                    path: destination.path.as_given().to_owned(),
-                });
-            }
-            true
+    let slashed_file = destination.path.must_be_directory() && !source.is_directory();
+    let path = || destination.path.as_given().to_owned();
+    let into = match (there, on_directory) {
+        (Some(FileKind::Directory), OnDirectory::Into) => true,
+        // Also a link to one, which would be replaced itself.
+        (Some(kind @ FileKind::Directory), OnDirectory::Onto) if slashed_file => {
+            return Err(Error::Irreplaceable {
+                path: path(),
+                kind,
+                by: source.kind,
+            });
         }
-        None => false,
+        (None, OnDirectory::Onto) if slashed_file => {
+            return Err(Error::NotADirectory { path: path() });
+        }
+        // `file` to `missing/` can only mean a file in a new directory.
+        (None, OnDirectory::Into) => slashed_file,
+        _ => false,
     };
     let path = match &source.name {
         Some(name) if into => destination.path.join(name),
@@ -96,6 +101,8 @@ pub(crate) fn check(
     let same_sort = source.is_directory() == (kind == FileKind::Directory);
     match on_existing {
         OnExisting::Fail => Err(Error::AlreadyExists { path, kind }),
+        // A FIFO, socket or device is somebody's who waits at it.
+        OnExisting::Replace if kind.is_special() => Err(Error::NotAFile { path, kind }),
         OnExisting::Replace if !same_sort => Err(Error::Irreplaceable {
             path,
             kind,

@@ -23,6 +23,17 @@ pub enum FileKind {
     Unknown,
 }
 
+impl FileKind {
+    /// Tells whether it is something that is neither stored nor leads to what is: a pipe, a socket, a device.
+    #[must_use]
+    pub fn is_special(self) -> bool {
+        !matches!(
+            self,
+            FileKind::File | FileKind::Directory | FileKind::Symlink
+        )
+    }
+}
+
 impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -71,9 +71,19 @@ pub(crate) async fn serve(
     }
     drop(listener);
     end(connections, &services, &cut).await;
-    // What those who hung up had asked for is at its end already, or will be at once.
-    for service in &services {
-        let _ = tokio::time::timeout(CUTTING, service.settle()).await;
+    settle(&services).await;
+}
+
+/// Waits for calls whose clients are gone, as long as for the others: those in sessions still run.
+async fn settle(services: &[Service]) {
+    let all = async || {
+        for service in services {
+            service.settle().await;
+        }
+    };
+    if tokio::time::timeout(FINISHING, all()).await.is_err() {
+        services.iter().for_each(Service::cut_calls);
+        let _ = tokio::time::timeout(CUTTING, all()).await;
     }
 }
 

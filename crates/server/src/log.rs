@@ -119,9 +119,9 @@ fn targets(level: LogLevel) -> Targets {
     };
     // What libraries tell at INFO is theirs to word: it may name host paths or flood the log. rmcp warns of
     // every mistake a client makes and of every client that hangs up, which is no trouble of the operator's.
-    // Below INFO it shows whole messages, and with them what is in files.
+    // From INFO on it shows whole messages, and with them what is in files.
     let (others, protocol) = match level {
-        LevelFilter::DEBUG | LevelFilter::TRACE => (level, LevelFilter::INFO),
+        LevelFilter::DEBUG | LevelFilter::TRACE => (level, LevelFilter::WARN),
         _ => (level.min(LevelFilter::WARN), LevelFilter::OFF),
     };
     Targets::new()

@@ -5,27 +5,23 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// A call whose end is seen by somebody, because that is when it is logged and counted. Dropped (its client hung up), the
 /// call is told to stop and runs to its end by itself.
 pub(crate) struct Recorded<T: Send + 'static> {
     call: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     hung_up: CancellationToken,
-    alone: TaskTracker,
 }
 
 impl<T: Send + 'static> Recorded<T> {
-    /// Waits for a call that stops where `hung_up` is cancelled; `alone` knows those that go on by themselves.
+    /// Waits for a call that stops where `hung_up` is cancelled.
     pub(crate) fn new(
         call: impl Future<Output = T> + Send + 'static,
         hung_up: CancellationToken,
-        alone: TaskTracker,
     ) -> Recorded<T> {
         Recorded {
             call: Some(Box::pin(call)),
             hung_up,
-            alone,
         }
     }
 }
@@ -53,10 +49,9 @@ impl<T: Send + 'static> Drop for Recorded<T> {
         self.hung_up.cancel();
         // Without a runtime the process is at its end.
         if let Ok(runtime) = Handle::try_current() {
-            let ending = async move {
+            runtime.spawn(async move {
                 call.await;
-            };
-            self.alone.spawn_on(ending, &runtime);
+            });
         }
     }
 }
@@ -75,23 +70,17 @@ mod tests {
             stop.cancelled().await;
             told.send("ended").expect("somebody listens");
         };
-        let alone = TaskTracker::new();
-        let mut recorded = Box::pin(Recorded::new(call, hung_up, alone.clone()));
+        let mut recorded = Box::pin(Recorded::new(call, hung_up));
         let waited = tokio::time::timeout(std::time::Duration::from_millis(5), &mut recorded);
         assert!(waited.await.is_err());
         drop(recorded);
-        alone.close();
-        alone.wait().await;
         assert_eq!(tells.await, Ok("ended"));
     }
 
     #[tokio::test]
     async fn a_call_that_is_waited_for_is_not_told() {
         let hung_up = CancellationToken::new();
-        assert_eq!(
-            Recorded::new(async { 1 }, hung_up.clone(), TaskTracker::new()).await,
-            1
-        );
+        assert_eq!(Recorded::new(async { 1 }, hung_up.clone()).await, 1);
         assert!(!hung_up.is_cancelled());
     }
 }

@@ -157,8 +157,8 @@ struct Inner {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
     catalogue: OnceLock<Catalogue>,
-    /// The calls whose clients hung up.
-    alone: TaskTracker,
+    /// The calls that run, whether somebody waits for them or not.
+    running: TaskTracker,
 }
 
 /// The tools as clients see them.
@@ -208,7 +208,7 @@ impl Service {
                 entries,
                 by_name,
                 catalogue: OnceLock::new(),
-                alone: TaskTracker::new(),
+                running: TaskTracker::new(),
             }),
         })
     }
@@ -247,7 +247,7 @@ impl Service {
         let hung_up = caller.cancelled.clone();
         let (service, tool) = (self.clone(), tool.to_owned());
         let call = async move { service.respond(&tool, arguments, &caller).await };
-        Recorded::new(call, hung_up, self.inner.alone.clone()).await
+        Recorded::new(call, hung_up).await
     }
 
     /// Takes a call of the client on stdio, by the name it gave, if that means no waiting at all; `None`, with nothing
@@ -284,6 +284,7 @@ impl Service {
         caller: &Caller,
     ) -> Option<Answer> {
         let entry = self.entry(tool)?;
+        let _known = self.inner.running.token();
         Some(entry.call(&self.inner.gate, arguments, caller).await)
     }
 
@@ -349,10 +350,10 @@ impl Service {
         reference::markdown(title, &self.inner.entries, self.described())
     }
 
-    /// Waits for the calls whose clients hung up: there are no other clients any more.
+    /// Waits until no call runs. For the end, when none can begin: also calls whose clients hung up have to be logged.
     pub async fn settle(&self) {
-        self.inner.alone.close();
-        self.inner.alone.wait().await;
+        self.inner.running.close();
+        self.inner.running.wait().await;
     }
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.

@@ -66,7 +66,8 @@ fn is_repeated(call: &PlainCall, headers: &HeaderMap, marks_root: bool) -> bool 
 /// Tells whether a header has this value and no other, or is not there where it has none.
 fn has_only(headers: &HeaderMap, name: HeaderName, value: Option<&str>) -> bool {
     let values = headers.get_all(name);
-    let is_text = value.is_none_or(str::is_ascii);
+    // What a header cannot hold is written otherwise in it, and rmcp reads it.
+    let is_text = value.is_none_or(|value| value.is_ascii() && !value.starts_with("=?base64?"));
     is_text
         && values
             .iter()

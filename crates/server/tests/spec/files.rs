@@ -1474,6 +1474,7 @@ async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
             .file("a", "1")
             .file("full/b", "2")
             .file("d/c", "3")
+            .link("link", "full")
     };
     both(tree, async |files| {
         for (tool, source, destination, code, words) in [
@@ -1511,6 +1512,13 @@ async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
                 "full",
                 "directory_not_empty",
                 "The directory is not empty",
+            ),
+            (
+                "move",
+                "a",
+                "link/",
+                "already_exists",
+                "A directory is there, which a file cannot replace",
             ),
             // The destination is the new path itself, so a file cannot be called so.
             (

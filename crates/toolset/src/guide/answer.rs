@@ -94,6 +94,8 @@ enum Ending {
     Cut,
     /// Before it began, because the model would not.
     Refused,
+    /// With a tool call instead of an answer.
+    Unfinished,
 }
 
 impl Ending {
@@ -101,8 +103,17 @@ impl Ending {
     fn of(stop_reason: Option<&str>) -> Ending {
         let plain = stop_reason.unwrap_or_default().replace('_', "");
         match plain.to_ascii_lowercase().as_str() {
-            "maxtokens" | "length" => Ending::Cut,
-            "refusal" | "contentfilter" => Ending::Refused,
+            "maxtokens"
+            | "length"
+            | "maxoutputtokens"
+            | "modelcontextwindowexceeded"
+            | "pauseturn"
+            | "incomplete"
+            | "error"
+            | "cancelled" => Ending::Cut,
+            "refusal" | "contentfilter" | "safety" | "recitation" => Ending::Refused,
+            // It wanted to do something first; what it wrote is no answer yet.
+            "tooluse" | "toolcalls" | "functioncall" => Ending::Unfinished,
             _ => Ending::Whole,
         }
     }
@@ -117,6 +128,7 @@ fn sampled(question: &Question, result: CreateMessageResult) -> Asked {
             path,
             said: REFUSED.to_owned(),
         }),
+        Ending::Unfinished => Asked::Failed(question.failed(NO_TEXT)),
         Ending::Whole => match written(question, result.message.content.into_vec()) {
             Some(text) => Asked::Answered(text),
             None => Asked::Failed(question.failed(NO_TEXT)),
@@ -152,10 +164,19 @@ mod tests {
 
     #[test]
     fn endings_are_known_in_the_words_of_several_models() {
-        for cut in ["maxTokens", "max_tokens", "length"] {
+        for cut in [
+            "maxTokens",
+            "max_tokens",
+            "length",
+            "pause_turn",
+            "incomplete",
+        ] {
             assert!(matches!(Ending::of(Some(cut)), Ending::Cut), "{cut}");
         }
-        for refused in ["refusal", "content_filter"] {
+        for unfinished in ["toolUse", "tool_calls"] {
+            assert!(matches!(Ending::of(Some(unfinished)), Ending::Unfinished));
+        }
+        for refused in ["refusal", "content_filter", "SAFETY"] {
             assert!(matches!(Ending::of(Some(refused)), Ending::Refused));
         }
         for whole in [None, Some("endTurn"), Some("stopSequence"), Some("other")] {

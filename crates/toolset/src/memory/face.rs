@@ -27,9 +27,14 @@ impl Face for Memory {
 
     fn instructions(&self) -> &'static str {
         "A storage of files that lasts between sessions. Every path is relative to the base directory, and nothing outside it \
-         can be reached. View \".\" to see what is stored. Make files with create; it never overwrites. Change a file with \
-         str_replace (the old text must occur exactly once) or insert. rename never overwrites either; delete takes files and \
-         empty directories."
+         can be reached. View \".\" to see what is stored."
+    }
+
+    fn changing(&self) -> Option<&'static str> {
+        Some(
+            "Make files with create; it never overwrites. Change a file with str_replace (the old text must occur exactly \
+             once) or insert. rename never overwrites either; delete takes files and empty directories.",
+        )
     }
 
     fn security(&self) -> &'static str {

@@ -59,7 +59,7 @@ pub(super) struct Reply {
     truncated: bool,
     /// True where the file is not text.
     binary: bool,
-    /// Said where nothing was returned: why.
+    /// Said where nothing was returned, and why; or where the last line was cut, and where it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
@@ -103,9 +103,18 @@ impl Tool for ReadFile {
                 "{} is a binary file of {} bytes; its content is in structuredContent as base64.",
                 reply.path, reply.size
             ),
-            (false, Some(note), _) => note.clone(),
-            (false, None, Some(first)) if reply.line_numbers => numbered(&reply.content, first),
-            _ => reply.content.clone(),
+            (false, Some(note), _) if reply.content.is_empty() => note.clone(),
+            (false, note, first) => {
+                let mut text = match first {
+                    Some(first) if reply.line_numbers => numbered(&reply.content, first),
+                    _ => reply.content.clone(),
+                };
+                if let Some(note) = note {
+                    text.push('\n');
+                    text.push_str(note);
+                }
+                text
+            }
         })
     }
 }
@@ -182,8 +191,22 @@ fn reply(arguments: &Arguments, contents: Contents) -> Reply {
     }
 }
 
+/// A line of which the rest does not follow by its number says where it does.
+fn cut_line(contents: &Contents) -> Option<String> {
+    let bytes = contents.body.as_bytes();
+    let next = contents.start_byte + bytes.len() as u64;
+    (!bytes.ends_with(b"\n")).then(|| {
+        format!(
+            "The last line is too long for one reply and was cut; go on with offset_bytes {next}."
+        )
+    })
+}
+
 /// An empty reply says why it is empty, so that an agent does not take it for an empty file.
 fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
+    if contents.cut && (arguments.offset_lines.is_some() || arguments.limit_lines.is_some()) {
+        return cut_line(contents);
+    }
     if !contents.body.as_bytes().is_empty() {
         return None;
     }

@@ -136,3 +136,37 @@ async fn audit_a_call_whose_client_hung_up_is_there_too() {
     server.stop().await;
     assert_eq!(lines(&logs, "calls.log").len(), 1);
 }
+
+#[tokio::test]
+async fn audit_the_end_of_the_process_waits_for_calls_whose_clients_are_gone() {
+    for sessions in ["off", "on"] {
+        let (tree, logs) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
+        let setup = with_audit(&tree, &logs).set("server.sessions", sessions);
+        let server = setup.start(Transport::Http).await;
+        // Progress is told by rmcp, so the call takes that way; the client of the test kit has a session of its own.
+        let call = server.spawn_call(
+            "hash_file",
+            json!({"root": "workspace", "path": "endless", "algorithm": "md5"}),
+        );
+        let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
+            "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}, "_meta": {"progressToken": 1}}});
+        let http = server.http().clone();
+        let raw = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
+        let wanted = match sessions {
+            "on" => 1,
+            _ => 2,
+        };
+        for _ in 0..1000 {
+            let page = server.http().get("/metrics").await.body;
+            if page.contains(&format!("mcp_filesystem_calls_running {wanted}")) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        call.abort();
+        raw.abort();
+        server.stop().await;
+        let lines = lines(&logs, "calls.log");
+        assert_eq!(lines.len(), wanted, "{sessions}: {lines:?}");
+    }
+}

@@ -362,6 +362,10 @@ async fn workspace_special_files_can_be_moved() {
         )
         .await;
         assert!(desk.tree().has("d/other") && !desk.tree().has("fifo"));
+        desk.tree().write("f", "x");
+        let onto = json!({"source_path": "f", "dest_path": "d/other"});
+        desk.fails("not_a_file", "move", onto).await;
+        assert_eq!(desk.tree().text("f"), "x");
     })
     .await;
 }

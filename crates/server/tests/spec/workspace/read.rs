@@ -449,6 +449,10 @@ async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
             "x".repeat(20),
             "one that is too long by itself is cut"
         );
+        assert!(
+            read["note"].as_str().unwrap().contains("offset_bytes 20"),
+            "{read}"
+        );
         assert_eq!(read["truncated"], true);
     })
     .await;
