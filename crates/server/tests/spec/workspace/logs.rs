@@ -214,3 +214,26 @@ async fn workspace_a_copy_is_logged_with_where_it_went() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn workspace_no_level_logs_what_is_in_files() {
+    testkit::over_both(async |transport| {
+        for level in ["debug", "trace"] {
+            let tree = Tree::new();
+            let server = program()
+                .root("workspace", tree.path())
+                .set("log.level", level)
+                .start(transport)
+                .await;
+            let write = json!({"root": "workspace", "path": "f", "content": "TOPSECRET"});
+            server.call("write_file", write).await.ok();
+            let read = json!({"root": "workspace", "path": "f"});
+            server.call("read_file", read).await.ok();
+            let ended = server.stop().await;
+            assert!(ended.log().iter().any(|line| line["tool"] == "read_file"));
+            let said = ended.stderr.join("\n");
+            assert!(!said.contains("TOPSECRET"), "{level}: {said}");
+        }
+    })
+    .await;
+}
