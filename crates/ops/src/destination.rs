@@ -55,19 +55,19 @@ pub(crate) fn target(
         .ok()
         .map(|metadata| metadata.kind);
     let slashed_file = destination.path.must_be_directory() && !source.is_directory();
-    let path = || destination.path.as_given().to_owned();
+    let given = || destination.path.as_given().to_owned();
     let into = match (there, on_directory) {
         (Some(FileKind::Directory), OnDirectory::Into) => true,
         // Also a link to one, which would be replaced itself.
         (Some(kind @ FileKind::Directory), OnDirectory::Onto) if slashed_file => {
             return Err(Error::Irreplaceable {
-                path: path(),
+                path: given(),
                 kind,
                 by: source.kind,
             });
         }
         (None, OnDirectory::Onto) if slashed_file => {
-            return Err(Error::NotADirectory { path: path() });
+            return Err(Error::NotADirectory { path: given() });
         }
         // `file` to `missing/` can only mean a file in a new directory.
         (None, OnDirectory::Into) => slashed_file,

@@ -296,7 +296,6 @@ impl Moving<'_, '_> {
     }
 }
 
-/// The refusal to replace what is there.
 /// Fails where what is replaced is a file that the process may not write, although its directory would allow it.
 fn check_writable(target: &Located<'_>) -> Result<()> {
     let is_file = target
@@ -310,6 +309,7 @@ fn check_writable(target: &Located<'_>) -> Result<()> {
     }
 }
 
+/// The refusal to replace what is there.
 fn occupied(target: &Located<'_>) -> Error {
     let kind = target
         .require()

@@ -65,9 +65,7 @@ impl Patch {
             metadata,
         })
     }
-}
 
-impl Patch {
     /// A patch of lines that are not there because there is no file most likely has a wrong path.
     fn explain(&self, error: Error, effect: Effect) -> Error {
         match error {

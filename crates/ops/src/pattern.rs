@@ -84,16 +84,6 @@ pub(crate) enum PartEnd {
     Cut,
 }
 
-/// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
-fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
-    let has_line_end = pattern.text.contains('\n') || pattern.text.contains("\\n");
-    match has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
-        true => "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
-            .to_owned(),
-        false => error.to_string(),
-    }
-}
-
 impl LineMatcher {
     /// Compiles a pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
@@ -182,6 +172,16 @@ impl LineMatcher {
             LineEnds::Either => without_terminator(line),
             LineEnds::Newline => line.strip_suffix(b"\n").unwrap_or(line),
         }
+    }
+}
+
+/// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
+fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
+    let has_line_end = pattern.text.contains('\n') || pattern.text.contains("\\n");
+    match has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
+        true => "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
+            .to_owned(),
+        false => error.to_string(),
     }
 }
 

@@ -2,10 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use crate::name::Name;
-use crate::syscall::{self, Errno, SysResult};
 
 /// Names with one slash between each two, and nothing else. Where no link is followed, such a path can only lead down.
 ///
@@ -39,36 +35,6 @@ fn is_names(bytes: &[u8]) -> bool {
     bytes
         .split(|&b| b == b'/')
         .all(|piece| !matches!(piece, b"" | b"." | b".."))
-}
-
-/// Which calls a directory is opened with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means {
-    /// One `openat2` for all names, where it works.
-    AtOnce,
-    /// One `openat` for each name.
-    StepByStep,
-}
-
-/// Opens a directory by names that are never followed; `None` for the one they begin in.
-pub(crate) fn open_dir_below(
-    base: BorrowedFd<'_>,
-    path: &[u8],
-    means: Means,
-) -> SysResult<Option<OwnedFd>> {
-    if means == Means::AtOnce
-        && let Some(names) = NamePath::copied(path)
-        && let Ok(dir) = syscall::openat2_dir_unchecked(base, &names)
-    {
-        return Ok(Some(dir));
-    }
-    let mut current: Option<OwnedFd> = None;
-    for piece in path.split(|&b| b == b'/').filter(|p| !p.is_empty()) {
-        let name = Name::new(piece).ok_or(Errno::INVAL)?;
-        let dir = current.as_ref().map_or(base, AsFd::as_fd);
-        current = Some(syscall::look_dir_unchecked(dir, &name)?);
-    }
-    Ok(current)
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::change::sync_dir;
 use crate::dir::take_away;
 use crate::error::Result;
 use crate::name::Name;
-use crate::name_path::{Means, open_dir_below};
 use crate::quota::{Amount, Ledger};
 use crate::replace::Durability;
+use crate::resolve::{Means, open_dir_below};
 use crate::root::Located;
 use crate::syscall::{self, Errno, SysResult};
 

@@ -44,6 +44,8 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// The most bytes that the headers of a request may have; more are answered with 431.
 const MAX_HEADERS: usize = 64 * 1024;
+/// How much of a reply the kernel takes that the client has no room for yet.
+const UNSENT: u32 = 256 * 1024;
 
 /// Serves until the process is asked to stop; running calls then finish or are cut.
 pub(crate) async fn serve(
@@ -135,9 +137,6 @@ async fn accept(
     }
 }
 
-/// How much of a reply the kernel takes that the client has no room for yet.
-const UNSENT: u32 = 256 * 1024;
-
 async fn connection(
     stream: TcpStream,
     address: SocketAddr,
@@ -150,32 +149,32 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-    let client = Client {
+    let visitor = Visitor {
         address,
         far_end: Arc::new(FarEnd::of(&stream)),
     };
     let Some(tls) = site.tls() else {
-        return converse(stream, client, site, shutdown).await;
+        return converse(stream, visitor, site, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(stream, client, site, shutdown).await,
+        Ok(Ok(stream)) => converse(stream, visitor, site, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
         Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
     }
 }
 
-/// Whom a connection leads to.
-struct Client {
+/// Who is at the other end of a connection.
+struct Visitor {
     address: SocketAddr,
     far_end: Arc<FarEnd>,
 }
 
-async fn converse<S>(stream: S, client: Client, site: Arc<Site>, shutdown: CancellationToken)
+async fn converse<S>(stream: S, visitor: Visitor, site: Arc<Site>, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (stream, head) = Watched::new(stream);
-    let Client { address, far_end } = client;
+    let Visitor { address, far_end } = visitor;
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
         let site = Arc::clone(&site);

@@ -3,15 +3,15 @@
 mod fast;
 mod walk;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use crate::name::{Name, shown};
-use crate::name_path::{Means, open_dir_below};
+use crate::name_path::NamePath;
 use crate::rel_path::RelPath;
 use crate::root::Root;
-use crate::syscall;
+use crate::syscall::{self, Errno, SysResult};
 
 pub(crate) use walk::{Start, walk_from};
 
@@ -98,8 +98,38 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
     }
 }
 
+/// Which calls a directory is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// One `openat2` for all names, where it works.
+    AtOnce,
+    /// One `openat` for each name.
+    StepByStep,
+}
+
+/// Opens a directory by names that are never followed; `None` for the one they begin in.
+pub(crate) fn open_dir_below(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    means: Means,
+) -> SysResult<Option<OwnedFd>> {
+    if means == Means::AtOnce
+        && let Some(names) = NamePath::copied(path)
+        && let Ok(dir) = syscall::openat2_dir_unchecked(base, &names)
+    {
+        return Ok(Some(dir));
+    }
+    let mut current: Option<OwnedFd> = None;
+    for piece in path.split(|&b| b == b'/').filter(|p| !p.is_empty()) {
+        let name = Name::new(piece).ok_or(Errno::INVAL)?;
+        let dir = current.as_ref().map_or(base, AsFd::as_fd);
+        current = Some(syscall::look_dir_unchecked(dir, &name)?);
+    }
+    Ok(current)
+}
+
 /// Opens a directory by its resolved path, refusing every link on the way; `None` for the root.
-pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> syscall::SysResult<Option<OwnedFd>> {
+pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> SysResult<Option<OwnedFd>> {
     let means = match root.uses_openat2() {
         true => Means::AtOnce,
         false => Means::StepByStep,

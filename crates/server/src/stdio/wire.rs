@@ -36,7 +36,7 @@ const WAITING_REPLIES: usize = 64;
 /// How long the end waits for a client to read the last replies.
 const LAST_REPLIES: Duration = Duration::from_secs(2);
 
-/// The ids of requests that are not answered yet.
+/// The ids in use. One is free again when its answer is sent, or when its call has ended without one.
 type Running = Arc<Mutex<HashSet<RequestId>>>;
 
 /// An id that is in use until its call ends: a cancelled one is not answered, but what it still says must not pass for
