@@ -1,12 +1,13 @@
 //! `mcp-filesystem call`: one tool call from the shell, on the same road as a client's.
 
 use std::io::{IsTerminal, Read, Write};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use rmcp::model::{CallToolResult, JsonObject};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
-use toolset::{Caller, Progress, Service};
+use tokio_util::sync::CancellationToken;
+use toolset::{Answer, Caller, Client, Reply, Service};
 
 use crate::cli::Arguments;
 use crate::progress;
@@ -19,25 +20,51 @@ const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 pub(crate) async fn run(service: &Service, tool: &str, arguments: &Arguments) -> Result<()> {
     let (told, done) = watch::channel(0);
     let caller = Caller {
-        client: "shell".to_owned(),
-        progress: Some(Progress::Watcher(told)),
+        name: "shell".to_owned(),
+        client: Arc::new(Shell {
+            told,
+            gone: CancellationToken::new(),
+        }),
         ..Caller::default()
     };
-    let work = service.call(tool, parse(arguments)?, &caller);
-    let Some(result) = progress::shown(work, done).await else {
+    let arguments = Value::Object(parse(arguments)?);
+    let work = service.call(tool, arguments, &caller);
+    // Nobody can be asked here, so the answer is never a question.
+    let Some(Answer::Result(result)) = progress::shown(work, done).await else {
         let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
     };
-    print(&result)?;
-    match result.is_error {
-        Some(true) => bail!("{tool} failed"),
-        _ => Ok(()),
+    print(&result.reply)?;
+    if result.is_error {
+        bail!("{tool} failed");
+    }
+    Ok(())
+}
+
+/// The person or the script at the shell.
+#[derive(Debug)]
+struct Shell {
+    told: watch::Sender<u64>,
+    gone: CancellationToken,
+}
+
+impl Client for Shell {
+    fn gone(&self) -> &CancellationToken {
+        &self.gone
+    }
+
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn tell_progress(&self, done: u64) {
+        self.told.send_replace(done);
     }
 }
 
-fn parse(arguments: &Arguments) -> Result<JsonObject> {
+fn parse(arguments: &Arguments) -> Result<Map<String, Value>> {
     let text = match arguments {
-        Arguments::None => return Ok(JsonObject::new()),
+        Arguments::None => return Ok(Map::new()),
         Arguments::Text(text) => text.clone(),
         Arguments::Stdin => read_standard_input()?,
     };
@@ -53,25 +80,28 @@ fn read_standard_input() -> Result<String> {
     Ok(text)
 }
 
-fn print(result: &CallToolResult) -> Result<()> {
+fn print(reply: &Reply) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let shown = match (&result.structured_content, out.is_terminal()) {
-        (Some(structured), false) => serde_json::to_string(structured)?,
-        _ => text(result),
+    let shown = match (reply.structured(), out.is_terminal()) {
+        (Some(structured), false) => structured.to_owned(),
+        _ => text(reply)?,
     };
     writeln!(out, "{}", shown.trim_end_matches('\n'))?;
     Ok(())
 }
 
 /// What a person reads: the text for models, or the structured half where the text only repeats it as JSON.
-fn text(result: &CallToolResult) -> String {
-    let blocks = result.content.iter().filter_map(|block| block.as_text());
-    let texts: Vec<&str> = blocks.map(|block| block.text.as_str()).collect();
-    let text = texts.join("\n");
-    match &result.structured_content {
-        Some(structured) if text.is_empty() || repeats(&text, structured) => readable(structured),
-        _ => text,
-    }
+fn text(reply: &Reply) -> Result<String> {
+    let text = reply.text().unwrap_or_default();
+    let Some(structured) = reply.structured() else {
+        return Ok(text.to_owned());
+    };
+    let structured: Value = serde_json::from_str(structured)?;
+    Ok(if text.is_empty() || repeats(text, &structured) {
+        readable(&structured)
+    } else {
+        text.to_owned()
+    })
 }
 
 fn repeats(text: &str, structured: &Value) -> bool {

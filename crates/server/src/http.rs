@@ -1,13 +1,14 @@
-//! The Streamable HTTP transport: connections, their limits and their end. What is asked on them is the [`Site`]'s.
+//! The Streamable HTTP transport: connections, their limits and their end. What is asked on them is the [`Router`]'s.
 
+mod answers;
 mod body;
 mod cors;
-mod direct;
+mod endpoint;
 mod far_end;
 mod metrics;
 mod outgoing;
-mod sessions;
-mod site;
+mod router;
+mod sse;
 mod stream;
 
 use std::io;
@@ -28,9 +29,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
+pub(crate) use self::endpoint::Endpoint;
 use self::far_end::FarEnd;
-pub(crate) use self::site::{Endpoint, Options};
-use self::site::{Site, Visit};
+pub(crate) use self::router::Options;
+use self::router::{Router, Visit};
 use self::stream::Watched;
 use crate::shutdown::FINISHING;
 
@@ -54,25 +56,25 @@ pub(crate) async fn serve(
     endpoints: Vec<Endpoint>,
     shutdown: CancellationToken,
 ) {
-    let cut = CancellationToken::new();
     let slots = Arc::new(Semaphore::new(
         options.max_connections.clamp(1, Semaphore::MAX_PERMITS),
     ));
-    let services: Vec<Service> = endpoints.iter().map(|e| e.service.clone()).collect();
-    let site = Arc::new(Site::new(options, endpoints, &cut));
+    let services = endpoints.iter().map(|one| one.server().service().clone());
+    let services: Vec<Service> = services.collect();
+    let router = Arc::new(Router::new(options, endpoints));
     let mut connections = JoinSet::new();
     while let Some((stream, address, slot)) = accept(&listener, &slots, &shutdown).await {
         connections.spawn(connection(
             stream,
             address,
-            Arc::clone(&site),
+            Arc::clone(&router),
             shutdown.clone(),
             slot,
         ));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    end(connections, &services, &cut).await;
+    end(connections, &services, &router).await;
     settle(&services).await;
 }
 
@@ -90,11 +92,11 @@ async fn settle(services: &[Service]) {
 }
 
 /// Lets connections come to their end, and then makes them.
-async fn end(mut connections: JoinSet<()>, services: &[Service], cut: &CancellationToken) {
+async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router) {
     // First their calls are cut, which answers them; then whatever still holds a connection, such as a stream.
     let cuts: [(Duration, &dyn Fn()); 2] = [
         (FINISHING, &|| services.iter().for_each(Service::cut_calls)),
-        (CUTTING, &|| cut.cancel()),
+        (CUTTING, &|| router.end_sessions()),
     ];
     for (patience, cut) in cuts {
         if tokio::time::timeout(patience, all(&mut connections))
@@ -140,11 +142,11 @@ async fn accept(
 async fn connection(
     stream: TcpStream,
     address: SocketAddr,
-    site: Arc<Site>,
+    router: Arc<Router>,
     shutdown: CancellationToken,
     _slot: OwnedSemaphorePermit,
 ) {
-    let _here = site.connected();
+    let _here = router.connected();
     // Small replies must not wait for an acknowledgement; without it they are only slower.
     let _ = stream.set_nodelay(true);
     // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
@@ -153,11 +155,11 @@ async fn connection(
         address,
         far_end: Arc::new(FarEnd::of(&stream)),
     };
-    let Some(tls) = site.tls() else {
-        return converse(stream, visitor, site, shutdown).await;
+    let Some(tls) = router.tls() else {
+        return converse(stream, visitor, router, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(stream, visitor, site, shutdown).await,
+        Ok(Ok(stream)) => converse(stream, visitor, router, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
         Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
     }
@@ -169,7 +171,7 @@ struct Visitor {
     far_end: Arc<FarEnd>,
 }
 
-async fn converse<S>(stream: S, visitor: Visitor, site: Arc<Site>, shutdown: CancellationToken)
+async fn converse<S>(stream: S, visitor: Visitor, router: Arc<Router>, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -177,7 +179,7 @@ where
     let Visitor { address, far_end } = visitor;
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
-        let site = Arc::clone(&site);
+        let router = Arc::clone(&router);
         let visit = Visit {
             address: Arc::clone(&from),
             has_two_lengths: head.has_two_lengths(),
@@ -186,7 +188,7 @@ where
         async move {
             tokio::select! {
                 biased;
-                reply = site.handle(request, visit) => Ok(reply),
+                reply = router.handle(request, visit) => Ok(reply),
                 () = far_end.gone() => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
             }
         }

@@ -7,18 +7,22 @@
 //! empties; where the queue is full the line is dropped and counted, and the count is written once
 //! there is room again. Start it after the process locked itself in: it is the first thread.
 //!
-//! The audit file gets every call, whatever the level, and loses none: where its queue is full, calls wait.
+//! The audit file gets every call, whatever the level, and loses none: where its queue is full, calls wait before they
+//! begin, changes first ([`Recorder`]). Nobody who writes a line waits.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::sync::Notify;
+use toolset::{Recorded, Recorder};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -30,8 +34,10 @@ use crate::check;
 use crate::operator;
 use crate::settings::{LogFormat, LogLevel, Settings};
 
-/// The most lines that wait for standard error.
+/// The most lines that wait for standard error, and for the audit file before changes wait.
 const QUEUE: usize = 1024;
+/// The most lines that wait for the audit file before all calls wait.
+const QUEUE_OF_READS: usize = 64 * 1024;
 
 /// The most bytes of one value that a line shows.
 const MAX_VALUE: usize = 4096;
@@ -44,7 +50,14 @@ const APART: Duration = Duration::from_millis(2);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The crates whose lines are written at the level that was set; others only speak up to warn.
-const OURS: &[&str] = &["mcp_filesystem", "toolset", "guide", "ops", "sandbox"];
+const OURS: &[&str] = &[
+    "mcp_filesystem",
+    "mcp",
+    "toolset",
+    "guide",
+    "ops",
+    "sandbox",
+];
 
 /// Where calls are recorded, as [`toolset`] names its lines.
 const CALLS: &str = "toolset::audit";
@@ -58,7 +71,7 @@ pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result
         format: settings.log_format,
     };
     let lines = lines.with_filter(targets(settings.log_level));
-    let audit = audit.map(|file| Queue::start(file, LogFormat::Json, OnFull::Wait));
+    let audit = audit.map(|file| Queue::start(file, LogFormat::Json, OnFull::Keep));
     let audit = audit.transpose()?;
     let calls = audit.clone().map(|queue| {
         let format = LogFormat::Json;
@@ -117,16 +130,13 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // What libraries tell at INFO is theirs to word: it may name host paths or flood the log. rmcp warns of
-    // every mistake a client makes and of every client that hangs up, which is no trouble of the operator's.
-    // From INFO on it shows whole messages, and with them what is in files.
-    let (others, protocol) = match level {
-        LevelFilter::DEBUG | LevelFilter::TRACE => (level, LevelFilter::WARN),
-        _ => (level.min(LevelFilter::WARN), LevelFilter::OFF),
+    // What libraries tell at INFO is theirs to word: it may name host paths or flood the log.
+    let others = match level {
+        LevelFilter::DEBUG | LevelFilter::TRACE => level,
+        _ => level.min(LevelFilter::WARN),
     };
     Targets::new()
         .with_default(others)
-        .with_target("rmcp", protocol)
         .with_targets(OURS.iter().map(|target| (*target, level)))
 }
 
@@ -138,13 +148,18 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Where every call has to be recorded, where there is an audit file.
+    pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+        let audit = self.audit.clone()?;
+        Some(Arc::new(audit))
+    }
+
     /// What opens the audit file anew, so that a file that was moved away is let go of.
     pub(crate) fn reopener(&self) -> impl Fn() + Send + 'static {
         let audit = self.audit.clone();
         move || {
             if let Some(audit) = &audit {
-                // Not waited for: a queue that is full is being written to the old file.
-                let _ = audit.lines.try_send(Message::Reopen);
+                let _ = audit.lines.send(Message::Reopen);
             }
         }
     }
@@ -213,6 +228,7 @@ impl Output for AuditFile {
     }
 }
 
+#[derive(Debug)]
 enum Message {
     Line(Vec<u8>),
     Reopen,
@@ -224,57 +240,80 @@ enum Message {
 enum OnFull {
     /// It is dropped and counted.
     Drop,
-    /// Whoever wrote it waits.
-    Wait,
+    /// It waits all the same: whoever causes lines waits before, by [`Recorder::room`].
+    Keep,
 }
 
-/// The way to an output.
+/// The way to an output. Putting a line into it never waits.
 #[derive(Debug, Clone)]
 struct Queue {
-    lines: SyncSender<Message>,
-    dropped: Arc<AtomicU64>,
+    lines: Sender<Message>,
+    state: Arc<QueueState>,
     on_full: OnFull,
+}
+
+/// What both ends of a queue know.
+#[derive(Debug, Default)]
+struct QueueState {
+    /// The lines that are not written yet.
+    waiting: AtomicUsize,
+    dropped: AtomicU64,
+    written: Notify,
 }
 
 impl Queue {
     fn start(output: impl Output, format: LogFormat, on_full: OnFull) -> io::Result<Queue> {
-        let (lines, waiting) = sync_channel(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&dropped);
-        let work = move || write_lines(&waiting, &counter, format, output);
+        let (lines, waiting) = channel();
+        let state = Arc::<QueueState>::default();
+        let own = Arc::clone(&state);
+        let work = move || write_lines(&waiting, &own, format, output);
         thread::Builder::new().name("log".to_owned()).spawn(work)?;
         Ok(Queue {
             lines,
-            dropped,
+            state,
             on_full,
         })
     }
 
     fn push(&self, line: Vec<u8>) {
-        let line = Message::Line(line);
-        match self.on_full {
-            OnFull::Wait => drop(self.lines.send(line)),
-            OnFull::Drop => {
-                if let Err(TrySendError::Full(_)) = self.lines.try_send(line) {
-                    self.dropped.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+        let waiting = self.state.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.on_full == OnFull::Drop && waiting >= QUEUE {
+            self.state.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
         }
+        // The thread that writes lives as long as the process.
+        let _ = self.lines.send(Message::Line(line));
     }
 
     fn flush(&self) {
         let (done, finished) = sync_channel(1);
-        let begun = Instant::now();
-        let mut message = Message::Flush(done);
-        // Where the queue is full there is room soon, unless nobody reads.
-        while let Err(TrySendError::Full(refused)) = self.lines.try_send(message) {
-            if begun.elapsed() > LAST_WORDS {
-                return;
-            }
-            message = refused;
-            thread::sleep(APART);
-        }
+        let _ = self.lines.send(Message::Flush(done));
         let _ = finished.recv_timeout(LAST_WORDS);
+    }
+}
+
+impl Recorder for Queue {
+    fn has_room(&self, call: Recorded) -> bool {
+        let most = match call {
+            Recorded::Change => QUEUE,
+            Recorded::Read => QUEUE_OF_READS,
+        };
+        self.state.waiting.load(Ordering::Relaxed) < most
+    }
+
+    fn room(&self, call: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let mut written = std::pin::pin!(self.state.written.notified());
+                // Listening before looking, so that no line is written unnoticed in between.
+                written.as_mut().enable();
+                if self.has_room(call) {
+                    return;
+                }
+                written.await;
+            }
+        })
     }
 }
 
@@ -282,16 +321,20 @@ impl Queue {
 /// is woken and a write for each of thousands of lines a second would cost as much as the calls they tell of.
 fn write_lines(
     waiting: &Receiver<Message>,
-    dropped: &AtomicU64,
+    state: &QueueState,
     format: LogFormat,
     mut output: impl Output,
 ) {
     let mut lines = Vec::new();
     for first in waiting {
+        let mut count = 0;
         let mut next = Some(first);
         while let Some(message) = next.take() {
             match message {
-                Message::Line(line) => lines.extend(line),
+                Message::Line(line) => {
+                    lines.extend(line);
+                    count += 1;
+                }
                 Message::Reopen => {
                     write(&mut lines, &mut output);
                     output.reopen();
@@ -306,7 +349,9 @@ fn write_lines(
             }
         }
         write(&mut lines, &mut output);
-        let lost = dropped.swap(0, Ordering::Relaxed);
+        state.waiting.fetch_sub(count, Ordering::Relaxed);
+        state.written.notify_waiters();
+        let lost = state.dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let _ = output.write_all(&lost_line(lost, format));
         }
@@ -597,7 +642,6 @@ mod tests {
     fn libraries_are_quiet_at_info() {
         let log = logged(LogFormat::Text, LogLevel::Info, || {
             tracing::info!(target: "hyper::proto", "theirs");
-            tracing::error!(target: "rmcp::service", "theirs");
             tracing::info!(target: "toolset::dispatch", "ours");
             tracing::debug!(target: "toolset::dispatch", "too much");
         });
@@ -619,7 +663,7 @@ mod tests {
         )
         .unwrap();
         let mut numbers = 0..1_000_000;
-        while queue.dropped.load(Ordering::Relaxed) < 20 {
+        while queue.state.dropped.load(Ordering::Relaxed) < 20 {
             let number = numbers.next().expect("a queue that is never full");
             queue.push(format!("{number}\n").into_bytes());
         }
@@ -631,6 +675,26 @@ mod tests {
             log.contains(r#""message":"log lines were dropped","dropped":20}"#),
             "{log}"
         );
+    }
+
+    #[tokio::test]
+    async fn calls_wait_for_a_record_that_is_stuck_and_changes_wait_first() {
+        let (release, gate) = channel::<()>();
+        let output = Gated {
+            gate: Some(gate),
+            output: Shared::default(),
+        };
+        let queue = Queue::start(output, LogFormat::Json, OnFull::Keep).unwrap();
+        let fill = |lines| (0..lines).for_each(|_| queue.push(b"line\n".to_vec()));
+        fill(QUEUE);
+        assert!(!queue.has_room(Recorded::Change) && queue.has_room(Recorded::Read));
+        fill(QUEUE_OF_READS);
+        assert!(!queue.has_room(Recorded::Read));
+        let early = tokio::time::timeout(Duration::from_millis(20), queue.room(Recorded::Read));
+        assert!(early.await.is_err());
+        drop(release);
+        queue.room(Recorded::Change).await;
+        assert!(queue.has_room(Recorded::Change));
     }
 
     struct Gated {

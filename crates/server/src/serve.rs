@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use mcp::Server;
 use sandbox::{Exception, ExceptionRights, NamedRoot, Roots, Users};
 use toolset::{Allowlist, Deployment, Gate, RootGrant, Service};
 
@@ -49,7 +50,10 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let log = log::start(settings, audit)?;
     roots.count_in_background();
     project.iter().for_each(Project::warn);
-    let gate = Gate::new(deployment(settings, &roots, users));
+    let gate = Gate::new(Deployment {
+        recorder: log.recorder(),
+        ..deployment(settings, &roots, users)
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -134,7 +138,8 @@ async fn serve(
     let Some(listener) = listener else {
         let service = every_set(settings, gate, project)?;
         tokio::spawn(after_start(prepared(service.clone())));
-        return stdio::serve(service, max_size, shutdown).await;
+        stdio::serve(Server::new(service), max_size, shutdown).await;
+        return Ok(());
     };
     let options = http::Options {
         door: Door::new(
@@ -147,7 +152,6 @@ async fn serve(
         desk: project.map(|project| Arc::clone(&project.desk)),
         max_body_size: max_size,
         max_connections: settings.max_connections,
-        max_sessions: settings.max_sessions,
     };
     let endpoints = settings
         .toolsets
@@ -168,15 +172,18 @@ fn endpoint(
     let desk = project.map(|project| &project.desk);
     let service = Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?;
     tokio::spawn(after_start(prepared(service.clone())));
-    Ok(http::Endpoint {
-        name: set.name().to_owned(),
-        service,
-        sessions: match settings.sessions {
-            Sessions::On => true,
-            Sessions::Off => false,
-            Sessions::Auto => set == Toolset::Guide,
-        },
-    })
+    let has_sessions = match settings.sessions {
+        Sessions::On => true,
+        Sessions::Off => false,
+        Sessions::Auto => set == Toolset::Guide,
+    };
+    let max_sessions = has_sessions.then_some(settings.max_sessions);
+    let server = Server::new(service);
+    Ok(http::Endpoint::new(
+        set.name().to_owned(),
+        server,
+        max_sessions,
+    ))
 }
 
 /// Where clients find us, for the log.
@@ -208,6 +215,7 @@ fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
             Replies::Structured => toolset::Replies::Structured,
         },
         root_header: settings.root_header,
+        recorder: None,
     }
 }
 

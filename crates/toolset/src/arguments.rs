@@ -380,7 +380,7 @@ fn described(value: &Value) -> String {
 }
 
 /// A client's text as a message or a log line can hold it: cut, and control characters escaped.
-pub(crate) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN_MAX));
     for c in text.chars().take(SHOWN_MAX) {
         match c.is_control() {

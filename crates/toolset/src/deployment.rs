@@ -1,6 +1,8 @@
 //! What an operator has decided, in plain fields. The server's configuration is converted into this once.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +29,27 @@ pub struct Deployment {
     pub replies: Replies,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
+    /// Where every call has to be recorded; none is where nobody asks for that.
+    pub recorder: Option<Arc<dyn Recorder>>,
+}
+
+/// Where calls are recorded. A call that cannot be recorded yet waits before it begins, so that nothing happens without a
+/// record, and no thread waits for a slow disk.
+pub trait Recorder: fmt::Debug + Send + Sync {
+    /// Whether one more call can be recorded now.
+    fn has_room(&self, call: Recorded) -> bool;
+
+    /// Waits until one more call can be recorded.
+    fn room(&self, call: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// What a call does, as far as its record is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It changes nothing, so its record may come later.
+    Read,
+    /// It changes something.
+    Change,
 }
 
 impl Default for Deployment {
@@ -40,6 +63,7 @@ impl Default for Deployment {
             rate: None,
             replies: Replies::Both,
             root_header: true,
+            recorder: None,
         }
     }
 }

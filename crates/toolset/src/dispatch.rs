@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ops::{Cancel, Context};
-use rmcp::model::{InputResponses, JsonObject, ProgressNotificationParam, ProgressToken};
-use rmcp::{Peer, RoleServer};
+use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
-use tokio_util::sync::CancellationToken;
 
 use crate::admit::{Gate, crashed};
 use crate::arguments;
 use crate::audit;
+use crate::client::Caller;
+use crate::deployment::Recorded;
 use crate::face::{About, Face, Failure, FailureText, Worded};
 use crate::figures::{Counters, OK};
 use crate::reply::{Answer, Reply, ToolResult};
 use crate::tally::Tally;
-use crate::tool::{AnyTool, Call, Ended, Job, Prepared, RootCard, Work};
+use crate::tool::{AnyTool, Call, Effect, Ended, Job, Prepared, RootCard, Work};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -27,54 +26,6 @@ const OVERDUE: Duration = Duration::from_secs(1);
 const STOPPING: Duration = Duration::from_millis(100);
 /// How often a caller that wants to hear of progress does.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
-
-/// Who calls, and how he can be told things or give up.
-#[derive(Debug, Clone, Default)]
-pub struct Caller {
-    /// Who it is, for the log.
-    pub client: String,
-    /// Whose allowance of calls this one is taken from: nothing that a client can choose.
-    pub account: String,
-    /// Whose allowance of calls it is taken from.
-    pub allowance: String,
-    /// Cancelled when he does not want the reply any more.
-    pub cancelled: CancellationToken,
-    /// Where progress goes, if he wants it.
-    pub progress: Option<Progress>,
-    /// How he can be asked something.
-    pub questions: Questions,
-}
-
-/// How a client can be asked something while its call runs.
-#[derive(Debug, Clone, Default)]
-pub enum Questions {
-    /// Not at all.
-    #[default]
-    None,
-    /// By a request of ours: revisions up to 2025-11-25.
-    Request(Peer<RoleServer>),
-    /// By a result that names what is missing; the call then comes again with the answers and our state.
-    Result {
-        /// What the client answered.
-        answers: InputResponses,
-        /// The state we gave it.
-        state: Option<String>,
-    },
-}
-
-/// Where progress of a call is told.
-#[derive(Debug, Clone)]
-pub enum Progress {
-    /// To the client, as notifications.
-    Client {
-        /// The client.
-        peer: Peer<RoleServer>,
-        /// What the client called this work.
-        token: ProgressToken,
-    },
-    /// To somebody in this process.
-    Watcher(watch::Sender<u64>),
-}
 
 /// A tool in its set.
 pub(crate) struct Entry {
@@ -85,12 +36,20 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Takes a call all the way.
-    pub(crate) async fn call(&self, gate: &Gate, arguments: JsonObject, caller: &Caller) -> Answer {
+    /// Takes a call all the way. Arguments that are no object are the tool's to refuse.
+    pub(crate) async fn call(&self, gate: &Gate, arguments: Value, caller: &Caller) -> Answer {
         let start = Instant::now();
         self.count(gate, caller);
+        let (arguments, wrong) = match arguments {
+            Value::Object(arguments) => (arguments, None),
+            other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
+        };
         let about = self.about(gate, &arguments);
-        let outcome = match self.admit_and_run(gate, arguments, caller).await {
+        let ended = match wrong {
+            Some(wrong) => Err(wrong.into()),
+            None => self.admit_and_run(gate, arguments, caller).await,
+        };
+        let outcome = match ended {
             Ok(Ended::Question(question)) => {
                 let tally = Tally::default();
                 self.line(caller, &about, start, 0, tally).success();
@@ -102,39 +61,10 @@ impl Entry {
         Answer::Result(self.settle(gate, caller, &about, start, outcome))
     }
 
-    /// Takes a call all the way if that means no waiting at all; `None`, with nothing done, where it does, or where the
-    /// call is to be refused.
-    pub(crate) fn call_at_once(
-        &self,
-        gate: &Gate,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> Option<ToolResult> {
-        let start = Instant::now();
-        let about = self.about(gate, &arguments);
-        let (call, prepared) = self.begin(gate, arguments, caller).ok()?;
-        let Work::Blocking(work) = &prepared.work else {
-            return None;
-        };
-        let reply = at_once(&**work, &call, gate)?;
-        // Counted only now that the call ends here: one that goes the long way is counted there.
-        self.count(gate, caller);
-        let outcome = gate.check_rate(&caller.allowance).and(reply);
-        Some(self.settle(gate, caller, &about, start, outcome))
-    }
-
-    /// Answers a call whose arguments are no object at all.
-    pub(crate) fn refuse(&self, gate: &Gate, arguments: &Value, caller: &Caller) -> ToolResult {
-        self.count(gate, caller);
-        let about = self.about(gate, &JsonObject::new());
-        let failure = arguments::not_an_object(arguments).into();
-        self.settle(gate, caller, &about, Instant::now(), Err(failure))
-    }
-
     /// Counts a call, and warns when its client calls more often than is usual for the set.
     fn count(&self, gate: &Gate, caller: &Caller) {
         if let Some(calls) = gate.called(&caller.account, self.face.usual_calls()) {
-            audit::frequent(self.face.name(), &caller.client, calls);
+            audit::frequent(self.face.name(), &caller.name, calls);
         }
     }
 
@@ -196,7 +126,7 @@ impl Entry {
             tally,
             toolset: self.face.name(),
             about,
-            client: &caller.client,
+            client: &caller.name,
             duration: start.elapsed(),
             response_size,
         }
@@ -210,14 +140,15 @@ impl Entry {
     ) -> Result<Ended, Failure> {
         gate.check_rate(&caller.allowance)?;
         let (call, prepared) = self.begin(gate, arguments, caller)?;
+        let cancel = call.context.cancel.clone();
+        let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
+        self.wait_for_record(&mut patience).await?;
         if let Work::Blocking(work) = &prepared.work
             && self.tool.may_be_at_hand()
             && let Some(reply) = at_once(&**work, &call, gate)
         {
             return reply.map(Ended::Reply);
         }
-        let cancel = call.context.cancel.clone();
-        let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
         match prepared.work {
             Work::Blocking(work) => {
                 let reply = patience
@@ -227,6 +158,21 @@ impl Entry {
             }
             Work::Asking(work) => patience.wait(work(call, gate)).await?,
         }
+    }
+
+    /// Waits until the call can be recorded. A call whose time runs out here has changed nothing.
+    async fn wait_for_record(&self, patience: &mut Patience<'_>) -> Result<(), Failure> {
+        let Some(recorder) = &patience.gate.deployment().recorder else {
+            return Ok(());
+        };
+        let kind = match self.tool.definition().effect {
+            Effect::Read => Recorded::Read,
+            Effect::Write { .. } => Recorded::Change,
+        };
+        if recorder.has_room(kind) {
+            return Ok(());
+        }
+        patience.wait(recorder.room(kind)).await
     }
 
     /// Admits a call to its roots and decodes it; nothing has happened yet.
@@ -282,7 +228,7 @@ impl<'caller> Patience<'caller> {
         gate: &'caller Gate,
     ) -> Patience<'caller> {
         let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE)));
-        let ticks = caller.progress.is_some().then(|| {
+        let ticks = caller.client.wants_progress().then(|| {
             let first = tokio::time::Instant::now() + PROGRESS_EVERY;
             let mut ticks = tokio::time::interval_at(first, PROGRESS_EVERY);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -309,7 +255,7 @@ impl<'caller> Patience<'caller> {
                     self.deadline.as_mut().reset(tokio::time::Instant::now() + STOPPING);
                 }
                 () = &mut self.deadline => return Err(self.exhausted()),
-                () = tick(self.ticks.as_mut()) => self.tell().await,
+                () = tick(self.ticks.as_mut()) => self.tell(),
             }
         }
     }
@@ -324,29 +270,11 @@ impl<'caller> Patience<'caller> {
     }
 
     /// Tells the caller how far the work is, if it got further.
-    async fn tell(&mut self) {
+    fn tell(&mut self) {
         let done = self.cancel.done();
-        let listens = done > self.told && !self.cancel.is_cancelled();
-        let Some(progress) = self.caller.progress.as_ref().filter(|_| listens) else {
-            return;
-        };
-        self.told = done;
-        let (peer, token) = match progress {
-            Progress::Client { peer, token } => (peer, token),
-            Progress::Watcher(watcher) => {
-                watcher.send_replace(done);
-                return;
-            }
-        };
-        let param = ProgressNotificationParam::new(token.clone(), done as f64);
-        tokio::select! {
-            sent = peer.notify_progress(param) => {
-                if let Err(error) = sent {
-                    tracing::debug!(%error, "progress was not delivered");
-                }
-            }
-            // A connection that is going away does not take notifications any more.
-            () = given_up(self.caller, self.gate) => {}
+        if done > self.told && !self.cancel.is_cancelled() {
+            self.told = done;
+            self.caller.client.tell_progress(done);
         }
     }
 }
@@ -354,7 +282,7 @@ impl<'caller> Patience<'caller> {
 /// Waits until the caller gives up or the process has to end.
 async fn given_up(caller: &Caller, gate: &Gate) {
     tokio::select! {
-        () = caller.cancelled.cancelled() => {}
+        () = caller.client.gone().cancelled() => {}
         () = gate.cut() => {}
     }
 }
@@ -389,11 +317,11 @@ fn failed(worded: &Worded, text: FailureText, structured: bool) -> Reply {
 mod tests {
     use super::*;
     use crate::deployment::{Allowlist, Deployment, Replies, RootGrant};
+    use crate::reply::Answer as Answered;
     use crate::service::Service;
     use crate::tool::{Access, Effect, RootUse, Tool, ToolSet, tool};
     use crate::workspace;
     use ops::Root;
-    use rmcp::model::CallToolResult;
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
@@ -507,14 +435,11 @@ mod tests {
         Service::new(vec![set], Gate::new(deployment)).expect("a service")
     }
 
-    async fn call(service: &Service, arguments: Value, caller: &Caller) -> CallToolResult {
-        let Value::Object(arguments) = arguments else {
-            panic!("not an object")
-        };
-        service
-            .call("toy", arguments, caller)
-            .await
-            .expect("the toy")
+    async fn call(service: &Service, arguments: Value, caller: &Caller) -> ToolResult {
+        match service.call("toy", arguments, caller).await {
+            Some(Answered::Result(result)) => result,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn arguments(act: &str, path: &str) -> Value {
@@ -523,17 +448,21 @@ mod tests {
 
     async fn message(arguments: Value) -> String {
         let result = call(&service(|_| {}), arguments, &Caller::default()).await;
-        assert_eq!(result.is_error, Some(true));
+        assert!(result.is_error);
         text(&result)
     }
 
-    fn text(result: &CallToolResult) -> String {
-        let block = result.content.first().and_then(|block| block.as_text());
-        block.map(|text| text.text.clone()).unwrap_or_default()
+    fn text(result: &ToolResult) -> String {
+        result.reply.text().unwrap_or_default().to_owned()
     }
 
-    fn code(result: &CallToolResult) -> Value {
-        result.structured_content.as_ref().expect("an object")["error"]["code"].clone()
+    fn structured(result: &ToolResult) -> Option<Value> {
+        let json = result.reply.structured()?;
+        Some(serde_json::from_str(json).expect("JSON"))
+    }
+
+    fn code(result: &ToolResult) -> Value {
+        structured(result).expect("an object")["error"]["code"].clone()
     }
 
     #[tokio::test]
@@ -566,7 +495,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reply_has_the_halves_the_operator_wants() {
-        let halves = |result: CallToolResult| (text(&result), result.structured_content);
+        let halves = |result: ToolResult| (text(&result), structured(&result));
         let structured = || Some(json!({ "path": "a" }));
         for (replies, expected) in [
             (Replies::Both, ("text of a".to_owned(), structured())),
@@ -687,7 +616,7 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_call_stops_its_work() {
         let caller = Caller::default();
-        let token = caller.cancelled.clone();
+        let token = caller.client.gone().clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
             token.cancel();
@@ -740,7 +669,7 @@ mod tests {
         let second = call(&service, arguments("answer", "second"), &caller);
         let (first, second) = tokio::join!(first, second);
         assert_eq!(code(&first), "timeout");
-        assert_eq!(second.is_error, Some(false));
+        assert!(!second.is_error);
     }
 
     #[tokio::test]
@@ -754,7 +683,7 @@ mod tests {
         assert_eq!(code(&result), "tool_not_allowed");
         assert!(
             service
-                .call("absent", JsonObject::new(), &Caller::default())
+                .call("absent", json!({}), &Caller::default())
                 .await
                 .is_none()
         );

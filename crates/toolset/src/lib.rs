@@ -7,10 +7,10 @@
 mod admit;
 mod arguments;
 mod audit;
+mod client;
 mod defaults;
 mod deployment;
 mod dispatch;
-mod escape;
 mod face;
 mod figures;
 pub mod files;
@@ -19,7 +19,6 @@ mod left_out;
 pub mod memory;
 mod moment;
 mod rate;
-mod recorded;
 mod reference;
 mod reply;
 mod schema;
@@ -31,14 +30,14 @@ mod turns;
 pub mod workspace;
 
 pub use admit::Gate;
-pub use arguments::BadArgument;
-pub use deployment::{Allowlist, Deployment, Replies, RootGrant};
-pub use dispatch::{Caller, Progress, Questions};
+pub use arguments::{BadArgument, shortened};
+pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, Question, Silent};
+pub use deployment::{Allowlist, Deployment, Recorded, Recorder, Replies, RootGrant};
 pub use face::{About, Face, Failure, FailureText, PlaceNamed, Worded};
 pub use figures::{DURATION_CLASSES, Figures};
 pub use rate::Rate;
-pub use reply::{Answer, Delivery, Reply, Revision, Slot, ToolResult, splice, unload};
-pub use service::{Client, Held, Introduction, Service, SetupError, named_as};
+pub use reply::{Answer, Reply, ToolResult};
+pub use service::{Service, SetupError};
 pub use tool::{
     Access, AnyTool, Asking, Blocking, Call, Definition, Effect, Ended, Example, Job, Prepared,
     RootCard, RootSource, RootUse, Schema, Talk, Tool, ToolSet, Work, tool,

@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 use crate::admit::Gate;
 use crate::arguments::{self, BadArgument};
+use crate::client::Caller;
 use crate::deployment::Replies;
-use crate::dispatch::Caller;
 use crate::face::{Face, Failure};
 use crate::reply::{self, Reply};
 use crate::schema;

@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use http_body_util::combinators::BoxBody;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use hyper::{Response, StatusCode};
@@ -43,8 +43,8 @@ impl Outgoing {
     /// counted: what is in them is small.
     pub(super) async fn hold(
         &self,
-        reply: Response<BoxBody<Bytes, Infallible>>,
-    ) -> Result<Response<BoxBody<Bytes, Infallible>>, Refusal> {
+        reply: Response<UnsyncBoxBody<Bytes, Infallible>>,
+    ) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Refusal> {
         let size = reply.body().size_hint().exact().unwrap_or_default();
         if size <= SMALL {
             return Ok(reply);
@@ -59,7 +59,10 @@ impl Outgoing {
             bytes: body.to_bytes(),
             _room: room,
         });
-        Ok(Response::from_parts(parts, Full::new(counted).boxed()))
+        Ok(Response::from_parts(
+            parts,
+            Full::new(counted).boxed_unsync(),
+        ))
     }
 }
 
@@ -87,8 +90,8 @@ fn full() -> Refusal {
 mod tests {
     use super::*;
 
-    fn reply(size: usize) -> Response<BoxBody<Bytes, Infallible>> {
-        Response::new(Full::new(Bytes::from(vec![b'x'; size])).boxed())
+    fn reply(size: usize) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
+        Response::new(Full::new(Bytes::from(vec![b'x'; size])).boxed_unsync())
     }
 
     #[tokio::test]

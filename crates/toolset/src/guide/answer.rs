@@ -7,10 +7,7 @@
 )]
 
 use guide::{Asked, Error, Question, Shape, Subject};
-use rmcp::ServiceError;
-use rmcp::model::{
-    ClientResult, CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock,
-};
+use rmcp::model::{CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock};
 use serde_json::Value;
 
 /// What the JSON-RPC error of a user who declines has for a code.
@@ -49,13 +46,15 @@ impl Answer {
         }
     }
 
-    /// What became of a request of ours.
-    pub(super) fn received(answered: Result<ClientResult, ServiceError>) -> Answer {
+    /// What became of a request of ours; nothing where the connection is closed.
+    pub(super) fn received(answered: Option<Result<Value, ErrorData>>) -> Answer {
         match answered {
-            Ok(ClientResult::CreateMessageResult(result)) => Answer::Sampled(result),
-            Ok(_) => Answer::Useless(NO_RESULT.to_owned()),
-            Err(ServiceError::McpError(error)) => Answer::Refused(error),
-            Err(other) => Answer::Useless(other.to_string()),
+            Some(Ok(result)) => match serde_json::from_value(result) {
+                Ok(result) => Answer::Sampled(Box::new(result)),
+                Err(_) => Answer::Useless(NO_RESULT.to_owned()),
+            },
+            Some(Err(error)) => Answer::Refused(error),
+            None => Answer::Useless("the connection was closed".to_owned()),
         }
     }
 

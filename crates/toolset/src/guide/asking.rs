@@ -15,26 +15,25 @@ use std::time::Duration;
 use guide::{Agent, Asked, Error, Lack, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
 use ops::text::encoding::from_base64;
 use rmcp::model::{
-    ClientResult, CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
-    InputRequiredResult, RequestStateError, SamplingMessage, SealOptions, ServerRequest,
+    CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
+    InputRequiredResult, RequestStateError, SamplingMessage, SealOptions,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle};
-use rmcp::{Peer, RoleServer, ServiceError};
 use serde::{Deserialize, Serialize};
-use tokio::runtime::Handle;
 
 use super::answer::Answer;
 use super::desk::{Desk, QUESTIONS_MAX};
 use super::tool::{GuideTool, Visit, open, step};
 use super::{listed, words};
 use crate::admit::Gate;
-use crate::dispatch::{Caller, Questions};
+use crate::client::{Answers, AskBy, Caller};
 use crate::face::Failure;
 use crate::reply::halves;
 use crate::tool::{Call, Ended};
 
 /// The name of our one question in an input-required result.
 const QUESTION: &str = "agent_file";
+/// The request by which a client is asked to let its model answer.
+const SAMPLING: &str = "sampling/createMessage";
 
 /// Brings the agent's answer, where it is there already.
 #[derive(Debug, Default)]
@@ -192,13 +191,9 @@ impl<'call> Conversation<'call> {
             resume: None,
             answer: None,
         };
-        if let Questions::Result {
-            answers,
-            state: Some(state),
-        } = &caller.questions
-        {
+        if let Some(Answers { state, responses }) = &caller.answers {
             talk.resume = Some(talk.opened(state)?);
-            talk.answer = answers.get(QUESTION).map(Answer::read);
+            talk.answer = responses.get(QUESTION).map(Answer::read);
         }
         Ok(talk)
     }
@@ -228,15 +223,14 @@ impl<'call> Conversation<'call> {
     async fn ask(&mut self, question: &Question, looked_at: f64) -> Result<Option<Ended>, Failure> {
         let resume = resumed(question, looked_at, self.resume);
         self.resume = Some(resume);
-        let caller = self.caller;
-        match &caller.questions {
-            Questions::None => Err(Error::Unsupported {
+        match self.caller.client.asking() {
+            AskBy::Never => Err(Error::Unsupported {
                 path: question.path.to_string(),
             }
             .into()),
-            Questions::Result { .. } => self.input_required(question, resume).map(Some),
-            Questions::Request(peer) => {
-                self.answer = self.request(peer, question, resume).await?;
+            AskBy::Result => self.input_required(question, resume).map(Some),
+            AskBy::Request => {
+                self.answer = self.request(question, resume).await?;
                 Ok(None)
             }
         }
@@ -264,7 +258,6 @@ impl<'call> Conversation<'call> {
     /// Sends a request of ours and waits: for its answer, for what the agent hands over meanwhile, or for time to pass.
     async fn request(
         &self,
-        peer: &Peer<RoleServer>,
         question: &Question,
         resume: Resume,
     ) -> Result<Option<Answer>, Failure> {
@@ -272,25 +265,21 @@ impl<'call> Conversation<'call> {
         let _turn = turn.map_err(|_| Error::Busy {
             limit: QUESTIONS_MAX,
         })?;
-        let request = CreateMessageRequest::new(params(question));
-        let request = ServerRequest::CreateMessageRequest(request);
-        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut open = match sent.await {
-            Ok(handle) => OpenQuestion(Some(handle)),
-            Err(error) => return Ok(Some(Answer::received(Err(error)))),
+        let params = serde_json::to_value(params(question)).map_err(|error| Failure::Internal {
+            reason: error.to_string(),
+        })?;
+        let Some(mut open) = self.caller.client.ask(SAMPLING, params).await else {
+            return Ok(Some(Answer::received(None)));
         };
         tokio::select! {
             biased;
             () = self.desk.arrival(question, resume.looked_at) => {
-                open.take_back("the content was handed over").await;
+                open.withdraw("the content was handed over");
                 Ok(None)
             }
-            answered = open.answer() => Ok(Some(match answered {
-                Ok(answered) => Answer::received(answered),
-                Err(Closed) => Answer::Useless("the connection was closed".to_owned()),
-            })),
+            answered = open.answer() => Ok(Some(Answer::received(answered))),
             () = tokio::time::sleep(self.left(resume.asked_at)) => {
-                open.take_back("it took too long").await;
+                open.withdraw("it took too long");
                 Ok(Some(Answer::Late(self.desk.sampling_timeout.as_secs())))
             }
         }
@@ -314,39 +303,6 @@ fn resumed(question: &Question, looked_at: f64, earlier: Option<Resume>) -> Resu
             Subject::Directory { .. } => Shape::Text,
         },
         lack: question.lack.or(earlier.and_then(|earlier| earlier.lack)),
-    }
-}
-
-/// A request of ours that the client has not answered. Dropped (the call was cancelled), it is taken back.
-struct OpenQuestion(Option<RequestHandle<RoleServer>>);
-
-/// The connection is gone.
-struct Closed;
-
-impl OpenQuestion {
-    async fn answer(&mut self) -> Result<Result<ClientResult, ServiceError>, Closed> {
-        let handle = self.0.as_mut().ok_or(Closed)?;
-        let answer = (&mut handle.rx).await.map_err(|_| Closed);
-        self.0 = None;
-        answer
-    }
-
-    /// Tells the client that its answer is not wanted any more.
-    async fn take_back(&mut self, reason: &str) {
-        let Some(handle) = self.0.take() else { return };
-        if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
-            tracing::debug!(%error, "a question could not be taken back");
-        }
-    }
-}
-
-impl Drop for OpenQuestion {
-    fn drop(&mut self) {
-        let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) else {
-            return;
-        };
-        let mut open = OpenQuestion(Some(handle));
-        runtime.spawn(async move { open.take_back("the call was cancelled").await });
     }
 }
 

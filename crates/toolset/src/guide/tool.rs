@@ -16,7 +16,7 @@ use super::asking::{Courier, converse};
 use super::desk::Desk;
 use super::reply::Success;
 use crate::arguments::{self, BadArgument};
-use crate::dispatch::Caller;
+use crate::client::Caller;
 use crate::face::Failure;
 use crate::reply::{Reply, halves};
 use crate::schema;
@@ -164,7 +164,7 @@ pub(super) fn step<T: GuideTool>(
             tell_success::<T>(&success.paths, caller);
         }
         Ok(Outcome::Waiting(question)) => {
-            tracing::trace!(operation = T::NAME, path = %question.path, client = caller.client, "asking the agent");
+            tracing::trace!(operation = T::NAME, path = %question.path, client = caller.name, "asking the agent");
         }
         Err(failure) => tell_denied::<T>(failure, desk, caller),
     }
@@ -177,7 +177,7 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
             operation = T::NAME,
             path,
             result = "ok",
-            client = caller.client,
+            client = caller.name,
             "guide operation"
         );
     }
@@ -194,7 +194,7 @@ fn tell_denied<T: GuideTool>(failure: &Failure, desk: &Desk, caller: &Caller) {
             operation = T::NAME,
             path = error.path(),
             result = "permission",
-            client = caller.client,
+            client = caller.name,
             allowed = allowed.join(","),
             "the agent was denied access"
         );

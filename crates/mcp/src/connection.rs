@@ -1,0 +1,271 @@
+//! A client: its requests with their ids, its cancellations, its progress, and our questions to it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+use rmcp::model::{ErrorCode, ProgressNotificationParam, ProgressToken, RequestId};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolset::{AskBy, Client, Question};
+
+use crate::finish_on_drop::FinishOnDrop;
+use crate::message::{Answer, Notification, Refused, Request, id_in_use};
+use crate::methods;
+use crate::origin::Origin;
+use crate::questions::Questions;
+use crate::revision::{Greeting, Lifecycle};
+use crate::server::Server;
+
+/// Where messages go that are no replies: notifications and questions of ours.
+pub trait Outbox: fmt::Debug + Send + Sync {
+    /// Sends a message if that needs no waiting; tells whether it did.
+    fn try_send(&self, message: Vec<u8>) -> bool;
+
+    /// Sends a message; tells whether somebody reads it.
+    fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+}
+
+/// For requests that want nothing but their reply.
+#[derive(Debug)]
+pub struct Nowhere;
+
+impl Outbox for Nowhere {
+    fn try_send(&self, _: Vec<u8>) -> bool {
+        false
+    }
+
+    fn send(&self, _: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+impl Outbox for mpsc::Sender<Vec<u8>> {
+    fn try_send(&self, message: Vec<u8>) -> bool {
+        mpsc::Sender::try_send(self, message).is_ok()
+    }
+
+    fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async move { mpsc::Sender::send(self, message).await.is_ok() })
+    }
+}
+
+/// The reply to a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The whole message.
+    pub message: Vec<u8>,
+    /// The code where it is an error of the protocol.
+    pub error: Option<ErrorCode>,
+}
+
+/// A request that is being served; it ends without a reply where the client cancels it. Dropped, it is cancelled, but
+/// still comes to its end, which is when it is logged and counted.
+pub type Serving = FinishOnDrop<Option<Reply>>;
+
+/// A client.
+#[derive(Debug)]
+pub struct Connection {
+    server: Server,
+    /// Whether answers to our questions can come back on it.
+    hears_answers: bool,
+    lifecycle: Mutex<Lifecycle>,
+    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    questions: Arc<Questions>,
+}
+
+impl Connection {
+    /// A client of which nothing is known yet.
+    #[must_use]
+    pub fn new(server: Server) -> Arc<Connection> {
+        Connection::with(server, Lifecycle::default(), true)
+    }
+
+    /// A client that makes one request over HTTP, outside of a session, in the revision that a header names.
+    #[must_use]
+    pub fn for_one_request(server: Server, revision: &str) -> Arc<Connection> {
+        let lifecycle = Lifecycle {
+            greeting: Some(Greeting::unsaid(crate::revision::named(revision))),
+            introduces_itself: false,
+        };
+        Connection::with(server, lifecycle, false)
+    }
+
+    fn with(server: Server, lifecycle: Lifecycle, hears_answers: bool) -> Arc<Connection> {
+        Arc::new(Connection {
+            server,
+            hears_answers,
+            lifecycle: Mutex::new(lifecycle),
+            running: Mutex::default(),
+            questions: Arc::default(),
+        })
+    }
+
+    /// Serves a request; refuses one whose id another still has.
+    pub fn serve(
+        self: &Arc<Connection>,
+        request: Request,
+        origin: Origin,
+        outbox: Arc<dyn Outbox>,
+    ) -> Result<Serving, Refused> {
+        let gone = CancellationToken::new();
+        let in_use = self.begin(&request.id, &gone)?;
+        let cancelled = gone.clone();
+        let connection = Arc::clone(self);
+        let serving = async move {
+            let way = Way {
+                connection,
+                origin,
+                outbox,
+                gone: gone.clone(),
+            };
+            let reply = methods::answer(request, way).await;
+            drop(in_use);
+            (!gone.is_cancelled()).then_some(reply)
+        };
+        Ok(FinishOnDrop::new(serving, cancelled))
+    }
+
+    /// Takes note of something.
+    pub fn notice(&self, notification: &Notification) {
+        if notification.method == "notifications/cancelled" {
+            let id = notification.params.get("requestId");
+            let id = id.and_then(|id| RequestId::deserialize(id).ok());
+            if let Some(gone) = id.and_then(|id| self.running().get(&id).cloned()) {
+                gone.cancel();
+            }
+        }
+    }
+
+    /// Hands an answer to the question of ours that it answers.
+    pub fn answered(&self, answer: Answer) {
+        self.questions.answered(answer);
+    }
+
+    /// Cancels everything that runs: nobody reads the replies any more.
+    pub fn hang_up(&self) {
+        self.questions.close();
+        for gone in self.running().values() {
+            gone.cancel();
+        }
+    }
+
+    /// Whether a request is being served.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.running().is_empty()
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn lifecycle(&self) -> MutexGuard<'_, Lifecycle> {
+        self.lifecycle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a client of this connection is asked, which it says it can be.
+    pub(crate) fn asks_by(&self, is_newest: bool) -> AskBy {
+        if is_newest {
+            AskBy::Result
+        } else if self.hears_answers {
+            AskBy::Request
+        } else {
+            AskBy::Never
+        }
+    }
+
+    fn begin(
+        self: &Arc<Connection>,
+        id: &RequestId,
+        gone: &CancellationToken,
+    ) -> Result<InUse, Refused> {
+        match self.running().entry(id.clone()) {
+            Entry::Occupied(_) => Err(id_in_use(id)),
+            Entry::Vacant(free) => {
+                free.insert(gone.clone());
+                Ok(InUse {
+                    id: id.clone(),
+                    connection: Arc::clone(self),
+                })
+            }
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An id that is in use until its request has ended. A cancelled request is not answered, but what it still says must not
+/// pass for the reply to another request of that id.
+struct InUse {
+    id: RequestId,
+    connection: Arc<Connection>,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.connection.running().remove(&self.id);
+    }
+}
+
+/// The way of a request back to its client.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) origin: Origin,
+    pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) gone: CancellationToken,
+}
+
+/// A client while one of its requests is served.
+#[derive(Debug)]
+pub(crate) struct RequestClient {
+    pub(crate) way: Way,
+    pub(crate) progress: Option<ProgressToken>,
+    pub(crate) asking: AskBy,
+}
+
+impl Client for RequestClient {
+    fn gone(&self) -> &CancellationToken {
+        &self.way.gone
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.progress.is_some()
+    }
+
+    fn tell_progress(&self, done: u64) {
+        let Some(token) = &self.progress else { return };
+        let params = ProgressNotificationParam::new(token.clone(), done as f64);
+        let message = crate::result::notification("notifications/progress", &params);
+        if !self.way.outbox.try_send(message) {
+            tracing::debug!("progress was not delivered");
+        }
+    }
+
+    fn asking(&self) -> AskBy {
+        self.asking
+    }
+
+    fn ask(&self, method: &'static str, params: Value) -> Question<'_> {
+        let questions = &self.way.connection.questions;
+        Box::pin(questions.ask(method, params, &self.way.outbox))
+    }
+}
+
+/// Runs work on the spot as far as that needs no waiting, and leaves the rest to a task of its own.
+pub fn start(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    let mut context = Context::from_waker(Waker::noop());
+    if work.as_mut().poll(&mut context).is_pending() {
+        tokio::spawn(work);
+    }
+}

@@ -1,0 +1,360 @@
+//! What a request over HTTP says in its headers, and whether its body says the same.
+//!
+//! Proxies decide by headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`. From 2026-07-28 on they
+//! are required. In every revision those that are there have to agree with the body, so that nobody passes a proxy with
+//! one and is served by the other.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
+use serde_json::Value;
+use toolset::Service;
+
+use crate::connection::Reply;
+use crate::message::{Message, Params};
+use crate::result;
+use crate::revision::{self, DISCOVER, INITIALIZE, Meta, NEWEST, UNSAID};
+
+const REVISION: &str = "MCP-Protocol-Version";
+const METHOD: &str = "Mcp-Method";
+const NAME: &str = "Mcp-Name";
+const PARAM: &str = "Mcp-Param-";
+/// How a value that no header can hold is written in one.
+const ENCODED: (&str, &str) = ("=?base64?", "?=");
+
+/// What the headers of a request mean for it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The revision that the headers name, or what is meant where they name none.
+    pub revision: String,
+    /// Whether it belongs to a client that greets, and so to a session where there are any.
+    pub is_legacy: bool,
+    /// Whether the request names its revision itself, so that errors have a status of their own.
+    names_revision: bool,
+    /// Whether it lacks what introduces a client.
+    is_incomplete: bool,
+}
+
+impl Judged {
+    /// The status of a reply. Up to 2025-11-25 every reply is a 200.
+    #[must_use]
+    pub fn status(&self, reply: &Reply) -> u16 {
+        match reply.error {
+            Some(code) if self.names_revision => match code {
+                ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+                | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+                | ErrorCode::HEADER_MISMATCH => 400,
+                ErrorCode::INVALID_PARAMS if self.is_incomplete => 400,
+                ErrorCode::METHOD_NOT_FOUND => 404,
+                _ => 200,
+            },
+            _ => 200,
+        }
+    }
+}
+
+/// Why a request is refused by its headers. The status is 400.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// In words.
+    Text(String),
+    /// In a message.
+    Message(Vec<u8>),
+}
+
+impl Fault {
+    fn message(id: Option<&RequestId>, error: ErrorData) -> Fault {
+        Fault::Message(result::error(id, &error))
+    }
+
+    fn mismatch(id: Option<&RequestId>, reason: String) -> Fault {
+        Fault::message(id, ErrorData::header_mismatch(reason, None))
+    }
+}
+
+/// Judges a request that has no body.
+pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, Fault> {
+    let named = named_revision(headers)?;
+    check_known(named)?;
+    let revision = named.map_or(UNSAID, revision::named);
+    Ok(Judged {
+        is_legacy: !revision::is_newest(&revision),
+        revision: revision.to_string(),
+        names_revision: false,
+        is_incomplete: false,
+    })
+}
+
+/// Judges a message by its headers.
+pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Result<Judged, Fault> {
+    let named = named_revision(headers)?;
+    let (id, method, params) = match message {
+        Message::Request(request) => (
+            Some(&request.id),
+            Some(request.method.as_str()),
+            Some(&request.params),
+        ),
+        Message::Notification(note) => (None, Some(note.method.as_str()), Some(&note.params)),
+        Message::Answer(_) => (None, None, None),
+    };
+    let is_request = id.is_some();
+    let meta = Meta(params.filter(|_| is_request).and_then(Params::meta));
+    let greets = is_request && method == Some(INITIALIZE);
+    if greets {
+        check_greeting(named, params, id)?;
+    } else if meta.revision().is_none() {
+        check_known(named)?;
+    }
+    if let (Some(method), Some(params)) = (method, params) {
+        let is_required = !greets && named.is_some_and(is_newest_name);
+        let agreed = check_agreement(headers, method, params, service, is_required);
+        agreed.map_err(|reason| Fault::mismatch(id, reason))?;
+    }
+    if is_request && !greets {
+        check_revision(named, method == Some(DISCOVER), meta, id)?;
+    }
+    let revision = meta.revision().or(named);
+    let revision = revision.map_or(UNSAID, revision::named);
+    let is_introduced = is_request && meta.missing().is_empty();
+    Ok(Judged {
+        is_legacy: greets || !(is_introduced || revision::is_newest(&revision)),
+        revision: named.unwrap_or(UNSAID.as_str()).to_owned(),
+        names_revision: !greets && (meta.revision().is_some() || method == Some(DISCOVER)),
+        is_incomplete: !is_introduced,
+    })
+}
+
+/// The revision that a header names.
+fn named_revision(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
+    let mut values = headers.get_all(REVISION).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        // Either could be read.
+        let fault = "Bad Request: there is more than one MCP-Protocol-Version header";
+        return Err(Fault::Text(fault.to_owned()));
+    }
+    let named = first.map(|value| value.to_str()).transpose();
+    named.map_err(|_| {
+        Fault::Text("Bad Request: Invalid MCP-Protocol-Version header encoding".to_owned())
+    })
+}
+
+fn check_known(named: Option<&str>) -> Result<(), Fault> {
+    match named {
+        Some(named) if !revision::is_known(named) => Err(Fault::Text(format!(
+            "Bad Request: Unsupported MCP-Protocol-Version: {named}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn is_newest_name(name: &str) -> bool {
+    name >= NEWEST.as_str()
+}
+
+/// A greeting may leave the header out: nothing is agreed on yet.
+fn check_greeting(
+    named: Option<&str>,
+    params: Option<&Params>,
+    id: Option<&RequestId>,
+) -> Result<(), Fault> {
+    let asked = params.and_then(|params| params.text("protocolVersion"));
+    match (named, asked) {
+        (Some(named), Some(asked)) if named != asked => Err(Fault::message(
+            id,
+            ErrorData::invalid_request(
+                format!(
+                    "Invalid Request: MCP-Protocol-Version header ({named}) does not match initialize \
+                     params.protocolVersion ({asked})"
+                ),
+                None,
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Compares the revision of the headers with that of the body.
+fn check_revision(
+    named: Option<&str>,
+    discovers: bool,
+    meta: Meta<'_>,
+    id: Option<&RequestId>,
+) -> Result<(), Fault> {
+    match (named, meta.revision()) {
+        (named, None) if discovers || named.is_some_and(is_newest_name) => {
+            let introduced = meta.check_introduction();
+            introduced.map_err(|fault| {
+                let fault = format!("Invalid params: {fault}");
+                Fault::message(id, ErrorData::invalid_params(fault, None))
+            })
+        }
+        (_, None) => Ok(()),
+        (None, Some(_)) => Err(Fault::mismatch(
+            id,
+            "request _meta protocolVersion requires MCP-Protocol-Version header".to_owned(),
+        )),
+        (Some(named), Some(own)) if named != own => Err(Fault::mismatch(
+            id,
+            format!(
+                "MCP-Protocol-Version header ({named}) does not match request _meta protocolVersion ({own})"
+            ),
+        )),
+        (Some(_), Some(_)) => Ok(()),
+    }
+}
+
+/// Compares the headers that repeat a message with the message.
+fn check_agreement(
+    headers: &HeaderMap,
+    method: &str,
+    params: &Params,
+    service: &Service,
+    is_required: bool,
+) -> Result<(), String> {
+    match only_value(headers, METHOD)? {
+        None if is_required => return Err("missing required Mcp-Method header".to_owned()),
+        Some(value) if value != method => {
+            return Err(format!(
+                "Mcp-Method header `{value}` does not match body method `{method}`"
+            ));
+        }
+        _ => {}
+    }
+    if let Some(name) = name_of(method, params) {
+        check_name(headers, method, name, is_required)?;
+    }
+    if method == "tools/call" {
+        let schema = params.text("name").and_then(|name| service.tool(name));
+        let schema = schema.map(|tool| &*tool.input_schema);
+        check_params(headers, schema, params.get("arguments"), is_required)?;
+    }
+    Ok(())
+}
+
+/// What a message is about, where its method has such a thing.
+fn name_of<'params>(method: &str, params: &'params Params) -> Option<&'params str> {
+    params.text(match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    })
+}
+
+fn check_name(
+    headers: &HeaderMap,
+    method: &str,
+    name: &str,
+    is_required: bool,
+) -> Result<(), String> {
+    match only_value(headers, NAME)? {
+        None if is_required => Err(format!("missing required Mcp-Name header for `{method}`")),
+        None => Ok(()),
+        Some(value) => check_value(NAME, value, name),
+    }
+}
+
+/// Compares arguments with the headers that repeat them. A tool's schema marks those that have to be repeated; others may
+/// be.
+fn check_params(
+    headers: &HeaderMap,
+    schema: Option<&JsonObject>,
+    arguments: Option<&Value>,
+    is_required: bool,
+) -> Result<(), String> {
+    let marked: Vec<(&str, &str)> = schema.map(marked).unwrap_or_default();
+    for (argument, header) in &marked {
+        let header = format!("{PARAM}{header}");
+        let value = only_value(headers, &header)?;
+        let own = arguments.and_then(|own| own.get(*argument)).and_then(plain);
+        match (value, own) {
+            (None, None) => {}
+            (None, Some(_)) if !is_required => {}
+            (None, Some(_)) => return Err(format!("missing {header} header for `{argument}`")),
+            (Some(_), None) => {
+                return Err(format!(
+                    "unexpected {header} header for absent or null `{argument}`"
+                ));
+            }
+            (Some(value), Some(own)) => check_value(&header, value, &own)?,
+        }
+    }
+    check_unmarked(headers, arguments.and_then(Value::as_object))
+}
+
+fn check_unmarked(headers: &HeaderMap, arguments: Option<&JsonObject>) -> Result<(), String> {
+    let prefix = PARAM.to_ascii_lowercase();
+    for header in headers.keys() {
+        let Some(name) = header.as_str().strip_prefix(&prefix) else {
+            continue;
+        };
+        let same = |(key, _): &(&String, &Value)| key.eq_ignore_ascii_case(name);
+        let own = arguments.and_then(|arguments| arguments.iter().find(same));
+        if let Some(own) = own.and_then(|(_, own)| plain(own))
+            && let Some(value) = only_value(headers, header.as_str())?
+        {
+            check_value(&format!("{PARAM}{name}"), value, &own)?;
+        }
+    }
+    Ok(())
+}
+
+/// The arguments that a schema wants repeated, with the names of their headers.
+fn marked(schema: &JsonObject) -> Vec<(&str, &str)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let each = properties.into_iter().flatten();
+    let marked = each.filter_map(|(name, property)| {
+        let header = property.get("x-mcp-header")?.as_str()?;
+        Some((name.as_str(), header))
+    });
+    marked.collect()
+}
+
+/// A plain value as a header has it.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn check_value(header: &str, value: &str, own: &str) -> Result<(), String> {
+    let decoded = decoded(value).ok_or_else(|| format!("{header} header is not valid Base64"))?;
+    if decoded == own {
+        return Ok(());
+    }
+    Err(format!(
+        "{header} header `{decoded}` does not match body value `{own}`"
+    ))
+}
+
+fn decoded(value: &str) -> Option<String> {
+    let (start, end) = ENCODED;
+    let inner = value
+        .strip_prefix(start)
+        .and_then(|value| value.strip_suffix(end));
+    match inner {
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+/// The one value of a header. A second one could be what a proxy decides by.
+fn only_value<'headers>(
+    headers: &'headers HeaderMap,
+    name: &str,
+) -> Result<Option<&'headers str>, String> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(format!("duplicate {name} header"));
+    }
+    let text = value.to_str();
+    text.map(Some)
+        .map_err(|_| format!("{name} header is not plain text"))
+}

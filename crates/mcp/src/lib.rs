@@ -1,0 +1,29 @@
+//! The protocol: what clients send and get, from revision 2024-11-05 to 2026-07-28, on any transport.
+//!
+//! Bytes come in and are read once ([`message`]); one match over methods serves them ([`Server`]); one encoder writes what
+//! goes out. A [`Connection`] is one client with its ids, running requests and our questions; [`Sessions`] keeps
+//! connections of clients that come by HTTP requests. This crate knows no sockets and no files, so that all of it is tested
+//! in memory. It stands on the types of rmcp, the official SDK, and on nothing else of it.
+
+mod connection;
+mod escape;
+mod finish_on_drop;
+pub mod headers;
+pub mod message;
+mod methods;
+mod origin;
+mod outline;
+mod questions;
+mod result;
+mod revision;
+mod server;
+mod session;
+mod sse;
+
+pub use connection::{Connection, Nowhere, Outbox, Reply, Serving, start};
+pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};
+pub use origin::{HttpClient, Origin};
+pub use outline::{Outline, OutlineSearch};
+pub use server::Server;
+pub use session::{NoRoom, Owner, Session, SessionLimits, Sessions};
+pub use sse::{EventStream, KEEP_ALIVE, event};

@@ -1,0 +1,658 @@
+//! One message as a client wrote it, read once, and what the client is told where it is none.
+//!
+//! Every refusal of what is not a message has its words here, for both transports. It carries the id of the message as far
+//! as that can be made out, so that no client waits for ever.
+
+use std::fmt;
+
+use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::outline::{MAX_ID, Outline};
+use crate::result;
+
+/// What some editors put before the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
+const MAX_VALUES: usize = 100_000;
+
+/// How deep values may be nested: as far as serde_json goes down.
+const MAX_LEVELS: usize = 127;
+
+/// What the bytes of a message are.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A message to be served.
+    Message(Message),
+    /// Nothing that wants an answer: an empty line, or a notification that cannot be read.
+    Nothing,
+    /// No message; the client is told why.
+    Refused(Refused),
+}
+
+/// A message.
+#[derive(Debug)]
+pub enum Message {
+    /// It wants a reply.
+    Request(Request),
+    /// It wants none.
+    Notification(Notification),
+    /// It answers a question of ours.
+    Answer(Answer),
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct Request {
+    /// What the client calls it.
+    pub id: RequestId,
+    /// What it asks for.
+    pub method: String,
+    /// With what.
+    pub params: Params,
+}
+
+impl Request {
+    /// Whether its client wants to hear how far the work is.
+    #[must_use]
+    pub fn wants_progress(&self) -> bool {
+        let meta = self.params.meta();
+        meta.is_some_and(|meta| meta.contains_key("progressToken"))
+    }
+}
+
+/// A notification.
+#[derive(Debug)]
+pub struct Notification {
+    /// What it tells.
+    pub method: String,
+    /// With what.
+    pub params: Params,
+}
+
+/// What a client answers to a question of ours.
+#[derive(Debug)]
+pub struct Answer {
+    /// What we called the question; an error may come without it, where the client could not read the question.
+    pub id: Option<RequestId>,
+    /// A result, or an error.
+    pub outcome: Result<Value, ErrorData>,
+}
+
+impl Answer {
+    /// What a client is told whose answer nobody asked for.
+    #[must_use]
+    pub fn unasked(reason: &'static str) -> Vec<u8> {
+        result::error(None, &ErrorData::invalid_request(reason, None))
+    }
+}
+
+/// The params of a request or a notification: an object, or nothing.
+#[derive(Debug, Default)]
+pub struct Params(Option<Value>);
+
+impl Params {
+    /// One of them; `None` where it is missing, or where the params are no object.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.as_ref()?.get(name)
+    }
+
+    /// Takes one of them out.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.as_mut()?.get_mut(name).map(Value::take)
+    }
+
+    /// One of them that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_str()
+    }
+
+    /// What the message says beside its params proper.
+    #[must_use]
+    pub fn meta(&self) -> Option<&JsonObject> {
+        self.get("_meta")?.as_object()
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.0.unwrap_or_default()
+    }
+}
+
+/// A message that is not served, and why.
+#[derive(Debug)]
+pub struct Refused {
+    outline: Outline,
+    error: ErrorData,
+}
+
+impl Refused {
+    fn new(code: ErrorCode, message: String, outline: Outline) -> Refused {
+        Refused {
+            outline,
+            error: ErrorData::new(code, message, None),
+        }
+    }
+
+    /// What the client is told. The id of an answer is ours, and may be that of a request of the client's too, so it is
+    /// left out.
+    #[must_use]
+    pub fn reply(&self) -> Vec<u8> {
+        let id = self.outline.id.as_ref();
+        result::error(id.filter(|_| !self.outline.is_answer), &self.error)
+    }
+
+    /// Why it is refused.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.error.message
+    }
+
+    /// What the question of ours that it answers gets instead, so that nobody waits for more.
+    #[must_use]
+    pub fn into_answer(self) -> Option<Answer> {
+        let id = self.outline.id.filter(|_| self.outline.is_answer)?;
+        Some(Answer {
+            id: Some(id),
+            outcome: Err(self.error),
+        })
+    }
+}
+
+/// Reads one message.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Incoming {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if bytes.trim_ascii().is_empty() {
+        return Incoming::Nothing;
+    }
+    if has_too_many_values(bytes) {
+        return Incoming::Refused(overfull(bytes));
+    }
+    match serde_json::from_slice::<Shape>(bytes) {
+        Ok(Shape::Object(envelope)) => envelope.classify(),
+        Ok(Shape::Array) => misshapen("batches are not taken; send one message at a time"),
+        Ok(Shape::Other) => misshapen("a message is an object with jsonrpc, id, method and params"),
+        Err(mistake) => Incoming::Refused(Refused::new(
+            ErrorCode::PARSE_ERROR,
+            unreadable(&mistake),
+            Outline::of(bytes),
+        )),
+    }
+}
+
+/// Refuses a message that is longer than what is taken.
+#[must_use]
+pub fn too_large(outline: Outline, most: usize) -> Refused {
+    let message = format!(
+        "Invalid Request: the message is larger than {most} bytes; send less at once, or raise server.max_body_size"
+    );
+    Refused::new(ErrorCode::INVALID_REQUEST, message, outline)
+}
+
+/// Refuses a request whose id another one still has. Without the id: the request that has it gets its own reply.
+#[must_use]
+pub fn id_in_use(id: &RequestId) -> Refused {
+    let id = match id {
+        RequestId::Number(number) => number.to_string(),
+        RequestId::String(text) => format!("{:?}", shortened(text)),
+    };
+    let message = format!(
+        "Invalid Request: the id {id} is in use by a request that still runs; give every request an id of its own"
+    );
+    Refused::new(ErrorCode::INVALID_REQUEST, message, Outline::default())
+}
+
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(MAX_ID).map(|(end, _)| end);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+fn misshapen(what: &str) -> Incoming {
+    Incoming::Refused(Refused::new(
+        ErrorCode::INVALID_REQUEST,
+        format!("Invalid Request: {what}"),
+        Outline::default(),
+    ))
+}
+
+fn unreadable(mistake: &serde_json::Error) -> String {
+    let mistake = mistake.to_string();
+    // It may well be JSON, but it was not read to its end.
+    if mistake.starts_with("recursion limit exceeded") {
+        return format!(
+            "Parse error: the message is nested more than {MAX_LEVELS} levels deep; send less at once"
+        );
+    }
+    format!("Parse error: the message is not JSON ({mistake})")
+}
+
+/// The values of a message are counted before it is read: reading many small ones would take far more memory than the
+/// message is long.
+fn has_too_many_values(bytes: &[u8]) -> bool {
+    // A value takes two bytes at least, with the comma behind it.
+    bytes.len() / 2 > MAX_VALUES && has_more_values_than(MAX_VALUES, bytes)
+}
+
+fn overfull(bytes: &[u8]) -> Refused {
+    let message = format!(
+        "Invalid Request: the message has more than {MAX_VALUES} values; send less at once"
+    );
+    Refused::new(ErrorCode::INVALID_REQUEST, message, Outline::of(bytes))
+}
+
+/// Counts what begins or parts values outside of strings.
+fn has_more_values_than(most: usize, bytes: &[u8]) -> bool {
+    let (mut values, mut rest) = (0, bytes);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match byte {
+            b'"' => behind_string(behind),
+            _ => behind,
+        };
+        values += usize::from(matches!(byte, b',' | b'{' | b'['));
+        if values > most {
+            return true;
+        }
+    }
+    false
+}
+
+fn behind_string(mut bytes: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', bytes) {
+        let step = match bytes.get(at) {
+            Some(b'"') => return bytes.get(at + 1..).unwrap_or_default(),
+            _ => at + 2,
+        };
+        bytes = bytes.get(step..).unwrap_or_default();
+    }
+    &[]
+}
+
+/// What a JSON text is, before it is judged.
+enum Shape {
+    Object(Box<Envelope>),
+    Array,
+    Other,
+}
+
+/// The fields of a message, whatever they hold.
+#[derive(Default)]
+struct Envelope {
+    jsonrpc: Option<Value>,
+    id: Option<Value>,
+    method: Option<Value>,
+    params: Option<Value>,
+    result: Option<Value>,
+    error: Option<Value>,
+    has_key_twice: bool,
+}
+
+impl Envelope {
+    fn classify(self: Box<Envelope>) -> Incoming {
+        // A notification never gets a reply, not even a refusal.
+        let is_notification = self.id.is_none() && matches!(self.method, Some(Value::String(_)));
+        match self.fault() {
+            None => Incoming::Message(self.message()),
+            Some(_) if is_notification => Incoming::Nothing,
+            Some(fault) => Incoming::Refused(Refused::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Invalid Request: {fault}"),
+                self.outline(),
+            )),
+        }
+    }
+
+    /// What makes it no message.
+    fn fault(&self) -> Option<&'static str> {
+        let has_method = matches!(self.method, Some(Value::String(_)));
+        let is_answer = self.is_answer();
+        let id_may_be_missing = match &self.id {
+            None => has_method || self.is_lone_error(),
+            Some(Value::Null) => self.is_lone_error(),
+            Some(_) => false,
+        };
+        if self.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
+            Some("jsonrpc has to be \"2.0\"")
+        } else if self.has_key_twice {
+            Some("a key stands in it twice")
+        } else if self.id().is_none() && !id_may_be_missing {
+            Some("id has to be a string or a whole number")
+        } else if is_answer && !self.has_outcome() {
+            Some("an answer has a result, or an error with code and message")
+        } else if !is_answer && !has_method {
+            Some("method has to be a string")
+        } else if !matches!(self.params, None | Some(Value::Null | Value::Object(_))) {
+            Some("params do not fit the method")
+        } else {
+            None
+        }
+    }
+
+    fn message(self) -> Message {
+        let id = self.id();
+        let params = Params(self.params);
+        match (self.method, id) {
+            (Some(Value::String(method)), Some(id)) => {
+                Message::Request(Request { id, method, params })
+            }
+            (Some(Value::String(method)), None) => {
+                Message::Notification(Notification { method, params })
+            }
+            (_, id) => Message::Answer(Answer {
+                id,
+                outcome: outcome(self.result, self.error),
+            }),
+        }
+    }
+
+    fn id(&self) -> Option<RequestId> {
+        RequestId::deserialize(self.id.as_ref()?).ok()
+    }
+
+    fn is_answer(&self) -> bool {
+        self.method.is_none() && (self.result.is_some() || self.error.is_some())
+    }
+
+    fn has_outcome(&self) -> bool {
+        self.result.is_some() || self.has_error()
+    }
+
+    fn has_error(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| ErrorData::deserialize(error).is_ok())
+    }
+
+    /// Whether it is an error about something that its sender could not read.
+    fn is_lone_error(&self) -> bool {
+        self.method.is_none() && self.result.is_none() && self.has_error()
+    }
+
+    fn outline(&self) -> Outline {
+        Outline {
+            id: self.id(),
+            is_answer: self.is_answer(),
+        }
+    }
+}
+
+fn outcome(result: Option<Value>, error: Option<Value>) -> Result<Value, ErrorData> {
+    match (result, error) {
+        (Some(result), _) => Ok(result),
+        (None, error) => match serde_json::from_value(error.unwrap_or_default()) {
+            Ok(error) => Err(error),
+            Err(_) => Ok(Value::Null),
+        },
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shape, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut envelope = Box::<Envelope>::default();
+        while let Some(key) = map.next_key::<Key>()? {
+            let field = match key {
+                Key::Jsonrpc => &mut envelope.jsonrpc,
+                Key::Id => &mut envelope.id,
+                Key::Method => &mut envelope.method,
+                Key::Params => &mut envelope.params,
+                Key::Result => &mut envelope.result,
+                Key::Error => &mut envelope.error,
+                Key::Other => {
+                    // Read like the others: what is no JSON in it makes the message none.
+                    map.next_value::<Value>()?;
+                    continue;
+                }
+            };
+            let earlier = field.replace(map.next_value()?);
+            envelope.has_key_twice |= earlier.is_some();
+        }
+        Ok(Shape::Object(envelope))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+        while items.next_element::<Value>()?.is_some() {}
+        Ok(Shape::Array)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+}
+
+/// The keys of a message.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Key {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refusal(bytes: &[u8]) -> Refused {
+        match read(bytes) {
+            Incoming::Refused(refused) => refused,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reply(bytes: &[u8]) -> Value {
+        serde_json::from_slice(&refusal(bytes).reply()).expect("JSON")
+    }
+
+    fn refused(bytes: &[u8]) -> (Value, Value, String) {
+        let reply = reply(bytes);
+        let message = reply["error"]["message"].as_str().expect("a message");
+        let message = message.to_owned();
+        (reply["id"].clone(), reply["error"]["code"].clone(), message)
+    }
+
+    #[test]
+    fn answers_that_cannot_be_read_are_told_to_who_waits_for_them() {
+        let deep = format!(r#"{{"id":4,"result":{}"#, "[".repeat(1000));
+        let full = format!(
+            r#"{{"jsonrpc":"2.0","result":[{}0],"id":5}}"#,
+            "0,".repeat(MAX_VALUES)
+        );
+        let cases = [
+            (
+                r#"{"jsonrpc":"2.0","id":0,"error":"no"}"#,
+                json!(0),
+                "code and message",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}"#,
+                json!(1),
+                "code",
+            ),
+            (r#"{"result":{},"id":"two"}"#, json!("two"), "jsonrpc"),
+            (r#"{"id":3,"result":"\ud800"}"#, json!(3), "not JSON"),
+            (deep.as_str(), json!(4), "levels"),
+            (full.as_str(), json!(5), "100000 values"),
+        ];
+        for (text, id, words) in cases {
+            let refused = refusal(text.as_bytes());
+            let told: Value = serde_json::from_slice(&refused.reply()).expect("JSON");
+            assert!(told["id"].is_null(), "{told}");
+            let answer = refused.into_answer().expect("an answer");
+            let message = answer.outcome.expect_err("an error").message;
+            assert_eq!(serde_json::to_value(answer.id).unwrap(), id, "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read_also_behind_a_byte_order_mark() {
+        for start in ["", "\u{feff}", "  "] {
+            let text = format!(r#"{start}{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#);
+            let read = read(text.as_bytes());
+            assert!(
+                matches!(read, Incoming::Message(Message::Request(_))),
+                "{start:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_kinds_of_messages_are_told_apart() {
+        let kind = |text: &str| match read(text.as_bytes()) {
+            Incoming::Message(Message::Request(request)) => format!("request {}", request.method),
+            Incoming::Message(Message::Notification(note)) => format!("note {}", note.method),
+            Incoming::Message(Message::Answer(answer)) => {
+                format!("answer {:?}", answer.id.map(|id| id.to_string()))
+            }
+            other => panic!("{other:?}"),
+        };
+        let cases = [
+            (
+                r#"{"params":{},"method":"tools\/call","id":"a","jsonrpc":"2.0"}"#,
+                "request tools/call",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"x","more":[1,{"id":2}]}"#,
+                "note x",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1.0,"result":null}"#,
+                "answer Some(\"1\")",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"m"}}"#,
+                "answer Some(\"7\")",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(kind(text), expected);
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_answered_with_its_id() {
+        let cases: [(&[u8], Value); 6] = [
+            (br#"{"jsonrpc":"2.0","id":7,"x":"\ud800"}"#, json!(7)),
+            (b"{\"x\":\"\xff\",\"id\":\"a\"}", json!("a")),
+            (br#"{"params":{"id":1},"id":2,"#, json!(2)),
+            (br#"{"a":"\",\"id\":3,","id":4]"#, json!(4)),
+            (b"hello", Value::Null),
+            (br#"{"id":{"id":1}"#, Value::Null),
+        ];
+        for (bytes, expected) in cases {
+            let (id, code, message) = refused(bytes);
+            assert_eq!((id, code), (expected, json!(-32700)), "{message}");
+            assert!(
+                message.starts_with("Parse error: the message is not JSON ("),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_no_message() {
+        let deep = format!(r#"{{"id":5,"params":{}"#, "[".repeat(100_000));
+        let (_, code, _) = refused(deep.as_bytes());
+        assert_eq!(code, json!(-32700));
+        let nested = |levels: usize| {
+            let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+            format!(r#"{{"id":5,"params":{open}{close}}}"#)
+        };
+        let (id, _, message) = refused(nested(MAX_LEVELS + 1).as_bytes());
+        assert_eq!(id, json!(5));
+        assert!(message.contains("more than 127 levels"), "{message}");
+        let (_, _, message) = refused(nested(MAX_LEVELS).as_bytes());
+        assert!(!message.contains("levels"), "{message}");
+    }
+
+    #[test]
+    fn json_that_is_no_message_is_told_what_it_lacks() {
+        let message = |text: &str| refused(text.as_bytes()).2;
+        assert!(message("[]").contains("one message at a time"));
+        assert!(message("3").contains("an object"));
+        assert!(message("null").contains("an object"));
+        assert!(message(r#"{"id":1,"method":"ping"}"#).contains("jsonrpc has to be \"2.0\""));
+        for id in ["1.5", "null", "true", "[]", "{}"] {
+            let odd = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            assert!(message(&odd).contains("id has to be"), "{}", message(&odd));
+        }
+        assert!(message(r#"{"jsonrpc":"2.0"}"#).contains("id has to be"));
+        assert!(
+            message(r#"{"jsonrpc":"2.0","id":1,"method":3}"#).contains("method has to be a string")
+        );
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#;
+        assert!(message(list).contains("params do not fit the method"));
+        let twice = r#"{"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#;
+        assert!(message(twice).contains("twice"));
+    }
+
+    #[test]
+    fn a_message_has_a_bounded_number_of_values() {
+        let message = |values: usize, text: &str| {
+            let values = format!("{text},").repeat(values);
+            format!(r#"{{"jsonrpc":"2.0","id":6,"method":"ping","params":{{"x":[{values}0]}}}}"#)
+        };
+        let (id, code, words) = refused(message(MAX_VALUES, r#"{"":0}"#).as_bytes());
+        assert_eq!((id, code), (json!(6), json!(-32600)));
+        assert!(words.contains("100000 values"), "{words}");
+        let fits = message(1000, "0");
+        assert!(matches!(read(fits.as_bytes()), Incoming::Message(_)));
+        let text = message(1, &json!("[,{\\\"".repeat(100_000)).to_string());
+        assert!(
+            matches!(read(text.as_bytes()), Incoming::Message(_)),
+            "text is one value"
+        );
+    }
+
+    #[test]
+    fn notifications_and_empty_lines_get_no_reply() {
+        let notification = r#"{"method":"notifications/strange","params":[]}"#;
+        for text in ["", "  \r", notification] {
+            assert!(matches!(read(text.as_bytes()), Incoming::Nothing), "{text}");
+        }
+    }
+}

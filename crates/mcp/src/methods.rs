@@ -1,0 +1,171 @@
+//! What clients can ask for: one match over the methods, for every revision and every transport.
+
+use std::sync::Arc;
+
+use rmcp::model::{ErrorCode, ErrorData, InitializeRequestParams, InputResponses, RequestId};
+use serde::Deserialize;
+use serde_json::Value;
+use toolset::{Answer, Answers, AskBy, Caller, shortened};
+
+use crate::connection::{Connection, Reply, RequestClient, Way};
+use crate::message::{Params, Request};
+use crate::result;
+use crate::revision::{self, Agreed, DISCOVER, Greeting, INITIALIZE, Meta};
+
+/// Serves one request to its end.
+pub(crate) async fn answer(request: Request, way: Way) -> Reply {
+    let Request { id, method, params } = request;
+    let served = match agree(&method, &params, &way.connection) {
+        Ok(agreed) => {
+            let id = &id;
+            let asked = Asked { id, agreed, way };
+            asked.serve(&method, params).await
+        }
+        Err(error) => Err(error),
+    };
+    match served {
+        Ok(message) => Reply {
+            message,
+            error: None,
+        },
+        Err(error) => Reply {
+            message: result::error(Some(&id), &error),
+            error: Some(error.code),
+        },
+    }
+}
+
+/// Agrees on the revision of a request. The first one of a client that does not greet decides that it never will.
+fn agree(method: &str, params: &Params, connection: &Connection) -> Result<Agreed, ErrorData> {
+    let mut lifecycle = connection.lifecycle();
+    let agreed = revision::agree(method, Meta(params.meta()), &lifecycle)?;
+    if lifecycle.greeting.is_none() && !agreed.is_legacy && method != DISCOVER {
+        lifecycle.introduces_itself = true;
+    }
+    Ok(agreed)
+}
+
+/// A request whose revision is agreed on.
+struct Asked<'request> {
+    id: &'request RequestId,
+    agreed: Agreed,
+    way: Way,
+}
+
+impl Asked<'_> {
+    async fn serve(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+        match method {
+            INITIALIZE => self.initialize(params),
+            DISCOVER => Ok(result::result(
+                self.id,
+                &self.way.connection.server().discovered(),
+            )),
+            // The newest revision has no use for it.
+            "ping" if self.agreed.is_legacy => {
+                Ok(result::result(self.id, &Value::Object(Default::default())))
+            }
+            "tools/list" => self.list_tools(&params),
+            "tools/call" => self.call_tool(params).await,
+            other => Err(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("unknown method: {}", shortened(other)),
+                None,
+            )),
+        }
+    }
+
+    fn initialize(self, params: Params) -> Result<Vec<u8>, ErrorData> {
+        let params = InitializeRequestParams::deserialize(params.into_value()).map_err(|_| {
+            invalid_params(
+                "initialize takes params with protocolVersion (string), capabilities (object) and clientInfo (object \
+                 with name and version)",
+            )
+        })?;
+        let greeting = Greeting::of(&params);
+        let info = self
+            .way
+            .connection
+            .server()
+            .initialized(greeting.revision.clone());
+        self.way.connection.lifecycle().greeting = Some(greeting);
+        Ok(result::result(self.id, &info))
+    }
+
+    fn list_tools(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
+        match params.get("cursor") {
+            None | Some(Value::Null) => {
+                let list = self.way.connection.server().list(self.agreed.wording());
+                Ok(result::result(self.id, &list))
+            }
+            // All tools fit one page, so no cursor was ever given out.
+            Some(_) => Err(invalid_params("Unknown cursor: tools/list has one page")),
+        }
+    }
+
+    async fn call_tool(self, mut params: Params) -> Result<Vec<u8>, ErrorData> {
+        let Some(Value::String(name)) = params.take("name") else {
+            return Err(invalid_params(
+                "tools/call takes params with name (string) and arguments (object)",
+            ));
+        };
+        let arguments = match params.take("arguments") {
+            None | Some(Value::Null) => Value::Object(Default::default()),
+            Some(arguments) => arguments,
+        };
+        let (id, wording) = (self.id, self.agreed.wording());
+        let server = self.way.connection.server().clone();
+        let caller = self.caller(params);
+        match server.service().call(&name, arguments, &caller).await {
+            Some(Answer::Result(result)) => Ok(result::tool_result(id, &result, wording)),
+            Some(Answer::Question(question)) => Ok(result::result(id, &question)),
+            None => Err(invalid_params(server.service().unknown_tool(&name))),
+        }
+    }
+
+    fn caller(self, mut params: Params) -> Caller {
+        let asking = if self.agreed.samples {
+            self.way.connection.asks_by(self.agreed.is_newest())
+        } else {
+            AskBy::Never
+        };
+        let answers = (asking == AskBy::Result).then(|| answers(&mut params));
+        let meta = Meta(params.meta());
+        let name = meta.client().or_else(|| self.greeted_as());
+        let origin = &self.way.origin;
+        Caller {
+            name: origin.shown(name),
+            account: origin.account(),
+            allowance: origin.allowance(),
+            answers: answers.flatten(),
+            client: Arc::new(RequestClient {
+                progress: meta.progress(),
+                way: self.way,
+                asking,
+            }),
+        }
+    }
+
+    fn greeted_as(&self) -> Option<String> {
+        let lifecycle = self.way.connection.lifecycle();
+        if lifecycle.introduces_itself {
+            return None;
+        }
+        lifecycle.greeting.as_ref()?.name.clone()
+    }
+}
+
+/// What a client brings back to a question that ended its earlier call.
+fn answers(params: &mut Params) -> Option<Answers> {
+    let Some(Value::String(state)) = params.take("requestState") else {
+        return None;
+    };
+    let responses = params.take("inputResponses").unwrap_or_default();
+    Some(Answers {
+        state,
+        responses: InputResponses::deserialize(responses).unwrap_or_default(),
+    })
+}
+
+fn invalid_params(message: impl Into<String>) -> ErrorData {
+    ErrorData::invalid_params(message.into(), None)
+}

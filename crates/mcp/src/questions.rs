@@ -1,0 +1,84 @@
+//! What we ask the client by requests of ours, and the answers that are still to come.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{CancelledNotificationParam, ErrorData, RequestId};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use toolset::OpenQuestion;
+
+use crate::connection::Outbox;
+use crate::message::Answer;
+use crate::result;
+
+/// The questions of one connection that wait for their answers.
+#[derive(Debug, Default)]
+pub(crate) struct Questions(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    next: i64,
+    answers: HashMap<RequestId, oneshot::Sender<Result<Value, ErrorData>>>,
+}
+
+impl Questions {
+    /// Asks the client something; `None` where nobody reads the question.
+    pub(crate) async fn ask(
+        self: &Arc<Questions>,
+        method: &'static str,
+        params: Value,
+        outbox: &Arc<dyn Outbox>,
+    ) -> Option<OpenQuestion> {
+        let (id, answer) = self.register();
+        let questions = Arc::clone(self);
+        let (withdrawn, way) = (id.clone(), Arc::clone(outbox));
+        let open = OpenQuestion::new(answer, move |reason| {
+            questions.forget(&withdrawn);
+            tell_withdrawn(withdrawn, reason, way);
+        });
+        let message = result::question(&id, method, &params);
+        outbox.send(message).await.then_some(open)
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(crate) fn answered(&self, answer: Answer) {
+        let waits = answer.id.and_then(|id| self.lock().answers.remove(&id));
+        if let Some(waits) = waits {
+            // The call may have ended in the meantime.
+            let _ = waits.send(answer.outcome);
+        }
+    }
+
+    /// Ends all questions: the client is gone.
+    pub(crate) fn close(&self) {
+        self.lock().answers.clear();
+    }
+
+    fn register(&self) -> (RequestId, oneshot::Receiver<Result<Value, ErrorData>>) {
+        let (waits, answer) = oneshot::channel();
+        let mut waiting = self.lock();
+        let id = RequestId::Number(waiting.next);
+        waiting.next += 1;
+        waiting.answers.insert(id.clone(), waits);
+        (id, answer)
+    }
+
+    fn forget(&self, id: &RequestId) {
+        self.lock().answers.remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the client that its answer is not wanted any more. Whoever withdraws a question does not wait for that.
+fn tell_withdrawn(id: RequestId, reason: &str, outbox: Arc<dyn Outbox>) {
+    let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+    let message = result::notification("notifications/cancelled", &params);
+    // Without a runtime the process is at its end.
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move { outbox.send(message).await });
+    }
+}

@@ -1,0 +1,117 @@
+//! The one encoder: every reply, notification and question of ours as the bytes of one message.
+//!
+//! A large reply would be many times larger as a tree of values than it is as text, so it is never one: a tool's reply is
+//! JSON already, and is copied into its message.
+
+use rmcp::model::{ErrorData, RequestId};
+use serde::Serialize;
+use toolset::ToolResult;
+
+use crate::escape::escape;
+
+/// What surrounds the halves of a tool's reply in a message.
+const ROOM_BESIDES: usize = 160;
+
+/// How results are worded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wording {
+    /// Up to 2025-11-25.
+    Older,
+    /// From 2026-07-28 on a result says that it is one, because it could be a question.
+    Newest,
+}
+
+/// A message of ours.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome<T> {
+    Result(T),
+    Error(T),
+}
+
+#[derive(Serialize)]
+struct Call<T> {
+    method: &'static str,
+    params: T,
+}
+
+/// The reply to a request that went well.
+pub(crate) fn result(id: &RequestId, result: &impl Serialize) -> Vec<u8> {
+    encoded(Some(id), Outcome::Result(result))
+}
+
+/// The reply to a request that is refused; without an id where none is known, or where it is another's.
+pub(crate) fn error(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
+    encoded(id, Outcome::Error(error))
+}
+
+/// A notification of ours.
+pub(crate) fn notification(method: &'static str, params: &impl Serialize) -> Vec<u8> {
+    encoded(None, Call { method, params })
+}
+
+/// A question of ours.
+pub(crate) fn question(id: &RequestId, method: &'static str, params: &impl Serialize) -> Vec<u8> {
+    encoded(Some(id), Call { method, params })
+}
+
+fn encoded(id: Option<&RequestId>, rest: impl Serialize) -> Vec<u8> {
+    let message = Envelope {
+        jsonrpc: "2.0",
+        id,
+        rest,
+    };
+    // Everything that is sent has a form in JSON.
+    serde_json::to_vec(&message).unwrap_or_default()
+}
+
+/// The reply to a call of a tool.
+pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording) -> Vec<u8> {
+    let (text, structured) = (result.reply.text(), result.reply.structured());
+    let room = text.map_or(0, |text| text.len() + text.len() / 4)
+        + structured.map_or(0, str::len)
+        + ROOM_BESIDES;
+    let mut message = String::with_capacity(room);
+    message.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    push_id(id, &mut message);
+    message.push_str(match wording {
+        Wording::Older => r#","result":{"content":["#,
+        Wording::Newest => r#","result":{"resultType":"complete","content":["#,
+    });
+    if let Some(text) = text {
+        message.push_str(r#"{"type":"text","text":""#);
+        escape(text, &mut message);
+        message.push_str(r#""}"#);
+    }
+    message.push(']');
+    if let Some(structured) = structured {
+        message.push_str(r#","structuredContent":"#);
+        message.push_str(structured);
+    }
+    message.push_str(if result.is_error {
+        r#","isError":true}}"#
+    } else {
+        r#","isError":false}}"#
+    });
+    message.into_bytes()
+}
+
+fn push_id(id: &RequestId, message: &mut String) {
+    match id {
+        RequestId::Number(number) => message.push_str(&number.to_string()),
+        RequestId::String(text) => {
+            message.push('"');
+            escape(text, message);
+            message.push('"');
+        }
+    }
+}

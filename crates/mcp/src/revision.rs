@@ -1,0 +1,294 @@
+//! The revisions of the protocol: which one a request is made in, and what that means for it. Decided here and nowhere
+//! else.
+//!
+//! Up to 2025-11-25 a client greets (`initialize`) and the revision is agreed on once. From 2026-07-28 on every request
+//! introduces its client in `_meta`.
+
+use rmcp::model::{
+    ClientCapabilities, ErrorData, InitializeRequestParams, JsonObject, ProgressToken,
+    ProtocolVersion,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::result::Wording;
+
+/// The first revision in which every request introduces its client.
+pub(crate) const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+/// What an HTTP request without a word about it is made in.
+pub(crate) const UNSAID: ProtocolVersion = ProtocolVersion::V_2025_03_26;
+
+const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const PROGRESS: &str = "progressToken";
+
+/// The method by which a client greets.
+pub(crate) const INITIALIZE: &str = "initialize";
+/// The method by which a client asks what there is, before anything is agreed on.
+pub(crate) const DISCOVER: &str = "server/discover";
+const PING: &str = "ping";
+
+/// What a client said of itself when it greeted.
+#[derive(Debug, Clone)]
+pub(crate) struct Greeting {
+    /// The revision that was agreed on.
+    pub(crate) revision: ProtocolVersion,
+    /// What the client calls itself.
+    pub(crate) name: Option<String>,
+    /// Whether it can be asked to let its model answer.
+    pub(crate) samples: bool,
+}
+
+impl Greeting {
+    /// A client that has not greeted and names a revision in a header of each request.
+    pub(crate) fn unsaid(revision: ProtocolVersion) -> Greeting {
+        Greeting {
+            revision,
+            name: None,
+            samples: false,
+        }
+    }
+
+    /// What `initialize` says.
+    pub(crate) fn of(params: &InitializeRequestParams) -> Greeting {
+        Greeting {
+            revision: negotiated(&params.protocol_version),
+            name: Some(name(&params.client_info.name, &params.client_info.version)),
+            samples: params.capabilities.sampling.is_some(),
+        }
+    }
+}
+
+/// How far a connection has come with its client.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lifecycle {
+    /// What the client said when it greeted.
+    pub(crate) greeting: Option<Greeting>,
+    /// Whether the client began without a greeting and introduces itself in every request.
+    pub(crate) introduces_itself: bool,
+}
+
+impl Lifecycle {
+    fn is_new(&self) -> bool {
+        self.greeting.is_none() && !self.introduces_itself
+    }
+}
+
+/// What a request says in its `_meta`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Meta<'request>(pub(crate) Option<&'request JsonObject>);
+
+impl<'request> Meta<'request> {
+    fn get(self, key: &str) -> Option<&'request Value> {
+        self.0?.get(key)
+    }
+
+    /// The revision it names.
+    pub(crate) fn revision(self) -> Option<&'request str> {
+        self.get(REVISION)?.as_str()
+    }
+
+    fn capabilities(self) -> Option<ClientCapabilities> {
+        ClientCapabilities::deserialize(self.get(CAPABILITIES)?).ok()
+    }
+
+    /// What its client calls itself.
+    pub(crate) fn client(self) -> Option<String> {
+        let client = self.get(CLIENT)?;
+        let text = |key| client.get(key).and_then(Value::as_str);
+        Some(name(text("name")?, text("version")?))
+    }
+
+    /// What its client calls the work that it wants to hear of.
+    pub(crate) fn progress(self) -> Option<ProgressToken> {
+        ProgressToken::deserialize(self.get(PROGRESS)?).ok()
+    }
+
+    /// Which fields it lacks that introduce a client.
+    pub(crate) fn missing(self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.revision().is_none() {
+            missing.push(REVISION);
+        }
+        if self.capabilities().is_none() {
+            missing.push(CAPABILITIES);
+        }
+        missing
+    }
+
+    /// What is wrong with a request that should introduce its client.
+    pub(crate) fn check_introduction(self) -> Result<(), String> {
+        let missing = self.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "request _meta is missing or has malformed required fields: {}",
+            missing.join(", ")
+        ))
+    }
+}
+
+fn name(name: &str, version: &str) -> String {
+    format!("{name}/{version}")
+}
+
+/// What is agreed on for one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Agreed {
+    revision: ProtocolVersion,
+    /// Whether the request belongs to a client that greeted, or should have.
+    pub(crate) is_legacy: bool,
+    /// Whether the client can be asked to let its model answer.
+    pub(crate) samples: bool,
+}
+
+impl Agreed {
+    /// Whether the client is asked by results and not by requests of ours.
+    pub(crate) fn is_newest(&self) -> bool {
+        is_newest(&self.revision)
+    }
+
+    /// How its reply is worded.
+    pub(crate) fn wording(&self) -> Wording {
+        if self.is_newest() {
+            Wording::Newest
+        } else {
+            Wording::Older
+        }
+    }
+}
+
+/// Whether a revision is the newest, or one that nobody knows yet.
+pub(crate) fn is_newest(revision: &ProtocolVersion) -> bool {
+    !revision.has_initialize()
+}
+
+/// Decides which revision a request is made in, and whether it says what that revision wants.
+pub(crate) fn agree(
+    method: &str,
+    meta: Meta<'_>,
+    lifecycle: &Lifecycle,
+) -> Result<Agreed, ErrorData> {
+    let greeting = lifecycle.greeting.as_ref();
+    if method == INITIALIZE || (method == PING && lifecycle.is_new()) {
+        return Ok(Agreed {
+            revision: ProtocolVersion::LATEST_WITH_INITIALIZE,
+            is_legacy: true,
+            samples: false,
+        });
+    }
+    let named = meta.revision().map(known).transpose()?;
+    let introduces_itself = method == DISCOVER
+        || lifecycle.introduces_itself
+        || lifecycle.is_new()
+        || named.as_ref().is_some_and(is_newest);
+    if introduces_itself {
+        let introduced = meta.check_introduction();
+        introduced.map_err(|fault| ErrorData::invalid_params(fault, None))?;
+    }
+    let revision = named.or_else(|| greeting.map(|greeting| greeting.revision.clone()));
+    let revision = revision.unwrap_or(UNSAID);
+    let own = meta.capabilities().map(|own| own.sampling.is_some());
+    let earlier = greeting.filter(|_| !lifecycle.introduces_itself);
+    Ok(Agreed {
+        is_legacy: !introduces_itself && !is_newest(&revision),
+        samples: own.unwrap_or_else(|| earlier.is_some_and(|greeting| greeting.samples)),
+        revision,
+    })
+}
+
+/// A revision by its name.
+fn known(name: &str) -> Result<ProtocolVersion, ErrorData> {
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    let found = known.iter().find(|known| known.as_str() == name);
+    found
+        .cloned()
+        .ok_or_else(|| ErrorData::unsupported_protocol_version(named(name), known))
+}
+
+/// Whether a revision of this name is served.
+pub(crate) fn is_known(name: &str) -> bool {
+    known(name).is_ok()
+}
+
+/// A revision by its name, whether it is known or not.
+pub(crate) fn named(name: &str) -> ProtocolVersion {
+    // A revision is any text.
+    ProtocolVersion::deserialize(Value::from(name)).unwrap_or(UNSAID)
+}
+
+/// The revision that a greeting is answered with: the client's own, or the newest that still has greetings.
+fn negotiated(asked: &ProtocolVersion) -> ProtocolVersion {
+    if asked.has_initialize() && is_known(asked.as_str()) {
+        return asked.clone();
+    }
+    ProtocolVersion::LATEST_WITH_INITIALIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn meta(revision: &str, capabilities: &Value) -> Value {
+        json!({ REVISION: revision, CAPABILITIES: capabilities })
+    }
+
+    fn agreed(method: &str, meta: &Value, lifecycle: &Lifecycle) -> Result<Agreed, ErrorData> {
+        agree(method, Meta(meta.as_object()), lifecycle)
+    }
+
+    fn greeted(revision: ProtocolVersion) -> Lifecycle {
+        Lifecycle {
+            greeting: Some(Greeting::unsaid(revision)),
+            introduces_itself: false,
+        }
+    }
+
+    #[test]
+    fn a_greeting_is_answered_with_a_revision_that_has_greetings() {
+        for known in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            assert_eq!(negotiated(&named(known)).as_str(), known);
+        }
+        for other in ["2026-07-28", "2099-01-01", "1.0", ""] {
+            assert_eq!(negotiated(&named(other)).as_str(), "2025-11-25", "{other}");
+        }
+    }
+
+    #[test]
+    fn a_request_of_a_greeted_client_needs_no_introduction() {
+        let lifecycle = greeted(ProtocolVersion::V_2025_06_18);
+        let own = agreed("tools/call", &json!({}), &lifecycle).unwrap();
+        assert_eq!((own.is_legacy, own.is_newest()), (true, false));
+        let newest = meta("2026-07-28", &json!({ "sampling": {} }));
+        let own = agreed("tools/call", &newest, &lifecycle).unwrap();
+        assert_eq!((own.is_legacy, own.samples), (false, true));
+    }
+
+    #[test]
+    fn a_client_that_did_not_greet_introduces_itself() {
+        let new = Lifecycle::default();
+        assert!(agreed("ping", &json!({}), &new).is_ok());
+        assert!(agreed("initialize", &json!({}), &new).is_ok());
+        let fault = agreed("tools/call", &json!({}), &new).unwrap_err();
+        assert!(fault.message.contains(CAPABILITIES), "{}", fault.message);
+        let introduced = meta("2026-07-28", &json!({}));
+        assert!(agreed("tools/call", &introduced, &new).unwrap().is_newest());
+        let odd = meta("2026-07-28", &json!([]));
+        assert!(agreed("tools/call", &odd, &new).is_err());
+    }
+
+    #[test]
+    fn an_unknown_revision_is_refused_with_those_that_are_known() {
+        let fault = agreed(
+            "tools/list",
+            &meta("1.0", &json!({})),
+            &Lifecycle::default(),
+        );
+        let data = fault.unwrap_err().data.expect("data");
+        assert_eq!(data["requested"], "1.0");
+        assert_eq!(data["supported"].as_array().map(Vec::len), Some(5));
+    }
+}

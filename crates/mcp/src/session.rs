@@ -1,0 +1,418 @@
+//! Sessions of clients up to 2025-11-25 on HTTP: what outlives a request.
+//!
+//! A session belongs to whoever began it. Each request in it is answered by a stream of its own; where that breaks, the
+//! request goes on, and the client comes back for what it missed. What is kept for that has a bound in bytes and in time.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+use crate::connection::{Connection, Nowhere, Reply};
+use crate::message::{Answer, Notification, Refused, Request};
+use crate::origin::{HttpClient, Origin};
+use crate::server::Server;
+use crate::sse::{EventId, EventStream, Stream};
+
+/// How long a session may go unused after it was begun, where others want its place.
+const USED_WITHIN: Duration = Duration::from_secs(20);
+/// How long a session may be idle.
+const IDLE: Duration = Duration::from_secs(300);
+/// How often idle sessions are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+/// How long the events of a request that has ended are kept.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// The most bytes of events that a session keeps for clients that come back.
+const KEPT_BYTES: usize = 1024 * 1024;
+/// The most streams that a session has open beside those of its requests.
+const MOST_LISTENING: usize = 32;
+
+/// Who a session belongs to: the digest of a token, where there are tokens.
+pub type Owner = Option<[u8; 32]>;
+
+/// How many sessions there may be, and how long they last.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    /// The most at once.
+    pub most: usize,
+    /// How long one may be idle.
+    pub idle: Duration,
+}
+
+impl SessionLimits {
+    /// The usual patience with so many sessions.
+    #[must_use]
+    pub fn of(most: usize) -> SessionLimits {
+        SessionLimits { most, idle: IDLE }
+    }
+}
+
+/// There are too many sessions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+/// The sessions of one endpoint.
+#[derive(Debug)]
+pub struct Sessions {
+    server: Server,
+    limits: SessionLimits,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    sessions: HashMap<Arc<str>, Arc<Session>>,
+    is_swept: bool,
+}
+
+impl Sessions {
+    /// No sessions yet.
+    #[must_use]
+    pub fn new(server: Server, limits: SessionLimits) -> Arc<Sessions> {
+        Arc::new(Sessions {
+            server,
+            limits,
+            table: Mutex::default(),
+        })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.table().sessions.len()
+    }
+
+    /// Begins a session with a greeting. One that is not answered well begins none.
+    pub async fn begin(
+        self: &Arc<Sessions>,
+        greeting: Request,
+        owner: Owner,
+        client: HttpClient,
+    ) -> Result<(Option<Arc<Session>>, Reply), NoRoom> {
+        self.make_room()?;
+        let id = random_id().ok_or(NoRoom)?;
+        let session = Session::new(id.into(), self.server.clone(), owner);
+        let origin = session.origin(client);
+        // A greeting is answered without a word before.
+        let serving = session
+            .connection
+            .serve(greeting, origin, Arc::new(Nowhere));
+        let reply = match serving {
+            Ok(serving) => serving.await,
+            Err(_) => None,
+        };
+        let Some(reply) = reply else {
+            return Err(NoRoom);
+        };
+        if reply.error.is_some() {
+            return Ok((None, reply));
+        }
+        self.insert(&session)?;
+        Ok((Some(session), reply))
+    }
+
+    /// A session of this owner. One that another began does not exist.
+    #[must_use]
+    pub fn find(&self, id: &str, owner: Owner) -> Option<Arc<Session>> {
+        let session = self.table().sessions.get(id).cloned()?;
+        (session.owner == owner).then(|| {
+            session.touch();
+            session
+        })
+    }
+
+    /// Ends a session, and with it everything that runs in it.
+    pub fn end(&self, session: &Session) {
+        self.table().sessions.remove(&session.id);
+        session.close();
+    }
+
+    /// Ends all of them: the process ends.
+    pub fn end_all(&self) {
+        let all = std::mem::take(&mut self.table().sessions);
+        all.values().for_each(|session| session.close());
+    }
+
+    fn make_room(&self) -> Result<(), NoRoom> {
+        if self.count() < self.limits.most {
+            return Ok(());
+        }
+        self.end_where(|session, now| session.is_unused(now));
+        match self.count() < self.limits.most {
+            true => Ok(()),
+            false => Err(NoRoom),
+        }
+    }
+
+    fn insert(self: &Arc<Sessions>, session: &Arc<Session>) -> Result<(), NoRoom> {
+        let mut table = self.table();
+        if table.sessions.len() >= self.limits.most {
+            return Err(NoRoom);
+        }
+        let id = Arc::clone(&session.id);
+        table.sessions.insert(id, Arc::clone(session));
+        if !std::mem::replace(&mut table.is_swept, true) {
+            Sessions::sweep(Arc::downgrade(self));
+        }
+        Ok(())
+    }
+
+    /// Ends idle sessions until there are none.
+    fn sweep(sessions: Weak<Sessions>) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP_EVERY).await;
+                let Some(sessions) = sessions.upgrade() else {
+                    return;
+                };
+                if sessions.sweep_once() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Ends idle sessions; tells whether none is left.
+    fn sweep_once(&self) -> bool {
+        let idle = self.limits.idle;
+        self.end_where(|session, now| session.is_idle(now, idle));
+        let mut table = self.table();
+        table
+            .sessions
+            .values()
+            .for_each(|session| session.forget_old());
+        table.is_swept = !table.sessions.is_empty();
+        !table.is_swept
+    }
+
+    fn end_where(&self, is_over: impl Fn(&Session, Instant) -> bool) {
+        let now = Instant::now();
+        let mut over = Vec::new();
+        self.table().sessions.retain(|_, session| {
+            let ends = is_over(session, now);
+            if ends {
+                over.push(Arc::clone(session));
+            }
+            !ends
+        });
+        over.iter().for_each(|session| session.close());
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    id: Arc<str>,
+    owner: Owner,
+    connection: Arc<Connection>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    used_at: Instant,
+    /// Whether anything was asked since it was begun.
+    is_used: bool,
+    next: u64,
+    requests: BTreeMap<u64, Stream>,
+    /// What belongs to no request.
+    common: Stream,
+    /// Further streams that a client listens to. They stay open and silent: if each took over from the one before, a
+    /// client with two would open them for ever.
+    silent: VecDeque<Stream>,
+    is_closed: bool,
+}
+
+impl Session {
+    fn new(id: Arc<str>, server: Server, owner: Owner) -> Arc<Session> {
+        Arc::new(Session {
+            id,
+            owner,
+            connection: Connection::new(server),
+            state: Mutex::new(State {
+                used_at: Instant::now(),
+                is_used: false,
+                next: 0,
+                requests: BTreeMap::new(),
+                common: Stream::new(None),
+                silent: VecDeque::new(),
+                is_closed: false,
+            }),
+        })
+    }
+
+    /// What the client calls it by.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Serves a request; its stream ends with the reply, or without one where the client cancels it.
+    pub fn request(
+        self: &Arc<Session>,
+        request: Request,
+        client: HttpClient,
+    ) -> Result<EventStream, Refused> {
+        let stream = self.open_stream();
+        let outbox = Arc::new(stream.clone());
+        let serving = self.connection.serve(request, self.origin(client), outbox);
+        let serving = serving.inspect_err(|_| stream.end())?;
+        stream.invite_back();
+        let reader = stream.read_after(None);
+        let session = Arc::clone(self);
+        let work = async move {
+            if let Some(reply) = serving.await {
+                stream.push(&reply.message);
+            }
+            stream.end();
+            session.touch();
+            session.forget_old();
+        };
+        crate::connection::start(work);
+        Ok(reader)
+    }
+
+    /// Takes note of something.
+    pub fn notice(&self, notification: &Notification) {
+        self.connection.notice(notification);
+    }
+
+    /// Hands an answer to the question of ours that it answers.
+    pub fn answered(&self, answer: Answer) {
+        self.connection.answered(answer);
+    }
+
+    /// Listens to what belongs to no request.
+    #[must_use]
+    pub fn listen(&self) -> EventStream {
+        let mut state = self.state();
+        if !state.common.has_reader() {
+            return state.common.read_after(None);
+        }
+        let silent = Stream::new(None);
+        if state.is_closed {
+            silent.end();
+        }
+        state.silent.retain(Stream::has_reader);
+        if state.silent.len() >= MOST_LISTENING
+            && let Some(oldest) = state.silent.pop_front()
+        {
+            oldest.end();
+        }
+        let reader = silent.read_after(None);
+        state.silent.push_back(silent);
+        reader
+    }
+
+    /// Goes on behind an event. Where nothing is known of it the stream is empty: an error would make clients ask for it
+    /// again and again.
+    #[must_use]
+    pub fn resume(&self, last_event: &str) -> EventStream {
+        let Some(last) = EventId::parse(last_event) else {
+            return EventStream::empty();
+        };
+        let Some(request) = last.stream else {
+            let common = self.state().common.clone();
+            return match common.has_reader() {
+                true => self.listen(),
+                false => common.read_after(Some(last.number)),
+            };
+        };
+        let stream = self.state().requests.get(&request).cloned();
+        stream.map_or_else(EventStream::empty, |stream| {
+            stream.read_after(Some(last.number))
+        })
+    }
+
+    /// Where its requests come from.
+    fn origin(&self, client: HttpClient) -> Origin {
+        Origin::Http(HttpClient {
+            session: Some(format!("session {}", self.id).into()),
+            ..client
+        })
+    }
+
+    fn open_stream(&self) -> Stream {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        let stream = Stream::new(Some(number));
+        state.requests.insert(number, stream.clone());
+        stream
+    }
+
+    /// Lets go of what is kept too long or takes too much room, the oldest first.
+    fn forget_old(&self) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let is_old = |stream: &Stream| {
+            let ended = stream.ended_at();
+            ended.is_some_and(|ended| now.saturating_duration_since(ended) > KEPT_FOR)
+        };
+        state
+            .requests
+            .retain(|_, stream| stream.has_reader() || !is_old(stream));
+        let mut bytes: usize = state.requests.values().map(Stream::bytes).sum();
+        for stream in state.requests.values() {
+            if bytes <= KEPT_BYTES {
+                return;
+            }
+            let before = stream.bytes();
+            stream.forget_read();
+            bytes -= before - stream.bytes();
+        }
+    }
+
+    fn touch(&self) {
+        let mut state = self.state();
+        state.used_at = Instant::now();
+        state.is_used = true;
+    }
+
+    fn is_unused(&self, now: Instant) -> bool {
+        let state = self.state();
+        !state.is_used && now.saturating_duration_since(state.used_at) > USED_WITHIN
+    }
+
+    fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        let state = self.state();
+        let is_heard = state.common.has_reader();
+        !is_heard
+            && !self.connection.is_busy()
+            && now.saturating_duration_since(state.used_at) > idle
+    }
+
+    fn close(&self) {
+        self.connection.hang_up();
+        let mut state = self.state();
+        state.is_closed = true;
+        state.common.end();
+        state.silent.iter().for_each(Stream::end);
+        state.requests.values().for_each(Stream::end);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that nobody can guess, in the form of a random UUID; `None` where the system has no random bytes.
+fn random_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    let mut number = u128::from_be_bytes(bytes);
+    number = number & !(0xf << 76) | 4 << 76;
+    number = number & !(0x3 << 62) | 2 << 62;
+    let digits = format!("{number:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
+    let parts: Option<Vec<&str>> = parts.into_iter().collect();
+    Some(parts?.join("-"))
+}

@@ -1,0 +1,338 @@
+//! Server-sent events: how messages are written in a stream, and the streams of a session, which keep what they sent.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::connection::Outbox;
+
+/// What keeps a silent stream open: a comment.
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+/// How long a client should wait before it comes back to a stream that broke, in milliseconds.
+const RETRY_MS: u32 = 3000;
+
+/// A message as an event of a stream that cannot be resumed.
+#[must_use]
+pub fn event(message: &[u8]) -> Bytes {
+    let mut event = Vec::with_capacity(message.len() + 16);
+    push_data(&mut event, message);
+    event.push(b'\n');
+    event.into()
+}
+
+fn push_data(event: &mut Vec<u8>, message: &[u8]) {
+    // A message is JSON in one line, so it is one line of data.
+    event.extend_from_slice(b"data: ");
+    event.extend_from_slice(message);
+    event.push(b'\n');
+}
+
+/// The place of an event: its number, and the stream it is in where that is a request's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) number: u64,
+    pub(crate) stream: Option<u64>,
+}
+
+impl EventId {
+    /// Reads what a client sends back.
+    pub(crate) fn parse(text: &str) -> Option<EventId> {
+        let (number, stream) = match text.split_once('/') {
+            Some((number, stream)) => (number, Some(stream.parse().ok()?)),
+            None => (text, None),
+        };
+        Some(EventId {
+            number: number.parse().ok()?,
+            stream,
+        })
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)?;
+        self.stream.map_or(Ok(()), |stream| write!(f, "/{stream}"))
+    }
+}
+
+/// A stream of a session. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct Stream {
+    name: Option<u64>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<Bytes>,
+    /// The number of the first event that is still kept.
+    first: u64,
+    bytes: usize,
+    ended_at: Option<Instant>,
+    /// The number of the next event that nobody has had.
+    unread: u64,
+    /// Who reads it.
+    reader: Option<u64>,
+    /// How many readers there were.
+    readers: u64,
+    waker: Option<Waker>,
+}
+
+impl Stream {
+    /// A stream of a request, by its number, or the one that belongs to no request.
+    pub(crate) fn new(name: Option<u64>) -> Stream {
+        Stream {
+            name,
+            state: Arc::default(),
+        }
+    }
+
+    /// Sends an empty event that tells the client how to come back.
+    pub(crate) fn invite_back(&self) {
+        self.add(b"", Some(RETRY_MS));
+    }
+
+    /// Sends a message.
+    pub(crate) fn push(&self, message: &[u8]) {
+        self.add(message, None);
+    }
+
+    fn add(&self, message: &[u8], retry: Option<u32>) {
+        let mut state = self.lock();
+        if state.ended_at.is_some() {
+            return;
+        }
+        let id = EventId {
+            number: state.first + state.events.len() as u64,
+            stream: self.name,
+        };
+        let mut event = Vec::with_capacity(message.len() + 48);
+        push_data(&mut event, message);
+        let mut tail = format!("id: {id}\n");
+        if let Some(retry) = retry {
+            // Writing to a string does not fail.
+            let _ = writeln!(tail, "retry: {retry}");
+        }
+        event.extend_from_slice(tail.as_bytes());
+        event.push(b'\n');
+        state.bytes += event.len();
+        state.events.push_back(event.into());
+        state.wake();
+    }
+
+    /// Ends it: whoever reads it comes to its end.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ended_at.get_or_insert_with(Instant::now);
+        state.wake();
+    }
+
+    /// Since when it has ended.
+    pub(crate) fn ended_at(&self) -> Option<Instant> {
+        self.lock().ended_at
+    }
+
+    /// How many bytes it keeps.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Whether somebody reads it.
+    pub(crate) fn has_reader(&self) -> bool {
+        self.lock().reader.is_some()
+    }
+
+    /// Lets go of events that its reader has had, and of all where it has none.
+    pub(crate) fn forget_read(&self) {
+        let mut state = self.lock();
+        while state.first < state.unread || state.reader.is_none() {
+            let Some(event) = state.events.pop_front() else {
+                return;
+            };
+            state.first += 1;
+            state.bytes -= event.len();
+        }
+    }
+
+    /// Reads on behind an event, or from the beginning. Whoever read it before reads no more.
+    pub(crate) fn read_after(&self, last: Option<u64>) -> EventStream {
+        let mut state = self.lock();
+        let next = last.map_or(0, |last| last.saturating_add(1));
+        state.unread = next.max(state.first);
+        state.readers += 1;
+        state.reader = Some(state.readers);
+        // Whoever read it before wakes up to its end.
+        state.wake();
+        EventStream {
+            reader: state.readers,
+            stream: self.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next_event(&self) -> Option<Bytes> {
+        let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
+        self.events.get(index).cloned()
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Outbox for Stream {
+    fn try_send(&self, message: Vec<u8>) -> bool {
+        self.push(&message);
+        true
+    }
+
+    fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        self.push(&message);
+        Box::pin(std::future::ready(true))
+    }
+}
+
+/// One reader of a stream, event by event.
+#[derive(Debug)]
+pub struct EventStream {
+    stream: Stream,
+    reader: u64,
+}
+
+impl EventStream {
+    /// A stream that has ended without an event.
+    pub(crate) fn empty() -> EventStream {
+        let stream = Stream::new(None);
+        stream.end();
+        stream.read_after(None)
+    }
+
+    /// The next event; `None` at the end, or where another reader took over.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut state = self.stream.lock();
+        if state.reader != Some(self.reader) {
+            return Poll::Ready(None);
+        }
+        if let Some(event) = state.next_event() {
+            state.unread += 1;
+            return Poll::Ready(Some(event));
+        }
+        if state.ended_at.is_some() {
+            return Poll::Ready(None);
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// All that is left, where the stream has ended already.
+    #[must_use]
+    pub fn take_ended(&mut self) -> Option<Bytes> {
+        let mut state = self.stream.lock();
+        if state.ended_at.is_none() || state.reader != Some(self.reader) {
+            return None;
+        }
+        let mut rest = Vec::with_capacity(state.bytes);
+        while let Some(event) = state.next_event() {
+            rest.extend_from_slice(&event);
+            state.unread += 1;
+        }
+        Some(rest.into())
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        state.reader.take_if(|reader| *reader == self.reader);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(stream: &mut EventStream) -> Option<String> {
+        let mut context = Context::from_waker(Waker::noop());
+        match stream.poll_next(&mut context) {
+            Poll::Ready(event) => event.map(|event| String::from_utf8(event.to_vec()).unwrap()),
+            Poll::Pending => Some("pending".to_owned()),
+        }
+    }
+
+    #[test]
+    fn events_have_numbers_and_say_how_to_come_back() {
+        let stream = Stream::new(Some(4));
+        let mut reader = stream.read_after(None);
+        stream.invite_back();
+        stream.push(b"{}");
+        assert_eq!(
+            text(&mut reader).unwrap(),
+            "data: \nid: 0/4\nretry: 3000\n\n"
+        );
+        assert_eq!(text(&mut reader).unwrap(), "data: {}\nid: 1/4\n\n");
+        assert_eq!(text(&mut reader).unwrap(), "pending");
+        stream.end();
+        assert_eq!(text(&mut reader), None);
+        stream.push(b"late");
+        assert_eq!(text(&mut reader), None);
+    }
+
+    #[test]
+    fn a_stream_that_broke_is_read_on_behind_the_last_event() {
+        let stream = Stream::new(None);
+        let broken = stream.read_after(None);
+        for message in ["a", "b", "c"] {
+            stream.push(message.as_bytes());
+        }
+        drop(broken);
+        assert!(!stream.has_reader());
+        let mut reader = stream.read_after(Some(0));
+        assert_eq!(text(&mut reader).unwrap(), "data: b\nid: 1\n\n");
+        let mut other = stream.read_after(Some(1));
+        assert_eq!(text(&mut reader), None, "another took over");
+        assert_eq!(text(&mut other).unwrap(), "data: c\nid: 2\n\n");
+        drop(reader);
+        assert!(stream.has_reader());
+        let mut beyond = stream.read_after(Some(u64::MAX));
+        assert_eq!(text(&mut beyond).unwrap(), "pending");
+    }
+
+    #[test]
+    fn what_was_read_can_be_forgotten_and_what_nobody_reads_too() {
+        let stream = Stream::new(None);
+        let mut reader = stream.read_after(None);
+        stream.push(b"a");
+        stream.push(b"b");
+        text(&mut reader);
+        stream.forget_read();
+        assert_eq!(stream.bytes(), "data: b\nid: 1\n\n".len());
+        drop(reader);
+        stream.forget_read();
+        assert_eq!(stream.bytes(), 0);
+        stream.push(b"c");
+        let mut reader = stream.read_after(None);
+        assert_eq!(text(&mut reader).unwrap(), "data: c\nid: 2\n\n");
+    }
+
+    #[test]
+    fn event_ids_come_back_as_they_were_written() {
+        for id in ["0", "7/3", "18446744073709551615/0"] {
+            assert_eq!(EventId::parse(id).unwrap().to_string(), id);
+        }
+        for other in ["", "/", "1/", "-1", "a", "1/2/3", "18446744073709551616"] {
+            assert_eq!(EventId::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The shapes of replies: words, JSON, streams of events.
+
+use std::convert::Infallible;
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+pub(super) type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Words for people and logs.
+pub(super) fn text(status: StatusCode, message: impl Into<Bytes>) -> Reply {
+    whole(status, message.into(), PLAIN)
+}
+
+/// A message.
+pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Reply {
+    whole(status, message.into(), JSON)
+}
+
+/// Nothing but a status.
+pub(super) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::new()).boxed_unsync());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// Events that are all there.
+pub(super) fn ended_events(events: Bytes) -> Reply {
+    unbuffered(whole(StatusCode::OK, events, EVENTS))
+}
+
+/// Events as they come.
+pub(super) fn events<B>(body: B) -> Reply
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
+    let mut reply = Response::new(body.boxed_unsync());
+    reply.headers_mut().insert(CONTENT_TYPE, EVENTS);
+    unbuffered(reply)
+}
+
+/// Tells proxies to pass events on as they come.
+fn unbuffered(mut reply: Reply) -> Reply {
+    let headers = reply.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    reply
+}
+
+/// A refusal of a method, with those that there are.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
+    let message = format!("Method Not Allowed: use {allowed}");
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, message);
+    let allowed = HeaderValue::from_static(allowed);
+    reply.headers_mut().insert(ALLOW, allowed);
+    reply
+}
+
+fn whole(status: StatusCode, body: Bytes, kind: HeaderValue) -> Reply {
+    let mut reply = Response::new(Full::new(body).boxed_unsync());
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}

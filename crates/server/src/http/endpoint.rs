@@ -1,0 +1,371 @@
+//! One tool set's endpoint: from an HTTP request to a message, and from its reply to an HTTP reply.
+//!
+//! What a message means is [`mcp`]'s business; here are the verbs, the types of content and the sessions' names.
+
+use std::sync::Arc;
+
+use hyper::body::{Body, Bytes};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use mcp::headers::{self, Fault, Judged};
+use mcp::{
+    Answer, Connection, HttpClient, Incoming, Message, Nowhere, Origin, Owner, Refused, Server,
+    Session, SessionLimits, Sessions,
+};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::answers::{self, Reply};
+use super::body;
+use super::sse::{EventBody, Notified};
+use crate::door::Refusal;
+use crate::tokens::Holder;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// How many notifications wait for a client to read them; more are left out.
+const WAITING_NOTIFICATIONS: usize = 16;
+
+/// One tool set's endpoint, `/mcp/<name>`.
+pub(crate) struct Endpoint {
+    name: String,
+    server: Server,
+    /// Where clients up to 2025-11-25 get one.
+    sessions: Option<Arc<Sessions>>,
+}
+
+/// A request whose sender was let in.
+pub(super) struct Admitted {
+    /// Where it comes from.
+    pub(super) address: Arc<str>,
+    /// Whose token it carries.
+    pub(super) holder: Option<Holder>,
+}
+
+impl Admitted {
+    fn owner(&self) -> Owner {
+        self.holder.as_ref().map(|holder| holder.digest)
+    }
+
+    fn client(&self) -> HttpClient {
+        let token = self
+            .holder
+            .as_ref()
+            .map(|holder| format!("token {}", holder.number));
+        HttpClient {
+            address: Arc::clone(&self.address),
+            token: token.map(Into::into),
+            session: None,
+        }
+    }
+}
+
+impl Endpoint {
+    /// An endpoint, with so many sessions at once where it has any.
+    pub(crate) fn new(name: String, server: Server, max_sessions: Option<usize>) -> Endpoint {
+        let sessions = |most| Sessions::new(server.clone(), SessionLimits::of(most));
+        Endpoint {
+            name,
+            sessions: max_sessions.map(sessions),
+            server,
+        }
+    }
+
+    /// The set's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it serves.
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// How many sessions it has.
+    pub(super) fn session_count(&self) -> usize {
+        self.sessions
+            .as_ref()
+            .map_or(0, |sessions| sessions.count())
+    }
+
+    /// Ends its sessions: the process ends.
+    pub(super) fn end_sessions(&self) {
+        if let Some(sessions) = &self.sessions {
+            sessions.end_all();
+        }
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer<B>(
+        &self,
+        request: Request<B>,
+        from: Admitted,
+        max_body_size: usize,
+    ) -> Result<Reply, Refusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        match (&parts.method, &self.sessions) {
+            (&Method::POST, _) => {
+                let body = body::read(body, max_body_size).await?;
+                check_types(&parts.headers)?;
+                self.post(&parts, body, &from).await
+            }
+            (&Method::GET, Some(sessions)) => listen(sessions, &parts.headers, &from),
+            (&Method::DELETE, Some(sessions)) => end_session(sessions, &parts.headers, &from),
+            (_, Some(_)) => Ok(answers::method_not_allowed("GET, POST, DELETE")),
+            (_, None) => Ok(answers::method_not_allowed("POST")),
+        }
+    }
+
+    async fn post(&self, parts: &Parts, body: Bytes, from: &Admitted) -> Result<Reply, Refusal> {
+        let message = match mcp::message::read(&body) {
+            Incoming::Message(message) => message,
+            Incoming::Refused(refused) => return Ok(self.refused(refused, parts, from)),
+            Incoming::Nothing if body.trim_ascii().is_empty() => {
+                return Err(bad_request("the body has to be one JSON-RPC message"));
+            }
+            // A notification that cannot be read.
+            Incoming::Nothing => return Ok(answers::empty(StatusCode::ACCEPTED)),
+        };
+        // Its bytes are not needed any more; a large one would wait for the whole call.
+        drop(body);
+        let judged = match headers::judge(&parts.headers, &message, self.server.service()) {
+            Ok(judged) => judged,
+            Err(fault) => return faulty(fault),
+        };
+        match &self.sessions {
+            Some(sessions) if judged.is_legacy => {
+                self.in_session(sessions, message, &parts.headers, from)
+                    .await
+            }
+            _ => self.alone(message, &judged, from).await,
+        }
+    }
+
+    /// Answers what is no message. A question of ours that it spoils the answer of is told so.
+    fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> Reply {
+        let reply = answers::json(StatusCode::BAD_REQUEST, refused.reply());
+        let sessions = self.sessions.as_ref();
+        let session = sessions.and_then(|sessions| named(sessions, &parts.headers, from).ok());
+        if let (Some(session), Some(answer)) = (session, refused.into_answer()) {
+            session.answered(answer);
+        }
+        reply
+    }
+
+    /// Answers a message outside of sessions.
+    async fn alone(
+        &self,
+        message: Message,
+        judged: &Judged,
+        from: &Admitted,
+    ) -> Result<Reply, Refusal> {
+        let request = match message {
+            Message::Request(request) => request,
+            Message::Notification(_) => return Ok(answers::empty(StatusCode::ACCEPTED)),
+            Message::Answer(_) => {
+                let refused =
+                    Answer::unasked("stateless server does not accept JSON-RPC responses");
+                return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
+            }
+        };
+        let connection = Connection::for_one_request(self.server.clone(), &judged.revision);
+        let origin = Origin::Http(from.client());
+        let (serving, notifications) = if request.wants_progress() {
+            let (outbox, notifications) = channel(WAITING_NOTIFICATIONS);
+            let serving = connection.serve(request, origin, Arc::new(outbox));
+            (serving, Some(notifications))
+        } else {
+            (connection.serve(request, origin, Arc::new(Nowhere)), None)
+        };
+        match serving {
+            Ok(serving) => Ok(replied(serving, notifications, judged).await),
+            Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
+        }
+    }
+
+    async fn in_session(
+        &self,
+        sessions: &Arc<Sessions>,
+        message: Message,
+        headers: &HeaderMap,
+        from: &Admitted,
+    ) -> Result<Reply, Refusal> {
+        let message = match message {
+            Message::Request(greeting)
+                if greeting.method == "initialize" && !headers.contains_key(SESSION) =>
+            {
+                let begun = sessions.begin(greeting, from.owner(), from.client()).await;
+                let (session, reply) = begun.map_err(|_| no_room())?;
+                return Ok(begun_session(session, &reply.message));
+            }
+            message => message,
+        };
+        let session = named(sessions, headers, from)?;
+        match message {
+            Message::Request(request) => match session.request(request, from.client()) {
+                Ok(mut stream) => Ok(match stream.take_ended() {
+                    Some(events) => answers::ended_events(events),
+                    None => answers::events(EventBody::new(stream)),
+                }),
+                Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
+            },
+            Message::Notification(notification) => {
+                session.notice(&notification);
+                Ok(answers::empty(StatusCode::ACCEPTED))
+            }
+            Message::Answer(answer) => {
+                session.answered(answer);
+                Ok(answers::empty(StatusCode::ACCEPTED))
+            }
+        }
+    }
+}
+
+/// Waits for a reply: JSON where nothing precedes it, else a stream.
+async fn replied(
+    mut serving: mcp::Serving,
+    notifications: Option<Receiver<Vec<u8>>>,
+    judged: &Judged,
+) -> Reply {
+    let Some(mut notifications) = notifications else {
+        return whole(serving.await, judged);
+    };
+    tokio::select! {
+        biased;
+        reply = &mut serving => whole(reply, judged),
+        Some(first) = notifications.recv() => {
+            answers::events(EventBody::new(Notified::new(first, notifications, serving)))
+        }
+    }
+}
+
+fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> Reply {
+    // Outside of sessions a request cannot be cancelled but by hanging up.
+    let Some(reply) = reply else {
+        return answers::empty(StatusCode::ACCEPTED);
+    };
+    let status = StatusCode::from_u16(judged.status(&reply)).unwrap_or_default();
+    answers::json(status, reply.message)
+}
+
+fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> Reply {
+    let mut reply = answers::ended_events(mcp::event(message));
+    // Its name is made of digits and hyphens.
+    if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
+        reply.headers_mut().insert(SESSION, name);
+    }
+    reply
+}
+
+/// Opens a stream of what belongs to no request, or goes on with one that broke.
+fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<Reply, Refusal> {
+    if !accepts(headers, "text/event-stream") {
+        return Err(Refusal {
+            status: StatusCode::NOT_ACCEPTABLE,
+            message: "Not Acceptable: Client must accept text/event-stream".to_owned(),
+        });
+    }
+    match headers::judge_bodiless(headers) {
+        Err(fault) => return faulty(fault),
+        Ok(judged) if !judged.is_legacy => return Ok(answers::method_not_allowed("POST")),
+        Ok(_) => {}
+    }
+    let session = named(sessions, headers, from)?;
+    let last_event = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
+    let stream = match last_event {
+        Some(last_event) => session.resume(last_event),
+        None => session.listen(),
+    };
+    Ok(answers::events(EventBody::new(stream)))
+}
+
+fn end_session(
+    sessions: &Sessions,
+    headers: &HeaderMap,
+    from: &Admitted,
+) -> Result<Reply, Refusal> {
+    match headers::judge_bodiless(headers) {
+        Err(fault) => return faulty(fault),
+        Ok(judged) if !judged.is_legacy => return Ok(answers::method_not_allowed("POST")),
+        Ok(_) => {}
+    }
+    sessions.end(&*named(sessions, headers, from)?);
+    Ok(answers::empty(StatusCode::NO_CONTENT))
+}
+
+/// The session that a request names. One that another began does not exist for its sender.
+fn named(
+    sessions: &Sessions,
+    headers: &HeaderMap,
+    from: &Admitted,
+) -> Result<Arc<Session>, Refusal> {
+    let name = headers.get(SESSION).and_then(|name| name.to_str().ok());
+    let name = name.ok_or_else(|| bad_request("Session ID is required"))?;
+    sessions.find(name, from.owner()).ok_or_else(|| Refusal {
+        status: StatusCode::NOT_FOUND,
+        message: "Not Found: Session not found".to_owned(),
+    })
+}
+
+/// A message is JSON, and its reply is JSON or a stream: only the server knows which.
+fn check_types(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
+        return Err(Refusal {
+            status: StatusCode::NOT_ACCEPTABLE,
+            message:
+                "Not Acceptable: Client must accept both application/json and text/event-stream"
+                    .to_owned(),
+        });
+    }
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    Err(Refusal {
+        status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        message: "Unsupported Media Type: Content-Type must be application/json".to_owned(),
+    })
+}
+
+/// Whether a client takes a type of content. A list may be spread over several headers.
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let lists = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|list| list.to_str().ok());
+    let mut kinds = lists.flat_map(|list| list.split([',', ';'])).map(str::trim);
+    kinds.any(|own| own.eq_ignore_ascii_case(kind) || own == "*/*")
+}
+
+fn faulty(fault: Fault) -> Result<Reply, Refusal> {
+    match fault {
+        Fault::Text(message) => Err(Refusal {
+            status: StatusCode::BAD_REQUEST,
+            message,
+        }),
+        Fault::Message(message) => Ok(answers::json(StatusCode::BAD_REQUEST, message)),
+    }
+}
+
+fn bad_request(message: &str) -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        message: format!("Bad Request: {message}"),
+    }
+}
+
+fn no_room() -> Refusal {
+    Refusal {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        message: "Service Unavailable: too many sessions are open; close some, wait for idle ones to expire, or raise \
+                  server.max_sessions"
+            .to_owned(),
+    }
+}

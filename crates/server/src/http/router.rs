@@ -1,0 +1,488 @@
+//! What can be asked over HTTP: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`.
+//!
+//! Who asks is judged here, for every endpoint, before a body is read: Host and Origin by the [`Door`], then the token.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::body::{Body, Bytes};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, StatusCode};
+use tokio_rustls::TlsAcceptor;
+use toolset::Gate;
+use toolset::guide::Desk;
+
+use super::answers::{Reply, method_not_allowed, text};
+use super::endpoint::{Admitted, Endpoint};
+use super::outgoing::Outgoing;
+use super::{cors, metrics};
+use crate::door::{self, Door, Refusal};
+use crate::keys::KeyRing;
+use crate::tokens::NoHolder;
+
+const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// What the operator decided about HTTP.
+pub(crate) struct Options {
+    /// Whom to let in by name.
+    pub(crate) door: Door,
+    /// Whom to let in by token, and how it is encrypted.
+    pub(crate) keys: Arc<KeyRing>,
+    /// How busy the process is.
+    pub(crate) gate: Arc<Gate>,
+    /// What the calls of `guide` share, where it is served.
+    pub(crate) desk: Option<Arc<Desk>>,
+    /// The largest request body.
+    pub(crate) max_body_size: usize,
+    /// The most connections at once; further ones wait to be accepted.
+    pub(crate) max_connections: usize,
+}
+
+/// What is known of a request besides what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    /// Where it comes from.
+    pub(super) address: Arc<str>,
+    /// Its body was given two lengths.
+    pub(super) has_two_lengths: bool,
+}
+
+/// Everything that can be asked for, without a port.
+pub(super) struct Router {
+    door: Door,
+    keys: Arc<KeyRing>,
+    gate: Arc<Gate>,
+    desk: Option<Arc<Desk>>,
+    max_body_size: usize,
+    endpoints: Vec<Endpoint>,
+    outgoing: Outgoing,
+    connections: Arc<AtomicU64>,
+    refusals: Mutex<BTreeMap<u16, u64>>,
+}
+
+/// A connection while it lasts.
+pub(super) struct Here(Arc<AtomicU64>);
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Router {
+    /// Puts the endpoints behind the door.
+    pub(super) fn new(options: Options, endpoints: Vec<Endpoint>) -> Router {
+        Router {
+            endpoints,
+            door: options.door,
+            keys: options.keys,
+            gate: options.gate,
+            desk: options.desk,
+            max_body_size: options.max_body_size,
+            outgoing: Outgoing::new(),
+            connections: Arc::default(),
+            refusals: Mutex::default(),
+        }
+    }
+
+    /// What encrypts new connections.
+    pub(super) fn tls(&self) -> Option<TlsAcceptor> {
+        self.keys.keys().tls
+    }
+
+    /// Counts a connection until what comes back is dropped.
+    pub(super) fn connected(&self) -> Here {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Here(Arc::clone(&self.connections))
+    }
+
+    /// Answers one request.
+    pub(super) async fn handle<B>(&self, request: Request<B>, visit: Visit) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if request.uri().path() == "/health" {
+            return health(request.method());
+        }
+        if let Err(refusal) = self.check(&request, &visit) {
+            return self.refused(&refusal);
+        }
+        let origin = cors::origin(request.headers());
+        // Close after a chunked body: a proxy in front of us may disagree about where it ends (request smuggling).
+        let ends = request.headers().contains_key(TRANSFER_ENCODING);
+        let mut reply = match cors::is_preflight(&request) {
+            true => cors::preflight(),
+            false => self.admit(request, visit).await,
+        };
+        if let Some(origin) = origin {
+            cors::open_to(origin, &mut reply);
+        }
+        if ends {
+            let close = HeaderValue::from_static("close");
+            reply.headers_mut().insert(CONNECTION, close);
+        }
+        reply
+    }
+
+    fn check<B>(&self, request: &Request<B>, visit: &Visit) -> Result<(), Refusal> {
+        if visit.has_two_lengths {
+            return Err(door::two_lengths());
+        }
+        self.door.check(request.uri(), request.headers())
+    }
+
+    /// Answers a request that came through the door, if it carries a token where one is asked for.
+    async fn admit<B>(&self, request: Request<B>, visit: Visit) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let tokens = self.keys.keys().tokens;
+        let holder = tokens.map(|tokens| tokens.holder(request.headers()));
+        let holder = match holder.transpose() {
+            Ok(holder) => holder,
+            Err(reason) => return self.unauthorized(reason),
+        };
+        let path = request.uri().path();
+        if path == "/metrics" {
+            return self.metrics(request.method());
+        }
+        match self.endpoint(path) {
+            Some(endpoint) => {
+                let from = Admitted {
+                    address: visit.address,
+                    holder,
+                };
+                let answered = endpoint.answer(request, from, self.max_body_size).await;
+                let held = match answered {
+                    Ok(reply) => self.outgoing.hold(reply).await,
+                    Err(refusal) => Err(refusal),
+                };
+                held.unwrap_or_else(|refusal| self.refused(&refusal))
+            }
+            None => self.not_found(),
+        }
+    }
+
+    fn endpoint(&self, path: &str) -> Option<&Endpoint> {
+        match path.strip_prefix("/mcp")? {
+            "" | "/" => self.endpoints.first(),
+            rest => {
+                let name = rest.strip_prefix('/')?.trim_end_matches('/');
+                self.endpoints.iter().find(|one| one.name() == name)
+            }
+        }
+    }
+
+    /// Ends all sessions: the process ends.
+    pub(super) fn end_sessions(&self) {
+        self.endpoints.iter().for_each(Endpoint::end_sessions);
+    }
+
+    fn refused(&self, refusal: &Refusal) -> Reply {
+        let status = refusal.status.as_u16();
+        tracing::warn!(status, reason = refusal.message, "request refused");
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        *refusals.entry(status).or_default() += 1;
+        drop(refusals);
+        let mut reply = text(refusal.status, refusal.message.clone());
+        if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+            let soon = HeaderValue::from_static("5");
+            reply.headers_mut().insert(RETRY_AFTER, soon);
+        }
+        reply
+    }
+
+    fn unauthorized(&self, reason: NoHolder) -> Reply {
+        let (what, challenge) = match reason {
+            NoHolder::Missing => ("a token is needed", r#"Bearer realm="mcp-filesystem""#),
+            NoHolder::Wrong => (
+                "the token is not known here",
+                r#"Bearer realm="mcp-filesystem", error="invalid_token""#,
+            ),
+        };
+        let mut reply = self.refused(&Refusal {
+            status: StatusCode::UNAUTHORIZED,
+            message: format!(
+                "Unauthorized: {what}; send \"Authorization: Bearer TOKEN\" with a token of server.bearer_tokens_file"
+            ),
+        });
+        let challenge = HeaderValue::from_static(challenge);
+        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        reply
+    }
+
+    fn not_found(&self) -> Reply {
+        let names = self
+            .endpoints
+            .iter()
+            .map(|endpoint| format!(", /mcp/{}", endpoint.name()));
+        let message = format!(
+            "Not Found: there are /mcp{}, /metrics and /health",
+            names.collect::<String>()
+        );
+        text(StatusCode::NOT_FOUND, message)
+    }
+
+    fn metrics(&self, method: &Method) -> Reply {
+        if method != Method::GET && method != Method::HEAD {
+            return method_not_allowed("GET, HEAD");
+        }
+        let (running, waiting) = self.gate.busy();
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = metrics::page(&metrics::Snapshot {
+            tools: self
+                .endpoints
+                .iter()
+                .flat_map(|endpoint| endpoint.server().service().figures())
+                .collect(),
+            refusals: refusals.clone(),
+            connections: self.connections.load(Ordering::Relaxed),
+            sessions: self.endpoints.iter().map(Endpoint::session_count).sum(),
+            running,
+            waiting,
+            cache: self.desk.as_ref().map(|desk| desk.cache_figures()),
+        });
+        drop(refusals);
+        let mut reply = text(StatusCode::OK, page);
+        reply.headers_mut().insert(CONTENT_TYPE, METRICS);
+        reply
+    }
+}
+
+fn health(method: &Method) -> Reply {
+    if method == Method::GET || method == Method::HEAD {
+        return text(StatusCode::OK, "ok");
+    }
+    method_not_allowed("GET, HEAD")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::{BodyExt, Full};
+    use hyper::header::ACCEPT;
+    use serde_json::{Value, json};
+    use std::convert::Infallible;
+    use toolset::{Deployment, Gate, RootGrant, Service, workspace};
+
+    const MODERN: &str = "2026-07-28";
+
+    fn router() -> Router {
+        let root = Arc::new(sandbox::Root::open(&std::env::temp_dir()).expect("a directory"));
+        let roots = vec![RootGrant::new("temp", root)];
+        let gate = Gate::new(Deployment {
+            roots,
+            ..Deployment::default()
+        });
+        let service =
+            Service::new(vec![workspace::toolset()], Arc::clone(&gate)).expect("a service");
+        let door = Door::new("127.0.0.1", &[], &[]);
+        let settings = crate::settings::Partial::default().complete();
+        let options = Options {
+            door,
+            keys: Arc::new(KeyRing::load(&settings).expect("no keys")),
+            gate,
+            desk: None,
+            max_body_size: 4096,
+            max_connections: 1,
+        };
+        let server = mcp::Server::new(service);
+        let endpoint = Endpoint::new("workspace".to_owned(), server, None);
+        Router::new(options, vec![endpoint])
+    }
+
+    fn visit() -> Visit {
+        Visit {
+            address: "127.0.0.1:1".into(),
+            has_two_lengths: false,
+        }
+    }
+
+    fn request(path: &str, headers: &[(&str, &str)], body: &Value) -> Request<Full<Bytes>> {
+        let mut request = Request::post(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request
+            .body(Full::new(Bytes::from(body.to_string())))
+            .expect("a request")
+    }
+
+    async fn answer(request: Request<Full<Bytes>>) -> (u16, String, Value) {
+        let reply = router().handle(request, visit()).await;
+        let status = reply.status().as_u16();
+        let kind = reply
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
+        let body = reply
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        (
+            status,
+            kind,
+            serde_json::from_slice(&body).unwrap_or(Value::Null),
+        )
+    }
+
+    fn call(arguments: &Value, meta: &Value) -> Value {
+        json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "hash_file", "arguments": arguments, "_meta": meta }
+        })
+    }
+
+    fn modern_meta() -> Value {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {}
+        })
+    }
+
+    #[tokio::test]
+    async fn health_is_ok_for_everybody() {
+        let router = router();
+        let reply = router.handle(
+            Request::get("/health")
+                .body(Full::new(Bytes::new()))
+                .expect("it"),
+            visit(),
+        );
+        let reply = reply.await;
+        assert_eq!(reply.status(), 200);
+        let body = reply
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        assert_eq!(&body[..], b"ok");
+    }
+
+    #[tokio::test]
+    async fn old_revisions_need_no_session_and_get_json() {
+        let arguments = json!({ "root": "nonexistent" });
+        for path in ["/mcp", "/mcp/", "/mcp/workspace"] {
+            let headers = [("mcp-protocol-version", "2025-06-18")];
+            let (status, kind, body) =
+                answer(request(path, &headers, &call(&arguments, &json!({})))).await;
+            assert_eq!((status, kind.as_str()), (200, "application/json"), "{path}");
+            assert_eq!(
+                body["result"]["content"][0]["text"],
+                "unknown root: nonexistent"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_newest_revision_checks_its_headers_against_the_body() {
+        let arguments = json!({ "root": "temp", "path": "." , "algorithm": "md5" });
+        let body = call(&arguments, &modern_meta());
+        let headers = |root| {
+            [
+                ("mcp-protocol-version", MODERN),
+                ("mcp-method", "tools/call"),
+                ("mcp-name", "hash_file"),
+                ("mcp-param-root", root),
+            ]
+        };
+        let (status, _, reply) = answer(request("/mcp", &headers("temp"), &body)).await;
+        assert_eq!(status, 200);
+        assert_eq!(
+            reply["result"]["structuredContent"]["error"]["code"],
+            "is_a_directory"
+        );
+        let (status, _, reply) = answer(request("/mcp", &headers("other"), &body)).await;
+        assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)));
+    }
+
+    #[tokio::test]
+    async fn two_revisions_are_refused() {
+        let headers = [
+            ("mcp-protocol-version", MODERN),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let body = call(&json!({}), &json!({}));
+        assert_eq!(answer(request("/mcp", &headers, &body)).await.0, 400);
+    }
+
+    #[tokio::test]
+    async fn lists_of_what_is_accepted_may_be_spread_and_written_anyhow() {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let mut request = request("/mcp", &[], &call);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("Application/JSON;q=0.9"));
+        headers.append(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        assert_eq!(answer(request).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_tool_is_a_protocol_error() {
+        let mut body = call(&json!({}), &json!({}));
+        body["params"]["name"] = json!("hash_files");
+        let (_, _, reply) = answer(request("/mcp", &[], &body)).await;
+        assert_eq!(reply["error"]["code"], -32602);
+        assert_eq!(
+            reply["error"]["message"],
+            "Unknown tool: hash_files; did you mean hash_file?"
+        );
+    }
+
+    #[tokio::test]
+    async fn large_bodies_and_other_paths_are_refused() {
+        let large = call(&json!({ "root": "x".repeat(5000) }), &json!({}));
+        assert_eq!(answer(request("/mcp", &[], &large)).await.0, 413);
+        for path in ["/", "/mcpx", "/mcp/files", "/mcp/workspace/x"] {
+            assert_eq!(
+                answer(request(path, &[], &json!({}))).await.0,
+                404,
+                "{path}"
+            );
+        }
+    }
+
+    /// A body that must not be asked for.
+    struct Untouched;
+
+    impl Body for Untouched {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: std::pin::Pin<&mut Self>,
+            _context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+            panic!("the body was read")
+        }
+    }
+
+    #[tokio::test]
+    async fn strangers_are_refused_before_their_body_is_read() {
+        let strange = [
+            ("host", "evil.com", "x", "x"),
+            ("host", "localhost", "origin", "http://evil.com"),
+        ];
+        for (host, name, origin, value) in strange {
+            let request = Request::post("/mcp")
+                .header(host, name)
+                .header(origin, value);
+            let reply = router()
+                .handle(request.body(Untouched).expect("a request"), visit())
+                .await;
+            assert_eq!(reply.status(), 403);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Streams of events as bodies of replies.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame};
+use mcp::{EventStream, KEEP_ALIVE, Serving};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, Sleep};
+
+/// How long a stream may be silent before a comment keeps it open.
+const SILENT_FOR: Duration = Duration::from_secs(15);
+
+/// Where events come from.
+pub(super) trait Events: Unpin {
+    /// The next one; `None` at the end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+impl Events for EventStream {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        EventStream::poll_next(self, context)
+    }
+}
+
+/// A request whose reply is preceded by notifications.
+pub(super) struct Notified {
+    first: Option<Vec<u8>>,
+    notifications: Receiver<Vec<u8>>,
+    serving: Option<Serving>,
+}
+
+impl Notified {
+    pub(super) fn new(
+        first: Vec<u8>,
+        notifications: Receiver<Vec<u8>>,
+        serving: Serving,
+    ) -> Notified {
+        Notified {
+            first: Some(first),
+            notifications,
+            serving: Some(serving),
+        }
+    }
+
+    fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        if let Poll::Ready(Some(next)) = self.notifications.poll_recv(context) {
+            return Poll::Ready(Some(next));
+        }
+        let Some(serving) = &mut self.serving else {
+            return Poll::Ready(None);
+        };
+        let reply = Pin::new(serving).poll(context);
+        reply.map(|reply| {
+            self.serving = None;
+            reply.map(|reply| reply.message)
+        })
+    }
+}
+
+impl Events for Notified {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let message = self.poll_message(context);
+        message.map(|message| message.map(|message| mcp::event(&message)))
+    }
+}
+
+/// Events as a body, with comments where it would be silent for too long.
+pub(super) struct EventBody<E> {
+    events: E,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl<E: Events> EventBody<E> {
+    pub(super) fn new(events: E) -> EventBody<E> {
+        EventBody {
+            events,
+            silence: Box::pin(tokio::time::sleep(SILENT_FOR)),
+        }
+    }
+
+    fn begin_silence(&mut self) {
+        self.silence.as_mut().reset(Instant::now() + SILENT_FOR);
+    }
+}
+
+impl<E: Events> Body for EventBody<E> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let event = match self.events.poll_next(context) {
+            Poll::Ready(Some(event)) => event,
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => match self.silence.as_mut().poll(context) {
+                Poll::Ready(()) => KEEP_ALIVE,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        self.begin_silence();
+        Poll::Ready(Some(Ok(Frame::data(event))))
+    }
+}

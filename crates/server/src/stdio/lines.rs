@@ -1,0 +1,154 @@
+//! Lines in, lines out. A line that is too long goes by and is only looked through for its id; a last line without a line
+//! end counts. What is written goes through one task, so that no reply is ever cut by a cancelled future.
+
+use mcp::{Outline, OutlineSearch};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc::Receiver;
+use tokio_util::sync::CancellationToken;
+
+/// How much is read at once, and written together.
+const BUFFER: usize = 64 * 1024;
+/// A line's memory is kept for the next one up to this size.
+const KEPT_LINE: usize = 1024 * 1024;
+
+/// One line of a client.
+#[derive(Debug)]
+pub(super) enum Line<'line> {
+    /// All of it, without its end.
+    Whole(&'line [u8]),
+    /// What could be made out of it.
+    TooLong(Outline),
+}
+
+/// The lines of a client, one after the other.
+pub(super) struct Lines<R> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    longest: usize,
+    /// A line that is too long goes by.
+    skipped: Option<OutlineSearch>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Lines of up to `longest` bytes.
+    pub(super) fn new(read: R, longest: usize) -> Lines<R> {
+        Lines {
+            read: BufReader::with_capacity(BUFFER, read),
+            line: Vec::new(),
+            longest,
+            skipped: None,
+        }
+    }
+
+    /// The next line; `None` at the end.
+    pub(super) async fn next(&mut self) -> Option<Line<'_>> {
+        self.line.clear();
+        self.line.shrink_to(KEPT_LINE);
+        loop {
+            let piece = self.read.fill_buf().await.ok()?;
+            if piece.is_empty() {
+                return self.last();
+            }
+            let end = memchr::memchr(b'\n', piece);
+            let taken = end.map_or(piece.len(), |end| end + 1);
+            let piece = piece.get(..end.unwrap_or(taken)).unwrap_or_default();
+            let is_too_long = self.line.len() + piece.len() > self.longest;
+            if is_too_long && self.skipped.is_none() {
+                let mut search = OutlineSearch::default();
+                search.feed(&self.line);
+                self.line = Vec::new();
+                self.skipped = Some(search);
+            }
+            match &mut self.skipped {
+                Some(search) => search.feed(piece),
+                None => self.line.extend_from_slice(piece),
+            }
+            self.read.consume(taken);
+            if end.is_some() {
+                return Some(self.whole());
+            }
+        }
+    }
+
+    /// What is left at the end of the input. A line that is too long has no end, so it is no line.
+    fn last(&mut self) -> Option<Line<'_>> {
+        (!self.line.is_empty()).then(|| self.whole())
+    }
+
+    fn whole(&mut self) -> Line<'_> {
+        match self.skipped.take() {
+            Some(search) => Line::TooLong(search.finish()),
+            None => Line::Whole(&self.line),
+        }
+    }
+}
+
+/// Writes messages, each a line, until there are no more or nobody reads them; what waits together is written together.
+pub(super) async fn write_all(
+    mut write: impl AsyncWrite + Unpin,
+    mut waiting: Receiver<Vec<u8>>,
+    unheard: CancellationToken,
+) {
+    while let Some(first) = waiting.recv().await {
+        let mut lines = first;
+        lines.push(b'\n');
+        while lines.len() < BUFFER
+            && let Ok(next) = waiting.try_recv()
+        {
+            lines.extend_from_slice(&next);
+            lines.push(b'\n');
+        }
+        let written = async {
+            write.write_all(&lines).await?;
+            write.flush().await
+        };
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "the client does not read any more");
+            unheard.cancel();
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8], longest: usize) -> Vec<String> {
+        let mut lines = Lines::new(input, longest);
+        let mut read = Vec::new();
+        while let Some(line) = lines.next().await {
+            read.push(match line {
+                Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),
+                Line::TooLong(outline) => format!("{outline:?}"),
+            });
+        }
+        read
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_its_end_counts() {
+        assert_eq!(lines(b"a\n\nb", 10).await, ["a", "", "b"]);
+        assert!(lines(b"", 10).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn every_message_is_a_line() {
+        let (send, waiting) = tokio::sync::mpsc::channel(2);
+        for message in ["{}", "[]"] {
+            send.send(message.as_bytes().to_vec()).await.unwrap();
+        }
+        drop(send);
+        let mut written = Vec::new();
+        write_all(&mut written, waiting, CancellationToken::new()).await;
+        assert_eq!(written, b"{}\n[]\n");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_goes_by_and_the_next_one_is_read() {
+        let long = format!("{{\"x\":\"{}\",\"id\":7}}\nshort\n", "y".repeat(300_000));
+        let read = lines(long.as_bytes(), 100).await;
+        assert!(read[0].contains("Number(7)"), "{}", read[0]);
+        assert_eq!(read[1..], ["short"]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The client that made a call, as far as tools need to know it.
+//!
+//! What a client is on the wire (a pipe, a session, one request over HTTP) is the protocol layer's business. A running
+//! call sees [`Client`]: it can be told how far the work is, asked a question, and be gone.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{ErrorData, InputResponses};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// A client while one of its calls runs.
+pub trait Client: fmt::Debug + Send + Sync {
+    /// Cancelled once the client does not want the reply any more.
+    fn gone(&self) -> &CancellationToken;
+
+    /// Whether the client wants to hear how far the work is.
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    /// Tells the client how far the work is. Never waits: progress that cannot be sent at once is left out.
+    fn tell_progress(&self, _done: u64) {}
+
+    /// How the client can be asked something.
+    fn asking(&self) -> AskBy {
+        AskBy::Never
+    }
+
+    /// Asks the client by a request of ours, such as `sampling/createMessage`; `None` where it cannot be reached that way.
+    fn ask(&self, _method: &'static str, _params: Value) -> Question<'_> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// How a client can be asked something while its call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskBy {
+    /// Not at all.
+    Never,
+    /// By a request of ours: revisions up to 2025-11-25.
+    Request,
+    /// By a result that names what is missing; the client then calls again with the answers and our state.
+    Result,
+}
+
+/// A question on its way to the client.
+pub type Question<'client> = Pin<Box<dyn Future<Output = Option<OpenQuestion>> + Send + 'client>>;
+
+/// A question that the client has and has not answered. Dropped (the call was cancelled), it is withdrawn.
+pub struct OpenQuestion {
+    answer: oneshot::Receiver<Result<Value, ErrorData>>,
+    withdraw: Option<Withdraw>,
+}
+
+/// Tells a client, with a reason, that its answer is not wanted any more.
+type Withdraw = Box<dyn FnOnce(&str) + Send + Sync>;
+
+impl OpenQuestion {
+    /// A question whose answer comes through a channel.
+    pub fn new(
+        answer: oneshot::Receiver<Result<Value, ErrorData>>,
+        withdraw: impl FnOnce(&str) + Send + Sync + 'static,
+    ) -> OpenQuestion {
+        OpenQuestion {
+            answer,
+            withdraw: Some(Box::new(withdraw)),
+        }
+    }
+
+    /// Waits for the client's result or error; `None` where the connection is closed.
+    pub async fn answer(&mut self) -> Option<Result<Value, ErrorData>> {
+        let answer = (&mut self.answer).await;
+        self.withdraw = None;
+        answer.ok()
+    }
+
+    /// Tells the client why its answer is not wanted any more.
+    pub fn withdraw(&mut self, reason: &str) {
+        if let Some(withdraw) = self.withdraw.take() {
+            withdraw(reason);
+        }
+    }
+}
+
+impl fmt::Debug for OpenQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenQuestion")
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.withdraw("the call was cancelled");
+    }
+}
+
+/// Who makes a call.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// What the log calls the client.
+    pub name: String,
+    /// With whom the client takes turns: nothing that a client can choose.
+    pub account: String,
+    /// Whose allowance of calls this one is taken from.
+    pub allowance: String,
+    /// What the client answered to an earlier question, where it calls again.
+    pub answers: Option<Answers>,
+    /// The way to the client.
+    pub client: Arc<dyn Client>,
+}
+
+/// What a client brings back when it calls again with answers.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// The state we gave it.
+    pub state: String,
+    /// Its answers, by the names of our questions.
+    pub responses: InputResponses,
+}
+
+impl Default for Caller {
+    fn default() -> Caller {
+        Caller {
+            name: String::new(),
+            account: String::new(),
+            allowance: String::new(),
+            answers: None,
+            client: Arc::new(Silent::default()),
+        }
+    }
+}
+
+/// A client that is told nothing and asked nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Silent(pub CancellationToken);
+
+impl Client for Silent {
+    fn gone(&self) -> &CancellationToken {
+        &self.0
+    }
+}
