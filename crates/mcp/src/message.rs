@@ -128,14 +128,14 @@ impl Params {
 #[derive(Debug)]
 pub struct Refused {
     outline: Outline,
-    error: ErrorData,
+    error: Box<ErrorData>,
 }
 
 impl Refused {
     fn new(code: ErrorCode, message: String, outline: Outline) -> Refused {
         Refused {
             outline,
-            error: ErrorData::new(code, message, None),
+            error: Box::new(ErrorData::new(code, message, None)),
         }
     }
 
@@ -159,7 +159,7 @@ impl Refused {
         let id = self.outline.id.filter(|_| self.outline.is_answer)?;
         Some(Answer {
             id: Some(id),
-            outcome: Err(self.error),
+            outcome: Err(*self.error),
         })
     }
 }

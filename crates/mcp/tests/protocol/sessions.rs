@@ -115,8 +115,7 @@ async fn an_id_in_use_gets_no_stream_and_not_the_others_reply() {
     let mut first = session.request(call(1, 60), client()).unwrap();
     let refused = session
         .request(call(1, 0), client())
-        .err()
-        .expect("a refusal");
+        .expect_err("a refusal");
     assert!(refused.reason().contains("the id 1 is in use"));
     next(&mut first).await;
     assert!(next(&mut first).await.unwrap().contains("\"id\":1"));
