@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
 use guide::{
-    Agent, Asked, FilesystemBridge, Freshness, Handover, Limits, Now, PathInfo, PathValidator,
-    Question, ReadFile, Shape, TextEncoding,
+    Agent, AgentQuestion, AskResult, BridgeLimits, ContentShape, FileRequest, FilesystemBridge,
+    Freshness, IncomingFile, Now, PathInfo, PathValidator, TextEncoding,
 };
 use sandbox::Root;
 
@@ -21,8 +21,8 @@ use sandbox::Root;
 struct Nobody;
 
 impl Agent for Nobody {
-    fn ask(&mut self, _question: &Question) -> Asked {
-        Asked::Waiting
+    fn ask(&mut self, _question: &AgentQuestion) -> AskResult {
+        AskResult::Waiting
     }
 
     fn bytes(&self, _answer: &str) -> Result<Vec<u8>, String> {
@@ -38,18 +38,18 @@ fn bridge() -> FilesystemBridge {
     let directory = std::env::temp_dir();
     let root = Root::open(&directory).expect("a directory");
     let validator = PathValidator::new(root, &directory, &["docs"]).expect("a policy");
-    let limits = Limits {
+    let limits = BridgeLimits {
         cache_size: 1 << 30,
         cache_ttl: Some(Duration::from_secs(3600)),
     };
     FilesystemBridge::new(validator, limits)
 }
 
-fn handover(number: usize, size: usize) -> Handover {
-    Handover {
+fn handover(number: usize, size: usize) -> IncomingFile {
+    IncomingFile {
         path: format!("docs/some/module/file-{number:07}.md"),
         content: vec![b'x'; size],
-        shape: Shape::Text,
+        shape: ContentShape::Text,
         encoding: TextEncoding::UTF_8,
         mtime: Some(1.0),
         size: None,
@@ -93,7 +93,7 @@ fn memory(entries: usize, size: usize) {
         let stored = bridge.store(vec![handover(number, size)], Now::read());
         stored.expect("it fits");
     }
-    let held = bridge.cache().figures(Now::read().steady).bytes;
+    let held = bridge.cache().usage(Now::read().steady).bytes;
     let over = resident().saturating_sub(before).saturating_sub(held);
     let (goal, entries) = (held / 10 + 200 * entries as u64, entries as u64);
     let _ = writeln!(
@@ -107,9 +107,9 @@ fn memory(entries: usize, size: usize) {
 fn cache(criterion: &mut Criterion) {
     let bridge = bridge();
     let file = handover(0, 4096);
-    let read = ReadFile {
+    let read = FileRequest {
         path: file.path.clone(),
-        shape: Shape::Text,
+        shape: ContentShape::Text,
         encoding: None,
         mtime: None,
         freshness: Freshness::Cached,

@@ -7,14 +7,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::{self, Agent, Asked, Lack, Outcome, Question, Resume, Said, Source, Subject};
-use crate::cache::{FileCache, Kind, Value, Verdict};
+use crate::agent::{
+    Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject,
+};
+use crate::agent_answer::{self, AnswerMeaning};
+use crate::cache::{CacheKind, CachedValue, FileCache, Verdict};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
-use crate::file::{File, Shape};
-use crate::handover::{Handover, Warning};
-use crate::listing::{self, Accepts, Listing, PathInfo};
+use crate::file::{AgentFile, ContentShape};
+use crate::listing::{self, Accepts, DirectoryListing, PathInfo};
 use crate::policy::{PathValidator, ProjectPath};
+use crate::store::{IncomingFile, Warning};
 use crate::time::Now;
 use crate::upload::Uploads;
 
@@ -23,7 +26,7 @@ const UPLOAD_LIFETIME: Duration = Duration::from_secs(600);
 
 /// What the bridge may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BridgeLimits {
     /// Bytes in the cache, and as many in uploads under way.
     pub cache_size: u64,
     /// How long an entry is kept; none is for ever.
@@ -50,11 +53,11 @@ pub enum Freshness {
 
 /// A request for a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReadFile {
+pub struct FileRequest {
     /// The path as it was given.
     pub path: String,
     /// As text, or as bytes.
-    pub shape: Shape,
+    pub shape: ContentShape,
     /// The encoding to read text with, where one was named.
     pub encoding: Option<TextEncoding>,
     /// When the agent's file was changed, where that is known: older content will not do.
@@ -82,16 +85,16 @@ pub struct FileRead {
     /// What it was read with.
     pub encoding: TextEncoding,
     /// The file as it is held.
-    pub file: Arc<File>,
+    pub file: Arc<AgentFile>,
     /// Where it came from.
-    pub source: Source,
+    pub source: ContentSource,
     /// What is odd about it.
     pub warnings: Vec<Warning>,
 }
 
 /// A request for a directory.
 #[derive(Clone)]
-pub struct ListDirectory<'call> {
+pub struct DirectoryRequest<'call> {
     /// The path as it was given.
     pub path: String,
     /// With everything below.
@@ -116,7 +119,7 @@ pub struct DirectoryRead {
     /// When it was told.
     pub stored_at: f64,
     /// Where it came from.
-    pub source: Source,
+    pub source: ContentSource,
     /// What is odd about it.
     pub warnings: Vec<Warning>,
 }
@@ -124,7 +127,7 @@ pub struct DirectoryRead {
 impl FilesystemBridge {
     /// A bridge with an empty cache.
     #[must_use]
-    pub fn new(validator: PathValidator, limits: Limits) -> FilesystemBridge {
+    pub fn new(validator: PathValidator, limits: BridgeLimits) -> FilesystemBridge {
         let lifetime = limits
             .cache_ttl
             .map_or(UPLOAD_LIFETIME, |ttl| ttl.min(UPLOAD_LIFETIME));
@@ -156,11 +159,11 @@ impl FilesystemBridge {
     /// Reads a file: from the cache, or by asking. What the agent does not have any more goes.
     pub fn read_file(
         &self,
-        request: &ReadFile,
+        request: &FileRequest,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
-    ) -> Result<Outcome<FileRead>> {
+    ) -> Result<StepOutcome<FileRead>> {
         let path = self.validator.validate(&request.path)?;
         let outcome = self.held_or_asked_file(request, &path, resume, agent, now);
         outcome.map_err(|error| {
@@ -173,41 +176,43 @@ impl FilesystemBridge {
 
     fn held_or_asked_file(
         &self,
-        request: &ReadFile,
+        request: &FileRequest,
         path: &ProjectPath,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
-    ) -> Result<Outcome<FileRead>> {
+    ) -> Result<StepOutcome<FileRead>> {
         // Before the search, which throws out what is out of date.
-        let handed = self.handed_over(Kind::File, path, resume, now);
+        let handed = self.handed_over(CacheKind::File, path, resume, now);
         if let Some(read) = self.held_file(request, path, resume, now)? {
-            return Ok(Outcome::Done(read));
+            return Ok(StepOutcome::Done(read));
         }
         self.count_miss(resume, now);
         let mut shape = resume.map_or(request.shape, |resume| resume.shape);
-        if let Some(Value::File(file)) = handed {
+        if let Some(CachedValue::File(file)) = handed {
             let lack = request.lack(&file);
             return once_more(request.question(path, shape), lack, resume);
         }
         loop {
             let question = request.question(path, shape);
             let answer = match agent.ask(&question) {
-                Asked::Waiting => return Ok(Outcome::Waiting(question)),
-                Asked::Failed(error) => return Err(instead_of_timeout(error, resume)),
-                Asked::Answered(answer) => answer,
+                AskResult::Waiting => return Ok(StepOutcome::Waiting(question)),
+                AskResult::Failed(error) => return Err(instead_of_timeout(error, resume)),
+                AskResult::Answered(answer) => answer,
             };
-            match (ask::said(path, &answer), shape) {
-                (Said::Failure(error), _) => return Err(error),
+            match (agent_answer::meaning(path, &answer), shape) {
+                (AnswerMeaning::Failure(error), _) => return Err(error),
                 // It cannot be read as text over there, so its bytes are wanted here.
-                (Said::NotText, Shape::Text) => shape = Shape::Bytes,
-                (Said::NotText, Shape::Bytes) => return Err(ask::failure(path, &answer)),
-                (Said::Content, _) => {
-                    let is_fenced = shape == Shape::Text && ask::is_fenced(&answer);
+                (AnswerMeaning::NotText, ContentShape::Text) => shape = ContentShape::Bytes,
+                (AnswerMeaning::NotText, ContentShape::Bytes) => {
+                    return Err(agent_answer::failure(path, &answer));
+                }
+                (AnswerMeaning::Content, _) => {
+                    let is_fenced = shape == ContentShape::Text && agent_answer::is_fenced(&answer);
                     let content = content(path, shape, answer, agent)?;
                     let mut read = self.keep(request, path.clone(), shape, content, now)?;
                     read.warnings.extend(is_fenced.then_some(Warning::Fenced));
-                    return Ok(Outcome::Done(read));
+                    return Ok(StepOutcome::Done(read));
                 }
             }
         }
@@ -216,11 +221,11 @@ impl FilesystemBridge {
     /// Lists a directory: from the cache, or by asking. What the agent does not have any more goes.
     pub fn list_directory(
         &self,
-        request: &ListDirectory<'_>,
+        request: &DirectoryRequest<'_>,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
-    ) -> Result<Outcome<DirectoryRead>> {
+    ) -> Result<StepOutcome<DirectoryRead>> {
         let path = self.validator.validate(&request.path)?;
         let outcome = self.held_or_asked_directory(request, &path, resume, agent, now);
         outcome.map_err(|error| {
@@ -233,18 +238,20 @@ impl FilesystemBridge {
 
     fn held_or_asked_directory(
         &self,
-        request: &ListDirectory<'_>,
+        request: &DirectoryRequest<'_>,
         path: &ProjectPath,
         resume: Option<Resume>,
         agent: &mut dyn Agent,
         now: Now,
-    ) -> Result<Outcome<DirectoryRead>> {
+    ) -> Result<StepOutcome<DirectoryRead>> {
         if let Some(read) = self.held_directory(request, path, resume, now) {
-            return Ok(Outcome::Done(read));
+            return Ok(StepOutcome::Done(read));
         }
         self.count_miss(resume, now);
         let question = request.question(path);
-        if let Some(Value::Listing(listing)) = self.handed_over(Kind::Listing, path, resume, now) {
+        if let Some(CachedValue::Listing(listing)) =
+            self.handed_over(CacheKind::Listing, path, resume, now)
+        {
             let lack = request.lack(&listing);
             return match once_more(question, lack, resume) {
                 Err(error) => request.incomplete(path, &listing, error),
@@ -252,14 +259,14 @@ impl FilesystemBridge {
             };
         }
         let answer = match agent.ask(&question) {
-            Asked::Waiting => return Ok(Outcome::Waiting(question)),
-            Asked::Failed(error) => {
+            AskResult::Waiting => return Ok(StepOutcome::Waiting(question)),
+            AskResult::Failed(error) => {
                 let error = instead_of_timeout(error, resume);
                 return self.second_best(request, path, resume, error, now);
             }
-            Asked::Answered(answer) => answer,
+            AskResult::Answered(answer) => answer,
         };
-        if let Said::Failure(error) = ask::said(path, &answer) {
+        if let AnswerMeaning::Failure(error) = agent_answer::meaning(path, &answer) {
             return Err(error);
         }
         let entries = match agent.entries(&answer) {
@@ -274,19 +281,19 @@ impl FilesystemBridge {
         };
         let stored = self.store_listing(path.as_str(), entries, request.filter, now)?;
         let mut read = request.read(path, &stored.listing.entries, &stored.listing);
-        read.source = Source::Answer;
+        read.source = ContentSource::Answer;
         read.warnings = stored.warnings;
         let is_shallow = request.recursive && !stored.listing.is_deep();
         read.warnings.extend(is_shallow.then_some(Warning::Shallow));
-        Ok(Outcome::Done(read))
+        Ok(StepOutcome::Done(read))
     }
 
     /// Tells whether the agent has handed over what a question asks for since it was asked.
     #[must_use]
-    pub fn has_arrived(&self, question: &Question, asked_at: f64, now: Now) -> bool {
+    pub fn has_arrived(&self, question: &AgentQuestion, asked_at: f64, now: Now) -> bool {
         let kind = match question.subject {
-            Subject::File { .. } => Kind::File,
-            Subject::Directory { .. } => Kind::Listing,
+            Subject::File { .. } => CacheKind::File,
+            Subject::Directory { .. } => CacheKind::Listing,
         };
         self.stored_since(kind, &question.path, asked_at, now)
             .is_some()
@@ -304,7 +311,13 @@ impl FilesystemBridge {
     }
 
     /// What came after a moment, whether it will do or not.
-    fn stored_since(&self, kind: Kind, path: &ProjectPath, moment: f64, now: Now) -> Option<Value> {
+    fn stored_since(
+        &self,
+        kind: CacheKind,
+        path: &ProjectPath,
+        moment: f64,
+        now: Now,
+    ) -> Option<CachedValue> {
         let held = self.cache.peek(kind, path.as_str(), now.steady)?;
         (held.stored_at() >= moment).then_some(held)
     }
@@ -312,28 +325,28 @@ impl FilesystemBridge {
     /// What the agent handed over to answer the last question, whether it will do or not.
     fn handed_over(
         &self,
-        kind: Kind,
+        kind: CacheKind,
         path: &ProjectPath,
         resume: Option<Resume>,
         now: Now,
-    ) -> Option<Value> {
+    ) -> Option<CachedValue> {
         self.stored_since(kind, path, resume?.looked_at, now)
     }
 
     /// What was handed over for the first question, where the second one came to nothing; else the failure.
     fn second_best(
         &self,
-        request: &ListDirectory<'_>,
+        request: &DirectoryRequest<'_>,
         path: &ProjectPath,
         resume: Option<Resume>,
         error: Error,
         now: Now,
-    ) -> Result<Outcome<DirectoryRead>> {
+    ) -> Result<StepOutcome<DirectoryRead>> {
         let first = resume.filter(|resume| resume.lack.is_some());
-        let handed =
-            first.and_then(|first| self.stored_since(Kind::Listing, path, first.asked_at, now));
+        let handed = first
+            .and_then(|first| self.stored_since(CacheKind::Listing, path, first.asked_at, now));
         match handed {
-            Some(Value::Listing(listing)) => request.incomplete(path, &listing, error),
+            Some(CachedValue::Listing(listing)) => request.incomplete(path, &listing, error),
             _ => Err(error),
         }
     }
@@ -346,16 +359,16 @@ impl FilesystemBridge {
 
     fn held_file(
         &self,
-        request: &ReadFile,
+        request: &FileRequest,
         path: &ProjectPath,
         resume: Option<Resume>,
         now: Now,
     ) -> Result<Option<FileRead>> {
-        let judge = |value: &Value| request.judge(value, resume);
+        let judge = |value: &CachedValue| request.judge(value, resume);
         let held = self
             .cache
-            .find(Kind::File, path.as_str(), now.steady, judge);
-        let Some(Value::File(file)) = held else {
+            .find(CacheKind::File, path.as_str(), now.steady, judge);
+        let Some(CachedValue::File(file)) = held else {
             return Ok(None);
         };
         let read = read(request, path.clone(), file)?;
@@ -367,13 +380,13 @@ impl FilesystemBridge {
 
     fn keep(
         &self,
-        request: &ReadFile,
+        request: &FileRequest,
         path: ProjectPath,
-        shape: Shape,
+        shape: ContentShape,
         content: Vec<u8>,
         now: Now,
     ) -> Result<FileRead> {
-        let handover = Handover {
+        let handover = IncomingFile {
             path: path.to_string(),
             content,
             shape,
@@ -395,15 +408,17 @@ impl FilesystemBridge {
     /// A listing of the directory itself, or one of a directory above that goes down to it.
     fn held_directory(
         &self,
-        request: &ListDirectory<'_>,
+        request: &DirectoryRequest<'_>,
         path: &ProjectPath,
         resume: Option<Resume>,
         now: Now,
     ) -> Option<DirectoryRead> {
         upwards(path.as_str()).find_map(|(directory, below)| {
-            let judge = |value: &Value| request.judge(value, below, resume);
-            let held = self.cache.find(Kind::Listing, directory, now.steady, judge);
-            let Some(Value::Listing(listing)) = held else {
+            let judge = |value: &CachedValue| request.judge(value, below, resume);
+            let held = self
+                .cache
+                .find(CacheKind::Listing, directory, now.steady, judge);
+            let Some(CachedValue::Listing(listing)) = held else {
                 return None;
             };
             let entries = inside(&listing, below)?;
@@ -416,11 +431,12 @@ impl FilesystemBridge {
     /// Throws out every listing that shows a directory.
     fn forget_directory(&self, path: &str, now: Now) {
         for (directory, below) in upwards(path) {
-            let judge = |value: &Value| match value {
-                Value::Listing(listing) if inside(listing, below).is_some() => Verdict::Stale,
+            let judge = |value: &CachedValue| match value {
+                CachedValue::Listing(listing) if inside(listing, below).is_some() => Verdict::Stale,
                 _ => Verdict::Unfit,
             };
-            self.cache.find(Kind::Listing, directory, now.steady, judge);
+            self.cache
+                .find(CacheKind::Listing, directory, now.steady, judge);
         }
     }
 }
@@ -437,10 +453,10 @@ fn upwards(path: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-impl ReadFile {
-    fn question(&self, path: &ProjectPath, shape: Shape) -> Question {
+impl FileRequest {
+    fn question(&self, path: &ProjectPath, shape: ContentShape) -> AgentQuestion {
         let encoding = self.encoding.unwrap_or(TextEncoding::UTF_8);
-        Question {
+        AgentQuestion {
             path: path.clone(),
             subject: Subject::File { shape, encoding },
             lack: None,
@@ -448,15 +464,15 @@ impl ReadFile {
     }
 
     /// What keeps content that came for this request from being what was asked for.
-    fn lack(&self, file: &File) -> Lack {
+    fn lack(&self, file: &AgentFile) -> Lack {
         match self.mtime.is_some_and(|mtime| file.is_older_than(mtime)) {
             true => Lack::Changes,
             false => Lack::Bytes,
         }
     }
 
-    fn judge(&self, value: &Value, resume: Option<Resume>) -> Verdict {
-        let Value::File(file) = value else {
+    fn judge(&self, value: &CachedValue, resume: Option<Resume>) -> Verdict {
+        let CachedValue::File(file) = value else {
             return Verdict::Unfit;
         };
         if self.mtime.is_some_and(|mtime| file.is_older_than(mtime)) {
@@ -466,16 +482,16 @@ impl ReadFile {
         if self.freshness == Freshness::Refresh && !is_new {
             return Verdict::Unfit;
         }
-        match self.shape == Shape::Text || bytes(file).is_some() {
+        match self.shape == ContentShape::Text || bytes(file).is_some() {
             true => Verdict::Fresh,
             false => Verdict::Unfit,
         }
     }
 }
 
-impl ListDirectory<'_> {
-    fn question(&self, path: &ProjectPath) -> Question {
-        Question {
+impl DirectoryRequest<'_> {
+    fn question(&self, path: &ProjectPath) -> AgentQuestion {
+        AgentQuestion {
             path: path.clone(),
             subject: Subject::Directory {
                 recursive: self.recursive,
@@ -486,14 +502,14 @@ impl ListDirectory<'_> {
     }
 
     /// What keeps a listing that came for this request from being what was asked for.
-    fn lack(&self, listing: &Listing) -> Lack {
+    fn lack(&self, listing: &DirectoryListing) -> Lack {
         match self.has_all_files(listing) {
             true => Lack::Children,
             false => Lack::Files,
         }
     }
 
-    fn has_all_files(&self, listing: &Listing) -> bool {
+    fn has_all_files(&self, listing: &DirectoryListing) -> bool {
         let wanted = self.filter.map(|(pattern, _)| pattern);
         listing.pattern.is_none() || listing.pattern.as_deref() == wanted
     }
@@ -502,21 +518,21 @@ impl ListDirectory<'_> {
     fn incomplete(
         &self,
         path: &ProjectPath,
-        listing: &Listing,
+        listing: &DirectoryListing,
         error: Error,
-    ) -> Result<Outcome<DirectoryRead>> {
+    ) -> Result<StepOutcome<DirectoryRead>> {
         if !self.has_all_files(listing) {
             return Err(error);
         }
         let mut read = self.read(path, &listing.entries, listing);
-        read.source = Source::Handover;
+        read.source = ContentSource::Handover;
         read.warnings.push(Warning::Shallow);
-        Ok(Outcome::Done(read))
+        Ok(StepOutcome::Done(read))
     }
 
     /// Judges a listing of the directory, or of one above it, with the way from there.
-    fn judge(&self, value: &Value, below: &str, resume: Option<Resume>) -> Verdict {
-        let Value::Listing(listing) = value else {
+    fn judge(&self, value: &CachedValue, below: &str, resume: Option<Resume>) -> Verdict {
+        let CachedValue::Listing(listing) = value else {
             return Verdict::Unfit;
         };
         let is_new = resume.is_some_and(|resume| listing.stored_at >= resume.asked_at);
@@ -530,7 +546,12 @@ impl ListDirectory<'_> {
         }
     }
 
-    fn read(&self, path: &ProjectPath, entries: &[PathInfo], listing: &Listing) -> DirectoryRead {
+    fn read(
+        &self,
+        path: &ProjectPath,
+        entries: &[PathInfo],
+        listing: &DirectoryListing,
+    ) -> DirectoryRead {
         let mut entries = entries.to_vec();
         if let Some((_, accepts)) = self.filter {
             listing::filtered(&mut entries, accepts);
@@ -545,34 +566,38 @@ impl ListDirectory<'_> {
             files,
             directories,
             stored_at: listing.stored_at,
-            source: Source::Cache,
+            source: ContentSource::Cache,
             warnings: Vec::new(),
         }
     }
 }
 
-fn inside<'a>(listing: &'a Listing, below: &str) -> Option<&'a [PathInfo]> {
+fn inside<'a>(listing: &'a DirectoryListing, below: &str) -> Option<&'a [PathInfo]> {
     match below {
         "" => Some(&listing.entries),
         below => listing.below(below),
     }
 }
 
-fn source(stored_at: f64, resume: Option<Resume>) -> Source {
+fn source(stored_at: f64, resume: Option<Resume>) -> ContentSource {
     match resume {
-        Some(resume) if stored_at >= resume.asked_at => Source::Handover,
-        _ => Source::Cache,
+        Some(resume) if stored_at >= resume.asked_at => ContentSource::Handover,
+        _ => ContentSource::Cache,
     }
 }
 
 /// Asks again for what a hand-over lacks. An agent that hands over the same twice will not do better the third time.
-fn once_more<T>(question: Question, lack: Lack, resume: Option<Resume>) -> Result<Outcome<T>> {
+fn once_more<T>(
+    question: AgentQuestion,
+    lack: Lack,
+    resume: Option<Resume>,
+) -> Result<StepOutcome<T>> {
     match resume.and_then(|resume| resume.lack) {
         Some(_) => Err(Error::Lacking {
             path: question.path.to_string(),
             lack,
         }),
-        None => Ok(Outcome::Waiting(Question {
+        None => Ok(StepOutcome::Waiting(AgentQuestion {
             lack: Some(lack),
             ..question
         })),
@@ -588,10 +613,15 @@ fn instead_of_timeout(error: Error, resume: Option<Resume>) -> Error {
 }
 
 /// The content of an answer.
-fn content(path: &ProjectPath, shape: Shape, answer: String, agent: &dyn Agent) -> Result<Vec<u8>> {
+fn content(
+    path: &ProjectPath,
+    shape: ContentShape,
+    answer: String,
+    agent: &dyn Agent,
+) -> Result<Vec<u8>> {
     match shape {
-        Shape::Text => Ok(answer.into_bytes()),
-        Shape::Bytes => agent.bytes(&answer).map_err(|reason| Error::BadContent {
+        ContentShape::Text => Ok(answer.into_bytes()),
+        ContentShape::Bytes => agent.bytes(&answer).map_err(|reason| Error::BadContent {
             path: path.to_string(),
             reason,
         }),
@@ -599,25 +629,25 @@ fn content(path: &ProjectPath, shape: Shape, answer: String, agent: &dyn Agent) 
 }
 
 /// Gives a file the form that was asked for.
-fn read(request: &ReadFile, path: ProjectPath, file: Arc<File>) -> Result<FileRead> {
+fn read(request: &FileRequest, path: ProjectPath, file: Arc<AgentFile>) -> Result<FileRead> {
     let bad = |reason: &str| Error::BadContent {
         path: path.to_string(),
         reason: reason.to_owned(),
     };
     let mut warnings = Vec::new();
     let (content, encoding) = match request.shape {
-        Shape::Bytes => {
+        ContentShape::Bytes => {
             let bytes = bytes(&file).ok_or_else(|| bad("its bytes are not known"))?;
             (Content::Bytes(bytes), file.encoding)
         }
-        Shape::Text => {
+        ContentShape::Text => {
             let wanted = request.encoding.unwrap_or(file.encoding);
             let wanted = match file.shape {
-                Shape::Bytes => wanted.marked(&file.content),
-                Shape::Text => wanted,
+                ContentShape::Bytes => wanted.marked(&file.content),
+                ContentShape::Text => wanted,
             };
             let (text, used) = text(&file, wanted).ok_or_else(|| bad("it is not text"))?;
-            let is_other = used != wanted && file.shape == Shape::Bytes;
+            let is_other = used != wanted && file.shape == ContentShape::Bytes;
             warnings.extend(is_other.then_some(Warning::Fallback { wanted, used }));
             (Content::Text(text), used)
         }
@@ -627,17 +657,17 @@ fn read(request: &ReadFile, path: ProjectPath, file: Arc<File>) -> Result<FileRe
         content,
         encoding,
         file,
-        source: Source::Answer,
+        source: ContentSource::Answer,
         warnings,
     })
 }
 
 /// The file as bytes; nothing where it came as text that cannot be written back.
-fn bytes(file: &File) -> Option<Vec<u8>> {
+fn bytes(file: &AgentFile) -> Option<Vec<u8>> {
     match file.shape {
-        Shape::Bytes => Some(file.content.to_vec()),
-        Shape::Text if file.encoding == TextEncoding::UTF_8 => Some(file.content.to_vec()),
-        Shape::Text => {
+        ContentShape::Bytes => Some(file.content.to_vec()),
+        ContentShape::Text if file.encoding == TextEncoding::UTF_8 => Some(file.content.to_vec()),
+        ContentShape::Text => {
             let text = std::str::from_utf8(&file.content).ok()?;
             file.encoding.encode(text)
         }
@@ -645,13 +675,13 @@ fn bytes(file: &File) -> Option<Vec<u8>> {
 }
 
 /// The file as text: with the wanted encoding, or else with the first that fits.
-fn text(file: &File, wanted: TextEncoding) -> Option<(String, TextEncoding)> {
+fn text(file: &AgentFile, wanted: TextEncoding) -> Option<(String, TextEncoding)> {
     match file.shape {
-        Shape::Text => {
+        ContentShape::Text => {
             let text = std::str::from_utf8(&file.content).ok()?;
             Some((text.to_owned(), file.encoding))
         }
-        Shape::Bytes => {
+        ContentShape::Bytes => {
             // The last fallback takes any bytes, but what holds NUL is no text at all.
             let is_binary = file.content.contains(&0);
             let tried = wanted
@@ -667,17 +697,17 @@ fn text(file: &File, wanted: TextEncoding) -> Option<(String, TextEncoding)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::Status;
-    use crate::handover::{Upload, Uploaded};
+    use crate::cache::StoreStatus;
     use crate::listing::EntryKind;
+    use crate::store::{Upload, Uploaded};
     use crate::upload::Chunk;
     use sandbox::Root;
 
     /// Answers what it was told to, and remembers what it was asked. Bytes are written in hexadecimal, entries as names.
     #[derive(Default)]
     struct Script {
-        answers: Vec<Asked>,
-        asked: Vec<Question>,
+        answers: Vec<AskResult>,
+        asked: Vec<AgentQuestion>,
     }
 
     impl Script {
@@ -685,7 +715,7 @@ mod tests {
             let answers = answers.iter().rev();
             Script {
                 answers: answers
-                    .map(|text| Asked::Answered((*text).to_owned()))
+                    .map(|text| AskResult::Answered((*text).to_owned()))
                     .collect(),
                 asked: Vec::new(),
             }
@@ -693,9 +723,9 @@ mod tests {
     }
 
     impl Agent for Script {
-        fn ask(&mut self, question: &Question) -> Asked {
+        fn ask(&mut self, question: &AgentQuestion) -> AskResult {
             self.asked.push(question.clone());
-            self.answers.pop().unwrap_or(Asked::Waiting)
+            self.answers.pop().unwrap_or(AskResult::Waiting)
         }
 
         fn bytes(&self, answer: &str) -> Result<Vec<u8>, String> {
@@ -732,36 +762,36 @@ mod tests {
         let directory = std::env::temp_dir();
         let root = Root::open(&directory).unwrap();
         let validator = PathValidator::new(root, &directory, &["docs"]).unwrap();
-        let limits = Limits {
+        let limits = BridgeLimits {
             cache_size: 10_000,
             cache_ttl: Some(Duration::from_secs(60)),
         };
         FilesystemBridge::new(validator, limits)
     }
 
-    fn text(path: &str) -> ReadFile {
-        ReadFile {
+    fn text(path: &str) -> FileRequest {
+        FileRequest {
             path: path.to_owned(),
-            shape: Shape::Text,
+            shape: ContentShape::Text,
             encoding: None,
             mtime: None,
             freshness: Freshness::Cached,
         }
     }
 
-    fn handover(path: &str, content: &str) -> Handover {
-        Handover {
+    fn handover(path: &str, content: &str) -> IncomingFile {
+        IncomingFile {
             path: path.to_owned(),
             content: content.as_bytes().to_vec(),
-            shape: Shape::Text,
+            shape: ContentShape::Text,
             encoding: TextEncoding::UTF_8,
             mtime: None,
             size: None,
         }
     }
 
-    fn directory(path: &str, recursive: bool) -> ListDirectory<'static> {
-        ListDirectory {
+    fn directory(path: &str, recursive: bool) -> DirectoryRequest<'static> {
+        DirectoryRequest {
             path: path.to_owned(),
             recursive,
             filter: None,
@@ -773,15 +803,15 @@ mod tests {
         Resume {
             asked_at: looked_at.wall,
             looked_at: looked_at.wall,
-            shape: Shape::Text,
+            shape: ContentShape::Text,
             lack,
         }
     }
 
     #[track_caller]
-    fn done<T: std::fmt::Debug>(outcome: Result<Outcome<T>>) -> T {
+    fn done<T: std::fmt::Debug>(outcome: Result<StepOutcome<T>>) -> T {
         match outcome {
-            Ok(Outcome::Done(done)) => done,
+            Ok(StepOutcome::Done(done)) => done,
             other => panic!("{other:?}"),
         }
     }
@@ -793,11 +823,11 @@ mod tests {
         let read = done(bridge.read_file(&text("docs/a.md"), None, &mut agent, now));
         assert_eq!(
             (read.content, read.source),
-            (Content::Text("# Title".to_owned()), Source::Answer)
+            (Content::Text("# Title".to_owned()), ContentSource::Answer)
         );
         let again = done(bridge.read_file(&text("docs/./a.md"), None, &mut agent, now));
-        assert_eq!((again.source, agent.asked.len()), (Source::Cache, 1));
-        let counters = bridge.cache().figures(now.steady).counters;
+        assert_eq!((again.source, agent.asked.len()), (ContentSource::Cache, 1));
+        let counters = bridge.cache().usage(now.steady).counters;
         assert_eq!((counters.hits, counters.misses), (1, 1));
     }
 
@@ -829,7 +859,7 @@ mod tests {
         };
         assert_eq!(said, "Permission denied (os error 13)");
         let mut failing = Script {
-            answers: vec![Asked::Failed(Error::Timeout {
+            answers: vec![AskResult::Failed(Error::Timeout {
                 path: "docs/a".to_owned(),
                 seconds: 1,
             })],
@@ -840,13 +870,13 @@ mod tests {
                 .read_file(&text("docs/a"), None, &mut failing, now)
                 .is_err()
         );
-        assert_eq!(bridge.cache().figures(now.steady).entries, 0);
+        assert_eq!(bridge.cache().usage(now.steady).entries, 0);
     }
 
     #[test]
     fn what_is_no_text_over_there_is_asked_for_as_bytes() {
         let (bridge, now) = (bridge(), Now::read());
-        let request = ReadFile {
+        let request = FileRequest {
             encoding: Some(TextEncoding::named("shift_jis").unwrap()),
             ..text("docs/a")
         };
@@ -857,14 +887,17 @@ mod tests {
         let shapes: Vec<Subject> = agent.asked.into_iter().map(|asked| asked.subject).collect();
         let encoding = TextEncoding::named("shift_jis").unwrap();
         let subject = |shape| Subject::File { shape, encoding };
-        assert_eq!(shapes, [subject(Shape::Text), subject(Shape::Bytes)]);
+        assert_eq!(
+            shapes,
+            [subject(ContentShape::Text), subject(ContentShape::Bytes)]
+        );
     }
 
     #[test]
     fn bytes_are_kept_as_they_are_and_read_as_text_where_they_are_text() {
         let (bridge, now) = (bridge(), Now::read());
-        let request = ReadFile {
-            shape: Shape::Bytes,
+        let request = FileRequest {
+            shape: ContentShape::Bytes,
             ..text("docs/a")
         };
         let mut agent = Script::answering(&["e3 83 86"]);
@@ -873,7 +906,7 @@ mod tests {
         let as_text = done(bridge.read_file(&text("docs/a"), None, &mut agent, now));
         assert_eq!(as_text.content, Content::Text("テ".to_owned()));
         let mut agent = Script::answering(&["00 ff"]);
-        let request = ReadFile {
+        let request = FileRequest {
             path: "docs/b".to_owned(),
             ..request
         };
@@ -888,20 +921,20 @@ mod tests {
     #[test]
     fn newer_files_and_refreshes_are_asked_for_again() {
         let (bridge, now) = (bridge(), Now::read());
-        let file = Handover {
+        let file = IncomingFile {
             mtime: Some(10.0),
             ..handover("docs/a", "old")
         };
         bridge.store(vec![file], now).unwrap();
         let mut agent = Script::answering(&["new", "newest"]);
-        let newer = ReadFile {
+        let newer = FileRequest {
             mtime: Some(11.0),
             ..text("docs/a")
         };
         let read = done(bridge.read_file(&newer, None, &mut agent, now));
         assert_eq!(read.content, Content::Text("new".to_owned()));
-        assert_eq!(bridge.cache().figures(now.steady).counters.invalidations, 1);
-        let refresh = ReadFile {
+        assert_eq!(bridge.cache().usage(now.steady).counters.invalidations, 1);
+        let refresh = FileRequest {
             freshness: Freshness::Refresh,
             ..text("docs/a")
         };
@@ -909,7 +942,7 @@ mod tests {
         assert_eq!(read.content, Content::Text("newest".to_owned()));
         // An answer that does not come leaves what was held.
         let waiting = bridge.read_file(&refresh, None, &mut agent, now).unwrap();
-        assert!(matches!(waiting, Outcome::Waiting(_)));
+        assert!(matches!(waiting, StepOutcome::Waiting(_)));
         let held = done(bridge.read_file(&text("docs/a"), None, &mut agent, now));
         assert_eq!(held.content, Content::Text("newest".to_owned()));
     }
@@ -918,11 +951,11 @@ mod tests {
     fn what_is_handed_over_while_asked_is_the_answer() {
         let (bridge, now) = (bridge(), Now::read());
         let mut agent = Script::default();
-        let request = ReadFile {
+        let request = FileRequest {
             freshness: Freshness::Refresh,
             ..text("docs/a")
         };
-        let Ok(Outcome::Waiting(question)) = bridge.read_file(&request, None, &mut agent, now)
+        let Ok(StepOutcome::Waiting(question)) = bridge.read_file(&request, None, &mut agent, now)
         else {
             panic!("nobody answered")
         };
@@ -936,9 +969,9 @@ mod tests {
         let read = done(bridge.read_file(&request, Some(resume), &mut agent, now.later(2)));
         assert_eq!(
             (read.content, read.source),
-            (Content::Text("handed".to_owned()), Source::Handover)
+            (Content::Text("handed".to_owned()), ContentSource::Handover)
         );
-        assert_eq!(bridge.cache().figures(now.steady).counters.misses, 1);
+        assert_eq!(bridge.cache().usage(now.steady).counters.misses, 1);
     }
 
     #[test]
@@ -950,14 +983,14 @@ mod tests {
             |resume, agent: &mut Script, now| bridge.list_directory(&request, resume, agent, now);
         assert!(matches!(
             step(None, &mut agent, start),
-            Ok(Outcome::Waiting(_))
+            Ok(StepOutcome::Waiting(_))
         ));
         bridge
             .store_listing("docs", flat(), None, start.later(1))
             .unwrap();
         let first = Some(resumed(start, None));
         let again = step(first, &mut agent, start.later(2));
-        let Ok(Outcome::Waiting(question)) = again else {
+        let Ok(StepOutcome::Waiting(question)) = again else {
             panic!("{again:?}")
         };
         assert_eq!(question.lack, Some(Lack::Children));
@@ -966,11 +999,11 @@ mod tests {
             looked_at: start.later(2).wall,
             ..resumed(start, question.lack)
         });
-        let timeout = Asked::Failed(Error::Timeout {
+        let timeout = AskResult::Failed(Error::Timeout {
             path: "docs".to_owned(),
             seconds: 1,
         });
-        for answer in [timeout, Asked::Answered(String::new())] {
+        for answer in [timeout, AskResult::Answered(String::new())] {
             let mut agent = Script {
                 answers: vec![answer],
                 asked: Vec::new(),
@@ -978,7 +1011,7 @@ mod tests {
             let read = done(step(second, &mut agent, start.later(3)));
             assert_eq!(
                 (read.source, read.warnings),
-                (Source::Handover, vec![Warning::Shallow])
+                (ContentSource::Handover, vec![Warning::Shallow])
             );
         }
         bridge
@@ -994,12 +1027,12 @@ mod tests {
         let (bridge, now) = (bridge(), Now::read());
         let batch = vec![handover("docs/a", "1"), handover("../b", "2")];
         assert!(bridge.store(batch, now).is_err());
-        assert_eq!(bridge.cache().figures(now.steady).entries, 0);
+        assert_eq!(bridge.cache().usage(now.steady).entries, 0);
         let batch = vec![handover("docs/a", "1"), handover("docs/a", "22")];
         let stored = bridge.store(batch, now).unwrap();
-        let statuses: Vec<Status> = stored.files.iter().map(|file| file.status).collect();
-        assert_eq!(statuses, [Status::Cached, Status::Updated]);
-        assert_eq!(bridge.cache().figures(now.steady).bytes, 2);
+        let statuses: Vec<StoreStatus> = stored.files.iter().map(|file| file.status).collect();
+        assert_eq!(statuses, [StoreStatus::Cached, StoreStatus::Updated]);
+        assert_eq!(bridge.cache().usage(now.steady).bytes, 2);
     }
 
     #[test]
@@ -1026,7 +1059,7 @@ mod tests {
             failed,
             Err(Error::HashDiffers { chunk: None, .. })
         ));
-        assert_eq!(bridge.cache().figures(now.steady).entries, 0);
+        assert_eq!(bridge.cache().usage(now.steady).entries, 0);
         // The hash of the whole may come with any chunk.
         bridge.upload("", piece(0, b"A", Some("00")), now).unwrap();
         let failed = bridge.upload("", piece(1, b"B", None), now);
@@ -1034,7 +1067,7 @@ mod tests {
             failed,
             Err(Error::HashDiffers { chunk: None, .. })
         ));
-        assert_eq!(bridge.cache().figures(now.steady).entries, 0);
+        assert_eq!(bridge.cache().usage(now.steady).entries, 0);
     }
 
     #[test]
@@ -1055,7 +1088,7 @@ mod tests {
         assert_eq!(below.entries, [entry("deep.md")]);
         assert!(agent.asked.is_empty());
         let other = bridge.list_directory(&directory("docs/other", false), None, &mut agent, now);
-        assert!(matches!(other, Ok(Outcome::Waiting(_))));
+        assert!(matches!(other, Ok(StepOutcome::Waiting(_))));
     }
 
     #[test]
@@ -1066,7 +1099,7 @@ mod tests {
             .unwrap();
         let mut agent = Script::default();
         let deep = bridge.list_directory(&directory("docs", true), None, &mut agent, now);
-        assert!(matches!(deep, Ok(Outcome::Waiting(_))));
+        assert!(matches!(deep, Ok(StepOutcome::Waiting(_))));
         let is_md = |name: &str, _: &str| name.ends_with(".md");
         let filter: Option<(&str, Accepts<'_>)> = Some(("*.md", &is_md));
         let entries = vec![entry("a.md"), entry("a.rs")];
@@ -1079,8 +1112,8 @@ mod tests {
             }]
         );
         let all = bridge.list_directory(&directory("docs", false), None, &mut agent, now);
-        assert!(matches!(all, Ok(Outcome::Waiting(_))));
-        let some = ListDirectory {
+        assert!(matches!(all, Ok(StepOutcome::Waiting(_))));
+        let some = DirectoryRequest {
             filter,
             ..directory("docs", false)
         };
@@ -1092,7 +1125,7 @@ mod tests {
     fn a_listing_with_newer_times_invalidates_content() {
         let (bridge, now) = (bridge(), Now::read());
         for path in ["docs/a", "docs/b"] {
-            let file = Handover {
+            let file = IncomingFile {
                 mtime: Some(10.0),
                 ..handover(path, "old")
             };

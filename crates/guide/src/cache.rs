@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashTable;
 
-use crate::file::File;
-use crate::listing::Listing;
+use crate::file::AgentFile;
+use crate::listing::DirectoryListing;
 use crate::policy::ProjectPath;
 
 /// No slot.
@@ -27,41 +27,41 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// What an entry holds. A file and a listing of the same path are two entries.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum CachedValue {
     /// A file's content.
-    File(Arc<File>),
+    File(Arc<AgentFile>),
     /// A directory's entries.
-    Listing(Arc<Listing>),
+    Listing(Arc<DirectoryListing>),
 }
 
-impl Value {
+impl CachedValue {
     /// What counts towards the bound.
     fn bytes(&self) -> u64 {
         match self {
-            Value::File(file) => file.size(),
-            Value::Listing(listing) => listing.bytes(),
+            CachedValue::File(file) => file.size(),
+            CachedValue::Listing(listing) => listing.bytes(),
         }
     }
 
     /// When it was handed over, in seconds since the epoch.
     pub(crate) fn stored_at(&self) -> f64 {
         match self {
-            Value::File(file) => file.stored_at,
-            Value::Listing(listing) => listing.stored_at,
+            CachedValue::File(file) => file.stored_at,
+            CachedValue::Listing(listing) => listing.stored_at,
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> CacheKind {
         match self {
-            Value::File(_) => Kind::File,
-            Value::Listing(_) => Kind::Listing,
+            CachedValue::File(_) => CacheKind::File,
+            CachedValue::Listing(_) => CacheKind::Listing,
         }
     }
 }
 
 /// Which of the two entries of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     File,
     Listing,
 }
@@ -79,7 +79,7 @@ pub(crate) enum Verdict {
 
 /// What became of an entry that was put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum StoreStatus {
     /// There was none for its path.
     Cached,
     /// It replaced one.
@@ -97,16 +97,16 @@ pub struct Evicted {
 
 /// What became of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
+pub struct PutOutcome {
     /// For each entry, in order.
-    pub statuses: Vec<Status>,
+    pub statuses: Vec<StoreStatus>,
     /// What had to go for it.
     pub evicted: Evicted,
 }
 
 /// What happened since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct CacheCounters {
     /// Searches that found what they looked for.
     pub hits: u64,
     /// Searches that did not.
@@ -127,7 +127,7 @@ pub struct Counters {
 
 /// How the cache is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figures {
+pub struct CacheUsage {
     /// How many entries are held.
     pub entries: u64,
     /// How many bytes are held.
@@ -135,7 +135,7 @@ pub struct Figures {
     /// How many bytes may be held.
     pub max_bytes: u64,
     /// What happened since the start.
-    pub counters: Counters,
+    pub counters: CacheCounters,
 }
 
 /// A batch that does not fit, even into an empty cache: its bytes and the bound.
@@ -158,7 +158,7 @@ pub struct FileCache {
 
 #[derive(Debug)]
 struct Held {
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     table: HashTable<u32>,
     /// The most and the least recently used.
     first: u32,
@@ -166,15 +166,15 @@ struct Held {
     /// The first of the empty slots.
     free: u32,
     bytes: u64,
-    counters: Counters,
+    counters: CacheCounters,
     swept: Instant,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct CacheSlot {
     key: Box<str>,
     /// None where the slot is empty; `next` is then the next empty one.
-    value: Option<Value>,
+    value: Option<CachedValue>,
     /// In milliseconds since the cache's start.
     expires: u64,
     before: u32,
@@ -194,7 +194,7 @@ impl FileCache {
                 last: NONE,
                 free: NONE,
                 bytes: 0,
-                counters: Counters::default(),
+                counters: CacheCounters::default(),
                 swept: start,
             }),
             hasher: RandomState::new(),
@@ -216,9 +216,9 @@ impl FileCache {
     /// Puts entries in, all or none. Of two for the same path the later one stays.
     pub(crate) fn put(
         &self,
-        entries: Vec<(ProjectPath, Value)>,
+        entries: Vec<(ProjectPath, CachedValue)>,
         now: Instant,
-    ) -> Result<Batch, DoesNotFit> {
+    ) -> Result<PutOutcome, DoesNotFit> {
         self.check_fits(&entries)?;
         let mut held = self.held(now);
         let before = held.counters;
@@ -235,10 +235,10 @@ impl FileCache {
             entries: held.counters.evictions - before.evictions,
             bytes: held.counters.evicted_bytes - before.evicted_bytes,
         };
-        Ok(Batch { statuses, evicted })
+        Ok(PutOutcome { statuses, evicted })
     }
 
-    fn check_fits(&self, entries: &[(ProjectPath, Value)]) -> Result<(), DoesNotFit> {
+    fn check_fits(&self, entries: &[(ProjectPath, CachedValue)]) -> Result<(), DoesNotFit> {
         let sizes = entries.iter().map(|(_, value)| value.bytes());
         let size = sizes.fold(0, u64::saturating_add);
         match size > self.max_bytes || entries.len() as u64 > self.max_entries {
@@ -253,11 +253,11 @@ impl FileCache {
     /// Looks an entry up; who looks judges what is found. What is found is a hit; a miss is for the caller to count.
     pub(crate) fn find(
         &self,
-        kind: Kind,
+        kind: CacheKind,
         path: &str,
         now: Instant,
-        judge: impl FnOnce(&Value) -> Verdict,
-    ) -> Option<Value> {
+        judge: impl FnOnce(&CachedValue) -> Verdict,
+    ) -> Option<CachedValue> {
         let mut held = self.held(now);
         let at = held.alive(&self.hasher, kind, path, self.age(now));
         let value = at.and_then(|at| held.value(at));
@@ -283,7 +283,7 @@ impl FileCache {
     }
 
     /// Looks an entry up without a trace, for those who only want to know.
-    pub(crate) fn peek(&self, kind: Kind, path: &str, now: Instant) -> Option<Value> {
+    pub(crate) fn peek(&self, kind: CacheKind, path: &str, now: Instant) -> Option<CachedValue> {
         let mut held = self.held(now);
         let at = held.alive(&self.hasher, kind, path, self.age(now))?;
         held.value(at)
@@ -294,13 +294,13 @@ impl FileCache {
         &self,
         path: &str,
         now: Instant,
-        is_stale: impl FnOnce(&File) -> bool,
+        is_stale: impl FnOnce(&AgentFile) -> bool,
     ) -> bool {
         let mut held = self.held(now);
-        let Some(at) = held.alive(&self.hasher, Kind::File, path, self.age(now)) else {
+        let Some(at) = held.alive(&self.hasher, CacheKind::File, path, self.age(now)) else {
             return false;
         };
-        let is_stale = matches!(held.value(at), Some(Value::File(file)) if is_stale(&file));
+        let is_stale = matches!(held.value(at), Some(CachedValue::File(file)) if is_stale(&file));
         if is_stale {
             held.counters.invalidations += 1;
             held.remove(&self.hasher, at);
@@ -310,10 +310,10 @@ impl FileCache {
 
     /// How it is doing.
     #[must_use]
-    pub fn figures(&self, now: Instant) -> Figures {
+    pub fn usage(&self, now: Instant) -> CacheUsage {
         let mut held = self.held(now);
         held.sweep(&self.hasher, self.age(now));
-        Figures {
+        CacheUsage {
             entries: held.table.len() as u64,
             bytes: held.bytes,
             max_bytes: self.max_bytes,
@@ -348,7 +348,13 @@ fn millis(duration: Duration) -> u64 {
 
 impl Held {
     /// The slot of an entry that has not expired.
-    fn alive(&mut self, hasher: &RandomState, kind: Kind, path: &str, age: u64) -> Option<u32> {
+    fn alive(
+        &mut self,
+        hasher: &RandomState,
+        kind: CacheKind,
+        path: &str,
+        age: u64,
+    ) -> Option<u32> {
         let at = self.lookup(hasher, kind, path)?;
         if self.slot(at)?.expires > age {
             return Some(at);
@@ -358,21 +364,27 @@ impl Held {
         None
     }
 
-    fn lookup(&self, hasher: &RandomState, kind: Kind, path: &str) -> Option<u32> {
+    fn lookup(&self, hasher: &RandomState, kind: CacheKind, path: &str) -> Option<u32> {
         let hash = hasher.hash_one((kind, path));
         let is = |at: &u32| self.slot(*at).is_some_and(|slot| slot.is(kind, path));
         self.table.find(hash, is).copied()
     }
 
-    fn slot(&self, at: u32) -> Option<&Slot> {
+    fn slot(&self, at: u32) -> Option<&CacheSlot> {
         self.slots.get(at as usize)
     }
 
-    fn value(&self, at: u32) -> Option<Value> {
+    fn value(&self, at: u32) -> Option<CachedValue> {
         self.slot(at)?.value.clone()
     }
 
-    fn insert(&mut self, hasher: &RandomState, key: &str, value: Value, expires: u64) -> Status {
+    fn insert(
+        &mut self,
+        hasher: &RandomState,
+        key: &str,
+        value: CachedValue,
+        expires: u64,
+    ) -> StoreStatus {
         let earlier = self.lookup(hasher, value.kind(), key);
         self.bytes += value.bytes();
         match earlier {
@@ -380,17 +392,17 @@ impl Held {
                 self.counters.updates += 1;
                 self.replace(at, value, expires);
                 self.touch(at);
-                Status::Updated
+                StoreStatus::Updated
             }
             None => {
                 self.counters.insertions += 1;
                 self.add(hasher, key, value, expires);
-                Status::Cached
+                StoreStatus::Cached
             }
         }
     }
 
-    fn replace(&mut self, at: u32, value: Value, expires: u64) {
+    fn replace(&mut self, at: u32, value: CachedValue, expires: u64) {
         let Some(slot) = self.slots.get_mut(at as usize) else {
             return;
         };
@@ -399,9 +411,9 @@ impl Held {
         self.bytes -= earlier.map_or(0, |value| value.bytes());
     }
 
-    fn add(&mut self, hasher: &RandomState, key: &str, value: Value, expires: u64) {
+    fn add(&mut self, hasher: &RandomState, key: &str, value: CachedValue, expires: u64) {
         let hash = hasher.hash_one((value.kind(), key));
-        let slot = Slot {
+        let slot = CacheSlot {
             key: key.into(),
             value: Some(value),
             expires,
@@ -416,7 +428,7 @@ impl Held {
     }
 
     /// Puts a slot into an empty place, or behind the last.
-    fn place(&mut self, slot: Slot) -> u32 {
+    fn place(&mut self, slot: CacheSlot) -> u32 {
         if let Some(empty) = self.slots.get_mut(self.free as usize) {
             let at = self.free;
             self.free = empty.next;
@@ -456,7 +468,7 @@ impl Held {
 
     fn sweep(&mut self, hasher: &RandomState, age: u64) {
         for at in 0..self.slots.len() as u32 {
-            let is_over = |slot: &Slot| slot.value.is_some() && slot.expires <= age;
+            let is_over = |slot: &CacheSlot| slot.value.is_some() && slot.expires <= age;
             if self.slot(at).is_some_and(is_over) {
                 self.counters.expirations += 1;
                 self.remove(hasher, at);
@@ -496,18 +508,20 @@ impl Held {
     }
 }
 
-impl Slot {
-    fn is(&self, kind: Kind, path: &str) -> bool {
-        let own = self.value.as_ref().map(Value::kind);
+impl CacheSlot {
+    fn is(&self, kind: CacheKind, path: &str) -> bool {
+        let own = self.value.as_ref().map(CachedValue::kind);
         own == Some(kind) && &*self.key == path
     }
 }
 
-fn rehash(slots: &[Slot], hasher: &RandomState, at: u32) -> u64 {
+fn rehash(slots: &[CacheSlot], hasher: &RandomState, at: u32) -> u64 {
     let slot = slots.get(at as usize);
-    let kind = slot.and_then(|slot| slot.value.as_ref()).map(Value::kind);
+    let kind = slot
+        .and_then(|slot| slot.value.as_ref())
+        .map(CachedValue::kind);
     let (kind, key) = (
-        kind.unwrap_or(Kind::File),
+        kind.unwrap_or(CacheKind::File),
         slot.map_or("", |slot| &slot.key),
     );
     hasher.hash_one((kind, key))
@@ -517,30 +531,30 @@ fn rehash(slots: &[Slot], hasher: &RandomState, at: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::encoding::TextEncoding;
-    use crate::file::Shape;
+    use crate::file::ContentShape;
     use proptest::prelude::*;
 
-    fn file(size: usize) -> Value {
-        Value::File(Arc::new(File {
+    fn file(size: usize) -> CachedValue {
+        CachedValue::File(Arc::new(AgentFile {
             content: vec![b'x'; size].into(),
-            shape: Shape::Text,
+            shape: ContentShape::Text,
             encoding: TextEncoding::UTF_8,
             mtime: None,
             stored_at: 0.0,
         }))
     }
 
-    fn put(cache: &FileCache, path: &str, size: usize, now: Instant) -> Batch {
+    fn put(cache: &FileCache, path: &str, size: usize, now: Instant) -> PutOutcome {
         let entry = (ProjectPath::unchecked(path), file(size));
         cache.put(vec![entry], now).unwrap()
     }
 
     fn holds(cache: &FileCache, path: &str, now: Instant) -> bool {
-        cache.peek(Kind::File, path, now).is_some()
+        cache.peek(CacheKind::File, path, now).is_some()
     }
 
     fn get(cache: &FileCache, path: &str, now: Instant) -> bool {
-        let found = cache.find(Kind::File, path, now, |_| Verdict::Fresh);
+        let found = cache.find(CacheKind::File, path, now, |_| Verdict::Fresh);
         if found.is_none() {
             cache.missed(now);
         }
@@ -548,8 +562,8 @@ mod tests {
     }
 
     /// What must be true of the counters at any time.
-    fn adds_up(figures: &Figures) -> bool {
-        let Counters {
+    fn adds_up(figures: &CacheUsage) -> bool {
+        let CacheCounters {
             insertions,
             evictions,
             expirations,
@@ -576,15 +590,15 @@ mod tests {
         );
         let held = ["a", "b", "c", "d"].map(|path| holds(&cache, path, now));
         assert_eq!(held, [true, false, false, true]);
-        assert_eq!(cache.figures(now).bytes, 25);
+        assert_eq!(cache.usage(now).bytes, 25);
     }
 
     #[test]
     fn replacing_is_an_update_and_counts_its_bytes_once() {
         let (cache, now) = (FileCache::new(100, None), Instant::now());
-        assert_eq!(put(&cache, "a", 10, now).statuses, [Status::Cached]);
-        assert_eq!(put(&cache, "a", 30, now).statuses, [Status::Updated]);
-        let figures = cache.figures(now);
+        assert_eq!(put(&cache, "a", 10, now).statuses, [StoreStatus::Cached]);
+        assert_eq!(put(&cache, "a", 30, now).statuses, [StoreStatus::Updated]);
+        let figures = cache.usage(now);
         assert_eq!((figures.entries, figures.bytes), (1, 30));
         assert_eq!(
             (figures.counters.insertions, figures.counters.updates),
@@ -616,7 +630,7 @@ mod tests {
         let almost = now + ttl - Duration::from_millis(5);
         assert!(get(&cache, "a", almost));
         assert!(!get(&cache, "a", now + ttl));
-        let figures = cache.figures(now + ttl);
+        let figures = cache.usage(now + ttl);
         assert_eq!((figures.entries, figures.counters.expirations), (0, 1));
         assert!(adds_up(&figures));
     }
@@ -627,7 +641,7 @@ mod tests {
         for number in 0..ENTRIES_MIN + 100 {
             put(&cache, &number.to_string(), 0, now);
         }
-        let figures = cache.figures(now);
+        let figures = cache.usage(now);
         assert_eq!(
             (figures.entries, figures.counters.evictions),
             (ENTRIES_MIN, 100)
@@ -638,12 +652,12 @@ mod tests {
     fn stale_entries_go_and_unfit_ones_stay() {
         let (cache, now) = (FileCache::new(100, None), Instant::now());
         put(&cache, "a", 1, now);
-        let find = |verdict| cache.find(Kind::File, "a", now, |_| verdict);
+        let find = |verdict| cache.find(CacheKind::File, "a", now, |_| verdict);
         assert_eq!(find(Verdict::Unfit), None);
         assert!(find(Verdict::Fresh).is_some());
         assert_eq!(find(Verdict::Stale), None);
         assert!(!holds(&cache, "a", now));
-        let counters = cache.figures(now).counters;
+        let counters = cache.usage(now).counters;
         assert_eq!((counters.hits, counters.invalidations), (1, 1));
     }
 
@@ -667,12 +681,12 @@ mod tests {
                                 drop(cache.put(pair.into(), now));
                             }
                         }
-                        assert!(cache.figures(now).bytes <= 50_000);
+                        assert!(cache.usage(now).bytes <= 50_000);
                     }
                 });
             }
         });
-        let figures = cache.figures(Instant::now());
+        let figures = cache.usage(Instant::now());
         let counters = figures.counters;
         assert!(adds_up(&figures), "{figures:?}");
         let puts = (1..calls).filter(|n| n % 3 == 1).count() + 2 * (2..calls).step_by(3).count();
@@ -739,7 +753,7 @@ mod tests {
                         prop_assert_eq!(get(&cache, &key.to_string(), now), model.get(key));
                     }
                 }
-                let figures = cache.figures(now);
+                let figures = cache.usage(now);
                 prop_assert_eq!(figures.entries as usize, model.entries.len());
                 prop_assert_eq!(figures.bytes, model.entries.iter().map(|(_, size)| size).sum::<u64>());
                 prop_assert!(adds_up(&figures));

@@ -1,13 +1,13 @@
 //! Every way the agent's files can fail us, as facts; the tool set turns them into words.
 
-use crate::ask::Lack;
+use crate::agent::Lack;
 
 /// What this crate's calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a path is refused although it is well formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Violation {
+pub enum PolicyViolation {
     /// It holds a NUL byte, which deceives programs written in C.
     NulByte,
     /// Its `..` lead above the project.
@@ -26,19 +26,19 @@ pub enum Violation {
     ForgedState,
 }
 
-impl Violation {
+impl PolicyViolation {
     /// Its name in logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Violation::NulByte => "nul_byte",
-            Violation::Traversal => "traversal",
-            Violation::NotAllowed => "not_allowed",
-            Violation::LinkLeaves => "link_leaves",
-            Violation::LinkNotAllowed => "link_not_allowed",
-            Violation::LinkLoop => "link_loop",
-            Violation::NotAName => "not_a_name",
-            Violation::ForgedState => "forged_state",
+            PolicyViolation::NulByte => "nul_byte",
+            PolicyViolation::Traversal => "traversal",
+            PolicyViolation::NotAllowed => "not_allowed",
+            PolicyViolation::LinkLeaves => "link_leaves",
+            PolicyViolation::LinkNotAllowed => "link_not_allowed",
+            PolicyViolation::LinkLoop => "link_loop",
+            PolicyViolation::NotAName => "not_a_name",
+            PolicyViolation::ForgedState => "forged_state",
         }
     }
 }
@@ -90,7 +90,7 @@ pub enum Error {
     #[error("{path:?} is refused: {}", violation.name())]
     Violation {
         path: String,
-        violation: Violation,
+        violation: PolicyViolation,
         leads_to: Option<String>,
         allowed: Vec<String>,
     },

@@ -8,7 +8,7 @@ use crate::encoding::TextEncoding;
 
 /// Whether content is text or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ContentShape {
     /// Text, held as UTF-8 whatever encoding the agent's file has.
     Text,
     /// The file's own bytes.
@@ -17,11 +17,11 @@ pub enum Shape {
 
 /// A file's content and what is known of it. Small, because many are held.
 #[derive(Debug, Clone, PartialEq)]
-pub struct File {
+pub struct AgentFile {
     /// The bytes; UTF-8 where it is text.
     pub content: Box<[u8]>,
     /// What the bytes are.
-    pub shape: Shape,
+    pub shape: ContentShape,
     /// The encoding of the agent's file.
     pub encoding: TextEncoding,
     /// When the agent's file was changed, in seconds since the epoch, where the agent said so.
@@ -30,7 +30,7 @@ pub struct File {
     pub stored_at: f64,
 }
 
-impl File {
+impl AgentFile {
     /// The size of what is held.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn age_goes_by_the_agents_time_or_by_ours() {
-        let file = |mtime| File {
+        let file = |mtime| AgentFile {
             content: Box::default(),
-            shape: Shape::Text,
+            shape: ContentShape::Text,
             encoding: TextEncoding::UTF_8,
             mtime,
             stored_at: 100.0,

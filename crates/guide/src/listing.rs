@@ -48,7 +48,7 @@ impl PathInfo {
 
 /// A directory as the agent told it, in the order of names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listing {
+pub struct DirectoryListing {
     /// The entries of the directory itself.
     pub entries: Vec<PathInfo>,
     /// Only files that match this are in it.
@@ -60,12 +60,12 @@ pub struct Listing {
 /// Tells by name and path whether a file is wanted.
 pub(crate) type Accepts<'call> = &'call (dyn Fn(&str, &str) -> bool + Send + Sync);
 
-impl Listing {
+impl DirectoryListing {
     /// Tells roughly what it takes in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let entries: u64 = self.entries.iter().map(PathInfo::bytes).sum();
-        size_of::<Listing>() as u64 + entries
+        size_of::<DirectoryListing>() as u64 + entries
     }
 
     /// Tells whether it goes down to the last directory.
@@ -232,8 +232,8 @@ mod tests {
         }
     }
 
-    fn listing(entries: Vec<PathInfo>) -> Listing {
-        Listing {
+    fn listing(entries: Vec<PathInfo>) -> DirectoryListing {
+        DirectoryListing {
             entries,
             pattern: None,
             stored_at: 0.0,

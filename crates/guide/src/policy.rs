@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sandbox::{Follow, RelPath, Root};
 
-use crate::error::{Error, FormatFault, Result, Violation};
+use crate::error::{Error, FormatFault, PolicyViolation, Result};
 
 /// The longest path.
 const PATH_MAX: usize = 4095;
@@ -173,12 +173,12 @@ impl PathValidator {
             allowed: Vec::new(),
         };
         if !self.policy.allows(&normal) {
-            return Err(refused(Violation::NotAllowed, Some(normal)));
+            return Err(refused(PolicyViolation::NotAllowed, Some(normal)));
         }
         let located = self.locate(&normal)?;
         // Security: a link inside the project must not open a directory that was not allowed.
         if !self.policy.allows_resolved(&located.path) {
-            return Err(refused(Violation::LinkNotAllowed, Some(located.path)));
+            return Err(refused(PolicyViolation::LinkNotAllowed, Some(located.path)));
         }
         Ok(ProjectPath(normal.into()))
     }
@@ -208,7 +208,7 @@ impl PathValidator {
         if name.contains('/') || matches!(name, "" | "." | "..") {
             return Err(Error::Violation {
                 path: shortened(&joined(directory.as_str(), name)),
-                violation: Violation::NotAName,
+                violation: PolicyViolation::NotAName,
                 leads_to: None,
                 allowed: self.policy.allowed().map(str::to_owned).collect(),
             });
@@ -226,14 +226,14 @@ impl PathValidator {
             .find(|rest| rest.is_empty() || rest.starts_with('/'));
         without_dots(inside.unwrap_or(path)).ok_or_else(|| Error::Violation {
             path: shortened(path),
-            violation: Violation::Traversal,
+            violation: PolicyViolation::Traversal,
             leads_to: None,
             allowed: Vec::new(),
         })
     }
 
     /// Where a path leads on this host, without opening anything.
-    fn locate(&self, normal: &str) -> Result<Spot> {
+    fn locate(&self, normal: &str) -> Result<Location> {
         let refused = |violation, leads_to| Error::Violation {
             path: shortened(normal),
             violation,
@@ -242,17 +242,17 @@ impl PathValidator {
         };
         let located = RelPath::parse(normal).and_then(|path| self.root.locate(&path, Follow::Last));
         match located {
-            Ok(located) => Ok(Spot {
+            Ok(located) => Ok(Location {
                 path: located.path(),
                 exists: located.is_root() || located.metadata().is_some(),
             }),
             Err(sandbox::Error::Outside { leads_to, .. }) => {
-                Err(refused(Violation::LinkLeaves, Some(leads_to)))
+                Err(refused(PolicyViolation::LinkLeaves, Some(leads_to)))
             }
-            Err(sandbox::Error::Loop { .. }) => Err(refused(Violation::LinkLoop, None)),
+            Err(sandbox::Error::Loop { .. }) => Err(refused(PolicyViolation::LinkLoop, None)),
             // A file stands where the agent has a directory: here is nothing to follow.
             Err(sandbox::Error::NotADirectory { .. } | sandbox::Error::NotFound { .. }) => {
-                Ok(Spot {
+                Ok(Location {
                     path: normal.to_owned(),
                     exists: false,
                 })
@@ -266,7 +266,7 @@ impl PathValidator {
     }
 }
 
-struct Spot {
+struct Location {
     path: String,
     exists: bool,
 }
@@ -275,7 +275,7 @@ fn check_format(path: &str) -> Result<()> {
     if path.contains('\0') {
         return Err(Error::Violation {
             path: shortened(path),
-            violation: Violation::NulByte,
+            violation: PolicyViolation::NulByte,
             leads_to: None,
             allowed: Vec::new(),
         });
@@ -347,27 +347,27 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    struct Project {
+    struct TestProject {
         directory: tempfile::TempDir,
         validator: PathValidator,
     }
 
-    fn project(allowed: &[&str], prepare: impl FnOnce(&Path)) -> Project {
+    fn project(allowed: &[&str], prepare: impl FnOnce(&Path)) -> TestProject {
         let directory = tempfile::tempdir().unwrap();
         prepare(directory.path());
         let root = Root::open(directory.path()).unwrap();
         let validator = PathValidator::new(root, directory.path(), allowed).unwrap();
-        Project {
+        TestProject {
             directory,
             validator,
         }
     }
 
-    fn plain() -> Project {
+    fn plain() -> TestProject {
         project(&SecurityPolicy::DEFAULT, |_| {})
     }
 
-    fn violation(validator: &PathValidator, path: &str) -> Option<Violation> {
+    fn violation(validator: &PathValidator, path: &str) -> Option<PolicyViolation> {
         match validator.validate(path) {
             Err(Error::Violation { violation, .. }) => Some(violation),
             _ => None,
@@ -404,7 +404,7 @@ mod tests {
         let twin = format!("{root}-twin/docs/a.md");
         assert_eq!(
             violation(&project.validator, &twin),
-            Some(Violation::NotAllowed)
+            Some(PolicyViolation::NotAllowed)
         );
     }
 
@@ -414,20 +414,20 @@ mod tests {
         for path in [".", "/", "secret", "docs-private/a", "doc", "/etc/passwd"] {
             assert_eq!(
                 violation(&project.validator, path),
-                Some(Violation::NotAllowed),
+                Some(PolicyViolation::NotAllowed),
                 "{path}"
             );
         }
         for path in ["..", "docs/../..", "../docs/a", "/../docs", "a/../../docs"] {
             assert_eq!(
                 violation(&project.validator, path),
-                Some(Violation::Traversal),
+                Some(PolicyViolation::Traversal),
                 "{path}"
             );
         }
         assert_eq!(
             violation(&project.validator, "docs/a\0"),
-            Some(Violation::NulByte)
+            Some(PolicyViolation::NulByte)
         );
     }
 
@@ -464,10 +464,10 @@ mod tests {
         );
         assert_eq!(normal(validator, "docs/code/a.rs"), "docs/code/a.rs");
         for (path, expected) in [
-            ("docs/closed", Violation::LinkNotAllowed),
-            ("docs/closed/new/file", Violation::LinkNotAllowed),
-            ("docs/out/passwd", Violation::LinkLeaves),
-            ("docs/loop/a", Violation::LinkLoop),
+            ("docs/closed", PolicyViolation::LinkNotAllowed),
+            ("docs/closed/new/file", PolicyViolation::LinkNotAllowed),
+            ("docs/out/passwd", PolicyViolation::LinkLeaves),
+            ("docs/loop/a", PolicyViolation::LinkLoop),
         ] {
             assert_eq!(violation(validator, path), Some(expected), "{path}");
         }
@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(normal(&project.validator, "docs/a"), "docs/a");
         assert_eq!(
             violation(&project.validator, "documentation/a"),
-            Some(Violation::NotAllowed)
+            Some(PolicyViolation::NotAllowed)
         );
     }
 
@@ -517,7 +517,7 @@ mod tests {
         );
         assert_eq!(
             violation(&project.validator, "../x"),
-            Some(Violation::Traversal)
+            Some(PolicyViolation::Traversal)
         );
     }
 
@@ -531,7 +531,7 @@ mod tests {
             let is_refused = matches!(
                 entry(name),
                 Err(Error::Violation {
-                    violation: Violation::NotAName,
+                    violation: PolicyViolation::NotAName,
                     ..
                 })
             );

@@ -32,7 +32,7 @@ pub struct Chunk {
 
 /// Where an upload stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct UploadProgress {
     /// How many chunks came.
     pub(crate) received: u32,
     /// The first of those that have not come.
@@ -48,21 +48,21 @@ pub(crate) struct Progress {
 /// The uploads under way.
 #[derive(Debug)]
 pub struct Uploads {
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingUploads>,
     max_bytes: u64,
     lifetime: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Pending {
-    uploads: HashMap<(String, ProjectPath), Upload>,
+struct PendingUploads {
+    uploads: HashMap<(String, ProjectPath), ChunkedUpload>,
     bytes: u64,
     /// The last uploads that expired, so that who goes on with one can be told.
     expired: VecDeque<(String, ProjectPath)>,
 }
 
 #[derive(Debug)]
-struct Upload {
+struct ChunkedUpload {
     count: u32,
     chunks: BTreeMap<u32, Vec<u8>>,
     content_hash: Option<String>,
@@ -70,7 +70,7 @@ struct Upload {
     touched: Instant,
 }
 
-impl Upload {
+impl ChunkedUpload {
     /// The first chunks that have not come.
     fn missing(&self) -> Vec<u32> {
         let missing = (0..self.count).filter(|index| !self.chunks.contains_key(index));
@@ -91,7 +91,7 @@ impl Uploads {
 
     /// How many uploads are under way, and how many bytes they hold.
     #[must_use]
-    pub fn figures(&self, now: Instant) -> (usize, u64) {
+    pub fn usage(&self, now: Instant) -> (usize, u64) {
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
         (pending.uploads.len(), pending.bytes)
@@ -104,7 +104,7 @@ impl Uploads {
         path: &ProjectPath,
         chunk: Chunk,
         now: Instant,
-    ) -> Result<Progress> {
+    ) -> Result<UploadProgress> {
         check(path, &chunk)?;
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
@@ -113,7 +113,7 @@ impl Uploads {
         self.check_room(&pending, &key, &chunk)?;
         let expired = pending.is_expired(&key);
         let (received, missing) = pending.insert(&key, chunk, now);
-        Ok(Progress {
+        Ok(UploadProgress {
             received,
             missing,
             whole: pending.take_if_complete(&key),
@@ -124,7 +124,7 @@ impl Uploads {
 
     fn check_room(
         &self,
-        pending: &Pending,
+        pending: &PendingUploads,
         key: &(String, ProjectPath),
         chunk: &Chunk,
     ) -> Result<()> {
@@ -142,12 +142,12 @@ impl Uploads {
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, PendingUploads> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pending {
+impl PendingUploads {
     fn expire(&mut self, now: Instant, lifetime: Duration) {
         let expired = &mut self.expired;
         self.uploads.retain(|key, upload| {
@@ -172,7 +172,7 @@ impl Pending {
     fn forget_if(
         &mut self,
         key: &(String, ProjectPath),
-        is_other: impl FnOnce(&Upload) -> bool,
+        is_other: impl FnOnce(&ChunkedUpload) -> bool,
     ) -> bool {
         let is_other = self.uploads.get(key).is_some_and(is_other);
         if is_other {
@@ -181,7 +181,7 @@ impl Pending {
         is_other
     }
 
-    fn forget(&mut self, key: &(String, ProjectPath)) -> Option<Upload> {
+    fn forget(&mut self, key: &(String, ProjectPath)) -> Option<ChunkedUpload> {
         let upload = self.uploads.remove(key)?;
         self.bytes = self.bytes.saturating_sub(upload.bytes);
         Some(upload)
@@ -194,7 +194,7 @@ impl Pending {
         chunk: Chunk,
         now: Instant,
     ) -> (u32, Vec<u32>) {
-        let upload = self.uploads.entry(key.clone()).or_insert(Upload {
+        let upload = self.uploads.entry(key.clone()).or_insert(ChunkedUpload {
             count: chunk.count,
             chunks: BTreeMap::new(),
             content_hash: None,
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(add("one", chunk(0, 2, b"1")), None);
         assert_eq!(add("two", chunk(1, 2, b"B")), None);
         assert_eq!(add("one", chunk(1, 2, b"2")).as_deref(), Some(&b"12"[..]));
-        assert_eq!(uploads.figures(now), (1, 1));
+        assert_eq!(uploads.usage(now), (1, 1));
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
             fault(hashed),
             Error::HashDiffers { chunk: Some(0), .. }
         ));
-        assert_eq!(uploads.figures(now), (0, 0));
+        assert_eq!(uploads.usage(now), (0, 0));
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
                 prop_assert_eq!(add(index, others[index]), None);
             }
             prop_assert_eq!(add(others.len(), last), Some((content.clone(), None)));
-            prop_assert_eq!(uploads.figures(now), (0, 0));
+            prop_assert_eq!(uploads.usage(now), (0, 0));
         }
     }
 }

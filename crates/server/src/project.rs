@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use guide::{AllowedFault, FilesystemBridge, Limits, PathValidator};
+use guide::{AllowedFault, BridgeLimits, FilesystemBridge, PathValidator};
 use sandbox::Root;
 use toolset::guide::{Desk, Options};
 
@@ -86,7 +86,7 @@ fn not_allowed(fault: &AllowedFault, settings: &Settings) -> Fault {
 
 fn desk(settings: &Settings, validator: PathValidator) -> Result<Desk> {
     let ttl = settings.guide_cache_ttl;
-    let limits = Limits {
+    let limits = BridgeLimits {
         cache_size: settings.guide_cache_size,
         cache_ttl: (ttl > Duration::ZERO).then_some(ttl),
     };

@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
     /// Calls that wait for their turn.
     pub(super) waiting: usize,
     /// The cache of `guide`, where it is served.
-    pub(super) cache: Option<guide::Figures>,
+    pub(super) cache: Option<guide::CacheUsage>,
 }
 
 /// Writes the page.
@@ -115,7 +115,7 @@ impl Page {
         }
     }
 
-    fn cache(&mut self, cache: &guide::Figures) {
+    fn cache(&mut self, cache: &guide::CacheUsage) {
         let counters = &cache.counters;
         let lines = [
             ("guide_cache_entries", "gauge", cache.entries),

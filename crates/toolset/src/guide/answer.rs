@@ -6,7 +6,7 @@
     reason = "the SDK marks sampling as deprecated; it is the way to ask that clients have"
 )]
 
-use guide::{Asked, Error, Question, Shape, Subject};
+use guide::{AgentQuestion, AskResult, ContentShape, Error, Subject};
 use rmcp::model::{CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock};
 use serde_json::Value;
 
@@ -59,12 +59,12 @@ impl Answer {
     }
 
     /// What it means for the question it answers.
-    pub(super) fn about(self, question: &Question) -> Asked {
+    pub(super) fn about(self, question: &AgentQuestion) -> AskResult {
         match self {
             Answer::Sampled(result) => sampled(question, *result),
-            Answer::Refused(error) => Asked::Failed(refusal(question, &error)),
-            Answer::Useless(reason) => Asked::Failed(question.failed(&reason)),
-            Answer::Late(seconds) => Asked::Failed(Error::Timeout {
+            Answer::Refused(error) => AskResult::Failed(refusal(question, &error)),
+            Answer::Useless(reason) => AskResult::Failed(question.failed(&reason)),
+            Answer::Late(seconds) => AskResult::Failed(Error::Timeout {
                 path: question.path.to_string(),
                 seconds,
             }),
@@ -73,7 +73,7 @@ impl Answer {
 }
 
 /// What an error of the client means.
-fn refusal(question: &Question, error: &ErrorData) -> Error {
+fn refusal(question: &AgentQuestion, error: &ErrorData) -> Error {
     let path = question.path.to_string();
     match error.code {
         ErrorCode::METHOD_NOT_FOUND => Error::Unsupported { path },
@@ -119,24 +119,24 @@ impl Ending {
 }
 
 /// What a sampling result says.
-fn sampled(question: &Question, result: CreateMessageResult) -> Asked {
+fn sampled(question: &AgentQuestion, result: CreateMessageResult) -> AskResult {
     let path = question.path.to_string();
     match Ending::of(result.stop_reason.as_deref()) {
-        Ending::Cut => Asked::Failed(Error::Cut { path }),
-        Ending::Refused => Asked::Failed(Error::PermissionDenied {
+        Ending::Cut => AskResult::Failed(Error::Cut { path }),
+        Ending::Refused => AskResult::Failed(Error::PermissionDenied {
             path,
             said: REFUSED.to_owned(),
         }),
-        Ending::Unfinished => Asked::Failed(question.failed(NO_TEXT)),
+        Ending::Unfinished => AskResult::Failed(question.failed(NO_TEXT)),
         Ending::Whole => match written(question, result.message.content.into_vec()) {
-            Some(text) => Asked::Answered(text),
-            None => Asked::Failed(question.failed(NO_TEXT)),
+            Some(text) => AskResult::Answered(text),
+            None => AskResult::Failed(question.failed(NO_TEXT)),
         },
     }
 }
 
 /// The text of an answer. Where bytes are asked for, an image or a sound is as good: it is base64 already.
-fn written(question: &Question, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
+fn written(question: &AgentQuestion, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
     let (mut texts, mut media) = (None::<String>, None);
     for block in blocks {
         match block {
@@ -150,7 +150,7 @@ fn written(question: &Question, blocks: Vec<SamplingMessageContentBlock>) -> Opt
     }
     match question.subject {
         Subject::File {
-            shape: Shape::Bytes,
+            shape: ContentShape::Bytes,
             ..
         } => media.or(texts),
         Subject::File { .. } | Subject::Directory { .. } => texts,

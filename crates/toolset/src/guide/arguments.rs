@@ -1,6 +1,6 @@
 //! What several tools of the set take, and how it becomes what the bridge takes.
 
-use guide::{Handover, Shape, TextEncoding};
+use guide::{ContentShape, IncomingFile, TextEncoding};
 use ops::text::encoding::from_base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,10 +31,10 @@ pub(super) struct Given<'call> {
 
 impl Given<'_> {
     /// Decodes the content and names the encoding.
-    pub(super) fn handover(&self) -> Result<Handover, Failure> {
+    pub(super) fn handover(&self) -> Result<IncomingFile, Failure> {
         let metadata = self.metadata.cloned().unwrap_or_default();
         let named = self.encoding.or(metadata.encoding.as_deref());
-        Ok(Handover {
+        Ok(IncomingFile {
             path: self.path.to_owned(),
             content: decoded(self.path, self.content, self.binary)?,
             shape: shape(self.binary),
@@ -46,10 +46,10 @@ impl Given<'_> {
 }
 
 /// Text or bytes.
-pub(super) fn shape(binary: bool) -> Shape {
+pub(super) fn shape(binary: bool) -> ContentShape {
     match binary {
-        true => Shape::Bytes,
-        false => Shape::Text,
+        true => ContentShape::Bytes,
+        false => ContentShape::Text,
     }
 }
 

@@ -12,7 +12,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use guide::{Agent, Asked, Error, Lack, Now, Outcome, PathInfo, Question, Resume, Shape, Subject};
+use guide::{
+    Agent, AgentQuestion, AskResult, ContentShape, Error, Lack, Now, PathInfo, Resume, StepOutcome,
+    Subject,
+};
 use ops::text::encoding::from_base64;
 use rmcp::model::{
     CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
@@ -40,9 +43,9 @@ const SAMPLING: &str = "sampling/createMessage";
 pub(super) struct Courier(Option<Answer>);
 
 impl Agent for Courier {
-    fn ask(&mut self, question: &Question) -> Asked {
+    fn ask(&mut self, question: &AgentQuestion) -> AskResult {
         let answer = self.0.take();
-        answer.map_or(Asked::Waiting, |answer| answer.about(question))
+        answer.map_or(AskResult::Waiting, |answer| answer.about(question))
     }
 
     fn bytes(&self, answer: &str) -> Result<Vec<u8>, String> {
@@ -88,8 +91,8 @@ impl From<Resume> for State {
             asked_at: resume.asked_at,
             looked_at: resume.looked_at,
             shape: match resume.shape {
-                Shape::Text => Asking::Text,
-                Shape::Bytes => Asking::Bytes,
+                ContentShape::Text => Asking::Text,
+                ContentShape::Bytes => Asking::Bytes,
             },
             lack: resume.lack.map(|lack| match lack {
                 Lack::Children => Lacking::Children,
@@ -107,8 +110,8 @@ impl From<State> for Resume {
             asked_at: state.asked_at,
             looked_at: state.looked_at,
             shape: match state.shape {
-                Asking::Text => Shape::Text,
-                Asking::Bytes => Shape::Bytes,
+                Asking::Text => ContentShape::Text,
+                Asking::Bytes => ContentShape::Bytes,
             },
             lack: state.lack.map(|lack| match lack {
                 Lacking::Children => Lack::Children,
@@ -150,10 +153,10 @@ pub(super) async fn converse<T: GuideTool>(
         });
         let (looked_at, outcome) = looked.await?;
         match outcome? {
-            Outcome::Done(success) => {
+            StepOutcome::Done(success) => {
                 return halves(&success, |_| None, call.replies).map(Ended::Reply);
             }
-            Outcome::Waiting(question) => {
+            StepOutcome::Waiting(question) => {
                 if let Some(ended) = talk.ask(&question, looked_at).await? {
                     return Ok(ended);
                 }
@@ -212,7 +215,7 @@ impl<'call> Conversation<'call> {
             }),
             Err(_) => Err(Error::Violation {
                 path: String::new(),
-                violation: guide::Violation::ForgedState,
+                violation: guide::PolicyViolation::ForgedState,
                 leads_to: None,
                 allowed: Vec::new(),
             }),
@@ -220,7 +223,11 @@ impl<'call> Conversation<'call> {
     }
 
     /// Asks: the call ends with the question, or goes on with whatever came.
-    async fn ask(&mut self, question: &Question, looked_at: f64) -> Result<Option<Ended>, Failure> {
+    async fn ask(
+        &mut self,
+        question: &AgentQuestion,
+        looked_at: f64,
+    ) -> Result<Option<Ended>, Failure> {
         let resume = resumed(question, looked_at, self.resume);
         self.resume = Some(resume);
         match self.caller.client.asking() {
@@ -237,7 +244,7 @@ impl<'call> Conversation<'call> {
     }
 
     /// The result that names what is missing.
-    fn input_required(&self, question: &Question, resume: Resume) -> Result<Ended, Failure> {
+    fn input_required(&self, question: &AgentQuestion, resume: Resume) -> Result<Ended, Failure> {
         let options = SealOptions::new()
             .associated_data(self.binding.as_bytes())
             .ttl(self.left(resume.asked_at));
@@ -258,7 +265,7 @@ impl<'call> Conversation<'call> {
     /// Sends a request of ours and waits: for its answer, for what the agent hands over meanwhile, or for time to pass.
     async fn request(
         &self,
-        question: &Question,
+        question: &AgentQuestion,
         resume: Resume,
     ) -> Result<Option<Answer>, Failure> {
         let turn = self.desk.questions.try_acquire();
@@ -294,20 +301,20 @@ impl<'call> Conversation<'call> {
 }
 
 /// Where to go on with the answer to a question that was asked after a look into the cache.
-fn resumed(question: &Question, looked_at: f64, earlier: Option<Resume>) -> Resume {
+fn resumed(question: &AgentQuestion, looked_at: f64, earlier: Option<Resume>) -> Resume {
     Resume {
         asked_at: earlier.map_or(looked_at, |earlier| earlier.asked_at),
         looked_at,
         shape: match question.subject {
             Subject::File { shape, .. } => shape,
-            Subject::Directory { .. } => Shape::Text,
+            Subject::Directory { .. } => ContentShape::Text,
         },
         lack: question.lack.or(earlier.and_then(|earlier| earlier.lack)),
     }
 }
 
 /// The question in words.
-fn params(question: &Question) -> CreateMessageRequestParams {
+fn params(question: &AgentQuestion) -> CreateMessageRequestParams {
     let prompt = words::prompt(question);
     let params = CreateMessageRequestParams::new(
         vec![SamplingMessage::user_text(prompt)],

@@ -1,6 +1,6 @@
 //! `guide_cache_file`: the agent hands over one file, or several at once.
 
-use guide::{Outcome, StoredFiles};
+use guide::{StepOutcome, StoredFiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ impl GuideTool for CacheFile {
     fn step(
         arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let (given, is_batch) = given(arguments)?;
         // Every path is judged before any content is decoded.
         for file in &given {
@@ -109,7 +109,7 @@ impl GuideTool for CacheFile {
         let paths: Vec<String> = paths.collect();
         let data = data(&stored, is_batch, CacheFigures::now(visit.desk));
         let message = message(&data);
-        Ok(Outcome::Done(Success::new(
+        Ok(StepOutcome::Done(Success::new(
             data,
             message,
             &stored.warnings,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use guide::Outcome;
+use guide::StepOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,11 +79,11 @@ impl GuideTool for CacheStats {
     fn step(
         _arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let (desk, now) = (visit.desk, Instant::now());
         let clients = visit.tallies.all(visit.account, now);
-        let (uploads_pending, upload_bytes) = desk.bridge.uploads().figures(now);
-        let figures = desk.bridge.cache().figures(now);
+        let (uploads_pending, upload_bytes) = desk.bridge.uploads().usage(now);
+        let figures = desk.bridge.cache().usage(now);
         let allowed = desk.bridge.validator().policy().allowed();
         let data = Data {
             cache: CacheFigures::now(desk),
@@ -98,7 +98,12 @@ impl GuideTool for CacheStats {
             "{} entries with {} of {} bytes",
             figures.entries, figures.bytes, figures.max_bytes
         );
-        Ok(Outcome::Done(Success::new(data, message, &[], Vec::new())))
+        Ok(StepOutcome::Done(Success::new(
+            data,
+            message,
+            &[],
+            Vec::new(),
+        )))
     }
 }
 

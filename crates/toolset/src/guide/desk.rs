@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use guide::{FilesystemBridge, Now, Question};
+use guide::{AgentQuestion, FilesystemBridge, Now};
 use rmcp::model::RequestStateCodec;
 use tokio::sync::{Notify, Semaphore};
 
@@ -51,8 +51,8 @@ impl Desk {
 
     /// What is in the cache and what became of it.
     #[must_use]
-    pub fn cache_figures(&self) -> guide::Figures {
-        self.bridge.cache().figures(std::time::Instant::now())
+    pub fn cache_figures(&self) -> guide::CacheUsage {
+        self.bridge.cache().usage(std::time::Instant::now())
     }
 
     /// Wakes the calls that wait for something: it may have come.
@@ -61,7 +61,7 @@ impl Desk {
     }
 
     /// Waits until the agent has handed over what a question asks for.
-    pub(super) async fn arrival(&self, question: &Question, asked_at: f64) {
+    pub(super) async fn arrival(&self, question: &AgentQuestion, asked_at: f64) {
         loop {
             let mut announced = std::pin::pin!(self.arrivals.notified());
             // Listening before looking, so that nothing comes unnoticed in between.

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use guide::{ChunkFault, ENTRIES_MAX, Error, ErrorKind, FormatFault, LEVELS_MAX, Lack, Violation};
+use guide::{
+    ChunkFault, ENTRIES_MAX, Error, ErrorKind, FormatFault, LEVELS_MAX, Lack, PolicyViolation,
+};
 use serde_json::{Value, json};
 
 use super::request_directory::RequestDirectory;
@@ -191,18 +193,18 @@ fn error_message(error: &Error) -> String {
     }
 }
 
-fn violation_message(path: &str, violation: Violation) -> String {
+fn violation_message(path: &str, violation: PolicyViolation) -> String {
     let why = match violation {
-        Violation::NulByte => "it contains a NUL byte",
-        Violation::Traversal => "it leads above the project root",
-        Violation::NotAllowed => "it is outside the allowed directories",
-        Violation::LinkLeaves => "a symbolic link on its way leaves the project",
-        Violation::LinkNotAllowed => {
+        PolicyViolation::NulByte => "it contains a NUL byte",
+        PolicyViolation::Traversal => "it leads above the project root",
+        PolicyViolation::NotAllowed => "it is outside the allowed directories",
+        PolicyViolation::LinkLeaves => "a symbolic link on its way leaves the project",
+        PolicyViolation::LinkNotAllowed => {
             "a symbolic link on its way leads outside the allowed directories"
         }
-        Violation::LinkLoop => "symbolic links on its way form a loop",
-        Violation::NotAName => "a listed name has to be one name, without / and not . or ..",
-        Violation::ForgedState => {
+        PolicyViolation::LinkLoop => "symbolic links on its way form a loop",
+        PolicyViolation::NotAName => "a listed name has to be one name, without / and not . or ..",
+        PolicyViolation::ForgedState => {
             return "Security violation: the request state is not valid".to_owned();
         }
     };
@@ -253,7 +255,7 @@ fn instruction(failure: &Failure, tool: &str) -> String {
 fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
     match error {
         Error::Violation {
-            violation: Violation::ForgedState,
+            violation: PolicyViolation::ForgedState,
             ..
         } => "Call the tool again from the beginning, without requestState.".into(),
         Error::Violation { allowed, .. } => format!(
@@ -376,14 +378,14 @@ mod tests {
         let path = || "docs/a".to_owned();
         let said = || "because".to_owned();
         let violations = [
-            Violation::NulByte,
-            Violation::Traversal,
-            Violation::NotAllowed,
-            Violation::LinkLeaves,
-            Violation::LinkNotAllowed,
-            Violation::LinkLoop,
-            Violation::NotAName,
-            Violation::ForgedState,
+            PolicyViolation::NulByte,
+            PolicyViolation::Traversal,
+            PolicyViolation::NotAllowed,
+            PolicyViolation::LinkLeaves,
+            PolicyViolation::LinkNotAllowed,
+            PolicyViolation::LinkLoop,
+            PolicyViolation::NotAName,
+            PolicyViolation::ForgedState,
         ];
         let violations = violations.map(|violation| Error::Violation {
             path: path(),

@@ -1,6 +1,6 @@
 //! `guide_list_directory`: the agent hands over a directory's entries.
 
-use guide::Outcome;
+use guide::StepOutcome;
 use ops::FileFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl GuideTool for ListDirectoryTool {
     fn step(
         arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let filter = filter(arguments.pattern.as_deref())?;
         let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
         let wanted = arguments.pattern.as_deref();
@@ -104,7 +104,7 @@ impl GuideTool for ListDirectoryTool {
             data.cache_key, data.file_count, data.directory_count
         );
         let paths = vec![data.cache_key.clone()];
-        Ok(Outcome::Done(Success::new(
+        Ok(StepOutcome::Done(Success::new(
             data,
             message,
             &stored.warnings,

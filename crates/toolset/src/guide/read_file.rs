@@ -1,6 +1,6 @@
 //! `guide_read_file`: the agent hands over a file it was asked for, whole or in chunks, with hashes.
 
-use guide::{Chunk, ChunkFault, Error, Outcome, Upload, Uploaded};
+use guide::{Chunk, ChunkFault, Error, StepOutcome, Upload, Uploaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,13 +97,13 @@ impl GuideTool for ReadFileTool {
     fn step(
         arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let bridge = &visit.desk.bridge;
         bridge.validator().validate_file(&arguments.path)?;
         let upload = upload(arguments)?;
         let uploaded = bridge.upload(visit.account, upload, visit.now)?;
         let cache = CacheFigures::now(visit.desk);
-        Ok(Outcome::Done(match uploaded {
+        Ok(StepOutcome::Done(match uploaded {
             Uploaded::Partial {
                 path,
                 received,

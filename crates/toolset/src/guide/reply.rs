@@ -1,6 +1,6 @@
 //! The reply of every tool of the set, and the parts that several have.
 
-use guide::{Counters, Evicted, Figures, File, Stored, Warning};
+use guide::{AgentFile, CacheCounters, CacheUsage, Evicted, Stored, Warning};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,13 +70,13 @@ impl CacheFigures {
     /// How it is doing now.
     pub(super) fn now(desk: &Desk) -> CacheFigures {
         let now = std::time::Instant::now();
-        let Figures {
+        let CacheUsage {
             entries,
             bytes,
             max_bytes,
             counters,
-        } = desk.bridge.cache().figures(now);
-        let Counters {
+        } = desk.bridge.cache().usage(now);
+        let CacheCounters {
             hits,
             misses,
             updates,
@@ -116,12 +116,12 @@ pub(super) struct FileMetadata {
 }
 
 impl FileMetadata {
-    pub(super) fn of(file: &File) -> FileMetadata {
+    pub(super) fn of(file: &AgentFile) -> FileMetadata {
         FileMetadata {
             size: file.size(),
             mtime: file.mtime,
             encoding: file.encoding.name(),
-            binary: file.shape == guide::Shape::Bytes,
+            binary: file.shape == guide::ContentShape::Bytes,
             cached_at: iso(file.stored_at),
         }
     }

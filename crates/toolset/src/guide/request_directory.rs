@@ -1,6 +1,6 @@
 //! `guide_request_directory`: a directory's entries, from the cache or from the agent.
 
-use guide::{DirectoryRead, ListDirectory, Outcome};
+use guide::{DirectoryRead, DirectoryRequest, StepOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,11 +82,11 @@ impl GuideTool for RequestDirectory {
     fn step(
         arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let filter = filter(arguments.pattern.as_deref())?;
         let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
         let wanted = arguments.pattern.as_deref();
-        let request = ListDirectory {
+        let request = DirectoryRequest {
             path: arguments.path.clone(),
             recursive: arguments.recursive,
             filter: wanted.map(|pattern| (pattern, &accepts as _)),
@@ -95,10 +95,10 @@ impl GuideTool for RequestDirectory {
         let bridge = &visit.desk.bridge;
         let outcome = bridge.list_directory(&request, visit.resume, &mut visit.agent, visit.now)?;
         Ok(match outcome {
-            Outcome::Waiting(question) => Outcome::Waiting(question),
-            Outcome::Done(read) => {
+            StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
+            StepOutcome::Done(read) => {
                 let cache = CacheFigures::now(visit.desk);
-                Outcome::Done(success(read, cache))
+                StepOutcome::Done(success(read, cache))
             }
         })
     }

@@ -1,6 +1,6 @@
 //! `guide_request_file`: a file's content, from the cache or from the agent.
 
-use guide::{Content, FileRead, Freshness, Outcome, ReadFile, Source};
+use guide::{Content, ContentSource, FileRead, FileRequest, Freshness, StepOutcome};
 use ops::text::encoding::to_base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,8 +86,8 @@ impl GuideTool for RequestFile {
     fn step(
         arguments: &Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Data>>, Failure> {
-        let request = ReadFile {
+    ) -> Result<StepOutcome<Success<Data>>, Failure> {
+        let request = FileRequest {
             path: arguments.path.clone(),
             shape: shape(arguments.binary),
             encoding: encoding(arguments.encoding.as_deref())?,
@@ -97,10 +97,10 @@ impl GuideTool for RequestFile {
         let bridge = &visit.desk.bridge;
         let outcome = bridge.read_file(&request, visit.resume, &mut visit.agent, visit.now)?;
         Ok(match outcome {
-            Outcome::Waiting(question) => Outcome::Waiting(question),
-            Outcome::Done(read) => {
+            StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
+            StepOutcome::Done(read) => {
                 let cache = CacheFigures::now(visit.desk);
-                Outcome::Done(success(read, cache))
+                StepOutcome::Done(success(read, cache))
             }
         })
     }
@@ -136,10 +136,10 @@ pub(super) fn freshness(refresh: bool) -> Freshness {
 }
 
 /// Where something came from, in a word.
-pub(super) fn source(source: Source) -> &'static str {
+pub(super) fn source(source: ContentSource) -> &'static str {
     match source {
-        Source::Cache => "cache",
-        Source::Answer => "client",
-        Source::Handover => "handover",
+        ContentSource::Cache => "cache",
+        ContentSource::Answer => "client",
+        ContentSource::Handover => "handover",
     }
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use guide::{ErrorKind, Now, Outcome, Resume};
+use guide::{ErrorKind, Now, Resume, StepOutcome};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(super) trait GuideTool: Send + Sync + 'static {
     fn step(
         arguments: &Self::Arguments,
         visit: &mut Visit<'_>,
-    ) -> Result<Outcome<Success<Self::Data>>, Failure>;
+    ) -> Result<StepOutcome<Success<Self::Data>>, Failure>;
 }
 
 /// Whether a tool may ask the agent.
@@ -136,8 +136,8 @@ fn alone<T: GuideTool>(
         agent: Courier::default(),
     };
     match step::<T>(arguments, visit, &call.caller)? {
-        Outcome::Done(success) => halves(&success, |_| None, call.replies),
-        Outcome::Waiting(question) => Err(Failure::Internal {
+        StepOutcome::Done(success) => halves(&success, |_| None, call.replies),
+        StepOutcome::Waiting(question) => Err(Failure::Internal {
             reason: format!("{} may not ask for {}", T::NAME, question.path),
         }),
     }
@@ -155,15 +155,15 @@ pub(super) fn step<T: GuideTool>(
     arguments: &T::Arguments,
     mut visit: Visit<'_>,
     caller: &Caller,
-) -> Result<Outcome<Success<T::Data>>, Failure> {
+) -> Result<StepOutcome<Success<T::Data>>, Failure> {
     let desk = visit.desk;
     let outcome = T::step(arguments, &mut visit);
     match &outcome {
-        Ok(Outcome::Done(success)) => {
+        Ok(StepOutcome::Done(success)) => {
             desk.announce();
             tell_success::<T>(&success.paths, caller);
         }
-        Ok(Outcome::Waiting(question)) => {
+        Ok(StepOutcome::Waiting(question)) => {
             tracing::trace!(operation = T::NAME, path = %question.path, client = caller.name, "asking the agent");
         }
         Err(failure) => tell_denied::<T>(failure, desk, caller),

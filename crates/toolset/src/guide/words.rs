@@ -1,6 +1,6 @@
 //! What the set says when all goes well: prompts to the agent, messages, warnings.
 
-use guide::{LEVELS_MAX, Lack, Question, Shape, Status, Subject, Warning};
+use guide::{AgentQuestion, ContentShape, LEVELS_MAX, Lack, StoreStatus, Subject, Warning};
 use serde_json::Value;
 
 /// How long an answer may be.
@@ -11,7 +11,7 @@ pub(super) const SYSTEM_PROMPT: &str = "You have access to the project's files a
     with what was asked for and nothing else: no introduction, no comment, no code fence.";
 
 /// The question in words.
-pub(super) fn prompt(question: &Question) -> String {
+pub(super) fn prompt(question: &AgentQuestion) -> String {
     match question.lack {
         Some(lack) => format!(
             "{}\nWhat was handed over just now will not do: {}.",
@@ -37,7 +37,7 @@ pub(super) fn lacking(lack: Lack) -> &'static str {
     }
 }
 
-fn first_prompt(question: &Question) -> String {
+fn first_prompt(question: &AgentQuestion) -> String {
     let path = quoted(question.path.as_str());
     let failures = format!(
         "If it does not exist, reply with: File not found: {path}\n\
@@ -45,7 +45,7 @@ fn first_prompt(question: &Question) -> String {
     );
     match &question.subject {
         Subject::File {
-            shape: Shape::Bytes,
+            shape: ContentShape::Bytes,
             ..
         } => format!(
             "Read the file {path} of the project and reply with its bytes in standard base64, without line breaks.\n{failures}"
@@ -87,10 +87,10 @@ fn listing_prompt(path: &str, recursive: bool, pattern: Option<&str>, failures: 
 }
 
 /// How an entry came to be.
-pub(super) fn status(status: Status) -> &'static str {
+pub(super) fn status(status: StoreStatus) -> &'static str {
     match status {
-        Status::Cached => "cached",
-        Status::Updated => "updated",
+        StoreStatus::Cached => "cached",
+        StoreStatus::Updated => "updated",
     }
 }
 

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use crate::bridge::FilesystemBridge;
-use crate::cache::{DoesNotFit, Evicted, Status, Value};
+use crate::cache::{CachedValue, DoesNotFit, Evicted, StoreStatus};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
-use crate::file::{ContentHash, File, Shape};
-use crate::listing::{self, Accepts, Listing, PathInfo};
+use crate::file::{AgentFile, ContentHash, ContentShape};
+use crate::listing::{self, Accepts, DirectoryListing, PathInfo};
 use crate::policy::ProjectPath;
 use crate::time::Now;
 use crate::upload::{Chunk, check_hash};
 
 /// A file as an agent hands it over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Handover {
+pub struct IncomingFile {
     /// The path as the agent gave it.
     pub path: String,
     /// The content: UTF-8 where it is text.
     pub content: Vec<u8>,
     /// Text or bytes.
-    pub shape: Shape,
+    pub shape: ContentShape,
     /// The encoding of the agent's file.
     pub encoding: TextEncoding,
     /// When the agent's file was changed.
@@ -35,11 +35,11 @@ pub struct Stored {
     /// Its path, which is its key.
     pub path: ProjectPath,
     /// New or replaced.
-    pub status: Status,
+    pub status: StoreStatus,
     /// The hash of its content.
     pub hash: ContentHash,
     /// The file itself.
-    pub file: Arc<File>,
+    pub file: Arc<AgentFile>,
 }
 
 /// Files that were stored together.
@@ -57,7 +57,7 @@ pub struct StoredFiles {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upload {
     /// The file; of a piece, its `content` is empty.
-    pub file: Handover,
+    pub file: IncomingFile,
     /// The piece, where it is one.
     pub chunk: Option<Chunk>,
     /// The hash the whole content should have.
@@ -95,9 +95,9 @@ pub struct StoredListing {
     /// The directory.
     pub path: ProjectPath,
     /// The listing itself.
-    pub listing: Arc<Listing>,
+    pub listing: Arc<DirectoryListing>,
     /// New or replaced.
-    pub status: Status,
+    pub status: StoreStatus,
     /// Files in it, at every depth.
     pub files: u64,
     /// Directories in it, at every depth.
@@ -155,7 +155,7 @@ pub enum Warning {
 
 impl FilesystemBridge {
     /// Stores files, all or none: every path is judged before anything is stored.
-    pub fn store(&self, files: Vec<Handover>, now: Now) -> Result<StoredFiles> {
+    pub fn store(&self, files: Vec<IncomingFile>, now: Now) -> Result<StoredFiles> {
         let admitted = files
             .into_iter()
             .map(|file| Ok((self.validator.validate_file(&file.path)?, file)));
@@ -163,18 +163,22 @@ impl FilesystemBridge {
         self.store_admitted(admitted, now)
     }
 
-    fn store_admitted(&self, files: Vec<(ProjectPath, Handover)>, now: Now) -> Result<StoredFiles> {
+    fn store_admitted(
+        &self,
+        files: Vec<(ProjectPath, IncomingFile)>,
+        now: Now,
+    ) -> Result<StoredFiles> {
         let told = files
             .iter()
             .filter_map(|(path, file)| size_differs(path, file));
         let mut warnings: Vec<Warning> = told.collect();
-        let files: Vec<(ProjectPath, Arc<File>)> = files
+        let files: Vec<(ProjectPath, Arc<AgentFile>)> = files
             .into_iter()
             .map(|(path, file)| (path, Arc::new(file.into_file(now))))
             .collect();
         let entries = files
             .iter()
-            .map(|(path, file)| (path.clone(), Value::File(Arc::clone(file))));
+            .map(|(path, file)| (path.clone(), CachedValue::File(Arc::clone(file))));
         let batch = self.cache.put(entries.collect(), now.steady);
         let batch = batch.map_err(|excess| too_large(&files, excess))?;
         warnings.extend(evicted(batch.evicted));
@@ -248,12 +252,12 @@ impl FilesystemBridge {
             warnings.extend((files > 0).then_some(Warning::LeftOut { files, pattern }));
         }
         let (files, directories) = listing::count(&entries);
-        let listing = Arc::new(Listing {
+        let listing = Arc::new(DirectoryListing {
             entries,
             pattern: filter.map(|(pattern, _)| pattern.into()),
             stored_at: now.wall,
         });
-        let entry = (path.clone(), Value::Listing(Arc::clone(&listing)));
+        let entry = (path.clone(), CachedValue::Listing(Arc::clone(&listing)));
         let batch = self.cache.put(vec![entry], now.steady);
         let batch = batch.map_err(|excess| Error::TooLarge {
             path: path.to_string(),
@@ -265,7 +269,11 @@ impl FilesystemBridge {
             invalidated: self.invalidated(&path, &listing, now),
             path,
             listing,
-            status: batch.statuses.first().copied().unwrap_or(Status::Cached),
+            status: batch
+                .statuses
+                .first()
+                .copied()
+                .unwrap_or(StoreStatus::Cached),
             files,
             directories,
             evicted: batch.evicted,
@@ -273,11 +281,11 @@ impl FilesystemBridge {
         })
     }
 
-    fn invalidated(&self, path: &ProjectPath, listing: &Listing, now: Now) -> Vec<String> {
+    fn invalidated(&self, path: &ProjectPath, listing: &DirectoryListing, now: Now) -> Vec<String> {
         let mut invalidated = Vec::new();
         listing::visit(path.as_str(), &listing.entries, &mut |path, entry| {
             let Some(mtime) = entry.mtime else { return };
-            let is_stale = |file: &File| file.is_older_than(mtime);
+            let is_stale = |file: &AgentFile| file.is_older_than(mtime);
             if self.cache.invalidate(path, now.steady, is_stale) {
                 invalidated.push(path.to_owned());
             }
@@ -286,9 +294,9 @@ impl FilesystemBridge {
     }
 }
 
-impl Handover {
-    fn into_file(self, now: Now) -> File {
-        File {
+impl IncomingFile {
+    fn into_file(self, now: Now) -> AgentFile {
+        AgentFile {
             content: self.content.into(),
             shape: self.shape,
             encoding: self.encoding,
@@ -299,8 +307,8 @@ impl Handover {
 }
 
 /// Compares sizes where they can be compared: text in another encoding has another size there.
-fn size_differs(path: &ProjectPath, file: &Handover) -> Option<Warning> {
-    let is_same_bytes = file.shape == Shape::Bytes || file.encoding == TextEncoding::UTF_8;
+fn size_differs(path: &ProjectPath, file: &IncomingFile) -> Option<Warning> {
+    let is_same_bytes = file.shape == ContentShape::Bytes || file.encoding == TextEncoding::UTF_8;
     let (told, found) = (file.size?, file.content.len() as u64);
     (is_same_bytes && told != found).then(|| Warning::SizeDiffers {
         path: path.to_string(),
@@ -314,7 +322,7 @@ fn evicted(evicted: Evicted) -> Option<Warning> {
 }
 
 /// Names the largest file of a batch that does not fit.
-fn too_large(files: &[(ProjectPath, Arc<File>)], excess: DoesNotFit) -> Error {
+fn too_large(files: &[(ProjectPath, Arc<AgentFile>)], excess: DoesNotFit) -> Error {
     let largest = files.iter().max_by_key(|(_, file)| file.size());
     Error::TooLarge {
         path: largest.map_or_else(String::new, |(path, _)| path.to_string()),
