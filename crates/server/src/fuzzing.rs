@@ -8,10 +8,9 @@
     reason = "the program's own files, of which this uses a part"
 )]
 
-mod cli;
-mod config;
+mod command_line;
 mod known;
-mod operator;
+mod operator_files;
 mod settings;
 
 use std::path::Path;
@@ -20,7 +19,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    match config::parse(&text, Path::new("/config"), known::KNOWN_TOOLS) {
+    match settings::config_file::parse(&text, Path::new("/config"), known::KNOWN_TOOLS) {
         Ok(partial) => drop(partial.complete()),
         Err(fault) => {
             let words = fault.to_string();

@@ -8,7 +8,7 @@ use hyper::body::{Body, Bytes};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-pub(super) type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub(super) type HttpReply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -16,29 +16,29 @@ const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8")
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Words for people and logs.
-pub(super) fn text(status: StatusCode, message: impl Into<Bytes>) -> Reply {
+pub(super) fn text(status: StatusCode, message: impl Into<Bytes>) -> HttpReply {
     whole(status, message.into(), PLAIN)
 }
 
 /// A message.
-pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Reply {
+pub(super) fn json(status: StatusCode, message: Vec<u8>) -> HttpReply {
     whole(status, message.into(), JSON)
 }
 
 /// Nothing but a status.
-pub(super) fn empty(status: StatusCode) -> Reply {
+pub(super) fn empty(status: StatusCode) -> HttpReply {
     let mut reply = Response::new(Full::new(Bytes::new()).boxed_unsync());
     *reply.status_mut() = status;
     reply
 }
 
 /// Events that are all there.
-pub(super) fn ended_events(events: Bytes) -> Reply {
+pub(super) fn ended_events(events: Bytes) -> HttpReply {
     unbuffered(whole(StatusCode::OK, events, EVENTS))
 }
 
 /// Events as they come.
-pub(super) fn events<B>(body: B) -> Reply
+pub(super) fn events<B>(body: B) -> HttpReply
 where
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
@@ -48,7 +48,7 @@ where
 }
 
 /// Tells proxies to pass events on as they come.
-fn unbuffered(mut reply: Reply) -> Reply {
+fn unbuffered(mut reply: HttpReply) -> HttpReply {
     let headers = reply.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
@@ -56,7 +56,7 @@ fn unbuffered(mut reply: Reply) -> Reply {
 }
 
 /// A refusal of a method, with those that there are.
-pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
+pub(super) fn method_not_allowed(allowed: &'static str) -> HttpReply {
     let message = format!("Method Not Allowed: use {allowed}");
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, message);
     let allowed = HeaderValue::from_static(allowed);
@@ -64,7 +64,7 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
     reply
 }
 
-fn whole(status: StatusCode, body: Bytes, kind: HeaderValue) -> Reply {
+fn whole(status: StatusCode, body: Bytes, kind: HeaderValue) -> HttpReply {
     let mut reply = Response::new(Full::new(body).boxed_unsync());
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, kind);

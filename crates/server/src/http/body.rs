@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 
-use crate::door::Refusal;
+use super::host_check::Refusal;
 
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);

@@ -15,11 +15,11 @@ use mcp::{
 };
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::answers::{self, Reply};
+use super::answers::{self, HttpReply};
 use super::body;
+use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
-use crate::door::Refusal;
-use crate::tokens::Holder;
+use super::tokens::TokenHolder;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -39,7 +39,7 @@ pub(super) struct Admitted {
     /// Where it comes from.
     pub(super) address: Arc<str>,
     /// Whose token it carries.
-    pub(super) holder: Option<Holder>,
+    pub(super) holder: Option<TokenHolder>,
 }
 
 impl Admitted {
@@ -101,7 +101,7 @@ impl Endpoint {
         request: Request<B>,
         from: Admitted,
         max_body_size: usize,
-    ) -> Result<Reply, Refusal>
+    ) -> Result<HttpReply, Refusal>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -120,7 +120,12 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, parts: &Parts, body: Bytes, from: &Admitted) -> Result<Reply, Refusal> {
+    async fn post(
+        &self,
+        parts: &Parts,
+        body: Bytes,
+        from: &Admitted,
+    ) -> Result<HttpReply, Refusal> {
         let message = match mcp::message::read(&body) {
             Incoming::Message(message) => message,
             Incoming::Refused(refused) => return Ok(self.refused(refused, parts, from)),
@@ -146,7 +151,7 @@ impl Endpoint {
     }
 
     /// Answers what is no message. A question of ours that it spoils the answer of is told so.
-    fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> Reply {
+    fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> HttpReply {
         let reply = answers::json(StatusCode::BAD_REQUEST, refused.reply());
         let sessions = self.sessions.as_ref();
         let session = sessions.and_then(|sessions| named(sessions, &parts.headers, from).ok());
@@ -162,7 +167,7 @@ impl Endpoint {
         message: Message,
         judged: &Judged,
         from: &Admitted,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let request = match message {
             Message::Request(request) => request,
             Message::Notification(_) => return Ok(answers::empty(StatusCode::ACCEPTED)),
@@ -193,7 +198,7 @@ impl Endpoint {
         message: Message,
         headers: &HeaderMap,
         from: &Admitted,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let message = match message {
             Message::Request(greeting)
                 if greeting.method == "initialize" && !headers.contains_key(SESSION) =>
@@ -230,7 +235,7 @@ async fn replied(
     mut serving: mcp::Serving,
     notifications: Option<Receiver<Vec<u8>>>,
     judged: &Judged,
-) -> Reply {
+) -> HttpReply {
     let Some(mut notifications) = notifications else {
         return whole(serving.await, judged);
     };
@@ -243,7 +248,7 @@ async fn replied(
     }
 }
 
-fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> Reply {
+fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> HttpReply {
     // Outside of sessions a request cannot be cancelled but by hanging up.
     let Some(reply) = reply else {
         return answers::empty(StatusCode::ACCEPTED);
@@ -252,7 +257,7 @@ fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> Reply {
     answers::json(status, reply.message)
 }
 
-fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> Reply {
+fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> HttpReply {
     let mut reply = answers::ended_events(mcp::event(message));
     // Its name is made of digits and hyphens.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
@@ -262,7 +267,7 @@ fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> Reply {
 }
 
 /// Opens a stream of what belongs to no request, or goes on with one that broke.
-fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<Reply, Refusal> {
+fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<HttpReply, Refusal> {
     if !accepts(headers, "text/event-stream") {
         return Err(Refusal {
             status: StatusCode::NOT_ACCEPTABLE,
@@ -287,7 +292,7 @@ fn end_session(
     sessions: &Sessions,
     headers: &HeaderMap,
     from: &Admitted,
-) -> Result<Reply, Refusal> {
+) -> Result<HttpReply, Refusal> {
     match headers::judge_bodiless(headers) {
         Err(fault) => return faulty(fault),
         Ok(judged) if !judged.is_legacy => return Ok(answers::method_not_allowed("POST")),
@@ -344,7 +349,7 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     kinds.any(|own| own.eq_ignore_ascii_case(kind) || own == "*/*")
 }
 
-fn faulty(fault: Fault) -> Result<Reply, Refusal> {
+fn faulty(fault: Fault) -> Result<HttpReply, Refusal> {
     match fault {
         Fault::Text(message) => Err(Refusal {
             status: StatusCode::BAD_REQUEST,

@@ -1,6 +1,6 @@
 //! What can be asked over HTTP: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`.
 //!
-//! Who asks is judged here, for every endpoint, before a body is read: Host and Origin by the [`Door`], then the token.
+//! Who asks is judged here, for every endpoint, before a body is read: Host and Origin by the [`HostCheck`], then the token.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,22 +15,22 @@ use tokio_rustls::TlsAcceptor;
 use toolset::Gate;
 use toolset::guide::Desk;
 
-use super::answers::{Reply, method_not_allowed, text};
+use super::answers::{HttpReply, method_not_allowed, text};
+use super::credentials::CredentialStore;
 use super::endpoint::{Admitted, Endpoint};
-use super::outgoing::Outgoing;
+use super::host_check::{self, HostCheck, Refusal};
+use super::reply_budget::ReplyBudget;
+use super::tokens::TokenRefusal;
 use super::{cors, metrics};
-use crate::door::{self, Door, Refusal};
-use crate::keys::KeyRing;
-use crate::tokens::NoHolder;
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What the operator decided about HTTP.
-pub(crate) struct Options {
+pub(crate) struct HttpOptions {
     /// Whom to let in by name.
-    pub(crate) door: Door,
+    pub(crate) host_check: HostCheck,
     /// Whom to let in by token, and how it is encrypted.
-    pub(crate) keys: Arc<KeyRing>,
+    pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
     pub(crate) gate: Arc<Gate>,
     /// What the calls of `guide` share, where it is served.
@@ -43,7 +43,7 @@ pub(crate) struct Options {
 
 /// What is known of a request besides what it says.
 #[derive(Debug, Clone)]
-pub(super) struct Visit {
+pub(super) struct RequestInfo {
     /// Where it comes from.
     pub(super) address: Arc<str>,
     /// Its body was given two lengths.
@@ -52,37 +52,37 @@ pub(super) struct Visit {
 
 /// Everything that can be asked for, without a port.
 pub(super) struct Router {
-    door: Door,
-    keys: Arc<KeyRing>,
+    host_check: HostCheck,
+    credentials: Arc<CredentialStore>,
     gate: Arc<Gate>,
     desk: Option<Arc<Desk>>,
     max_body_size: usize,
     endpoints: Vec<Endpoint>,
-    outgoing: Outgoing,
+    reply_budget: ReplyBudget,
     connections: Arc<AtomicU64>,
     refusals: Mutex<BTreeMap<u16, u64>>,
 }
 
 /// A connection while it lasts.
-pub(super) struct Here(Arc<AtomicU64>);
+pub(super) struct OpenConnection(Arc<AtomicU64>);
 
-impl Drop for Here {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Router {
-    /// Puts the endpoints behind the door.
-    pub(super) fn new(options: Options, endpoints: Vec<Endpoint>) -> Router {
+    /// Puts the endpoints behind the host_check.
+    pub(super) fn new(options: HttpOptions, endpoints: Vec<Endpoint>) -> Router {
         Router {
             endpoints,
-            door: options.door,
-            keys: options.keys,
+            host_check: options.host_check,
+            credentials: options.credentials,
             gate: options.gate,
             desk: options.desk,
             max_body_size: options.max_body_size,
-            outgoing: Outgoing::new(),
+            reply_budget: ReplyBudget::new(),
             connections: Arc::default(),
             refusals: Mutex::default(),
         }
@@ -90,17 +90,17 @@ impl Router {
 
     /// What encrypts new connections.
     pub(super) fn tls(&self) -> Option<TlsAcceptor> {
-        self.keys.keys().tls
+        self.credentials.current().tls
     }
 
     /// Counts a connection until what comes back is dropped.
-    pub(super) fn connected(&self) -> Here {
+    pub(super) fn connected(&self) -> OpenConnection {
         self.connections.fetch_add(1, Ordering::Relaxed);
-        Here(Arc::clone(&self.connections))
+        OpenConnection(Arc::clone(&self.connections))
     }
 
     /// Answers one request.
-    pub(super) async fn handle<B>(&self, request: Request<B>, visit: Visit) -> Reply
+    pub(super) async fn handle<B>(&self, request: Request<B>, visit: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -128,20 +128,20 @@ impl Router {
         reply
     }
 
-    fn check<B>(&self, request: &Request<B>, visit: &Visit) -> Result<(), Refusal> {
+    fn check<B>(&self, request: &Request<B>, visit: &RequestInfo) -> Result<(), Refusal> {
         if visit.has_two_lengths {
-            return Err(door::two_lengths());
+            return Err(host_check::two_lengths());
         }
-        self.door.check(request.uri(), request.headers())
+        self.host_check.check(request.uri(), request.headers())
     }
 
-    /// Answers a request that came through the door, if it carries a token where one is asked for.
-    async fn admit<B>(&self, request: Request<B>, visit: Visit) -> Reply
+    /// Answers a request that came through the host_check, if it carries a token where one is asked for.
+    async fn admit<B>(&self, request: Request<B>, visit: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let tokens = self.keys.keys().tokens;
+        let tokens = self.credentials.current().tokens;
         let holder = tokens.map(|tokens| tokens.holder(request.headers()));
         let holder = match holder.transpose() {
             Ok(holder) => holder,
@@ -159,7 +159,7 @@ impl Router {
                 };
                 let answered = endpoint.answer(request, from, self.max_body_size).await;
                 let held = match answered {
-                    Ok(reply) => self.outgoing.hold(reply).await,
+                    Ok(reply) => self.reply_budget.hold(reply).await,
                     Err(refusal) => Err(refusal),
                 };
                 held.unwrap_or_else(|refusal| self.refused(&refusal))
@@ -183,7 +183,7 @@ impl Router {
         self.endpoints.iter().for_each(Endpoint::end_sessions);
     }
 
-    fn refused(&self, refusal: &Refusal) -> Reply {
+    fn refused(&self, refusal: &Refusal) -> HttpReply {
         let status = refusal.status.as_u16();
         tracing::warn!(status, reason = refusal.message, "request refused");
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,10 +197,10 @@ impl Router {
         reply
     }
 
-    fn unauthorized(&self, reason: NoHolder) -> Reply {
+    fn unauthorized(&self, reason: TokenRefusal) -> HttpReply {
         let (what, challenge) = match reason {
-            NoHolder::Missing => ("a token is needed", r#"Bearer realm="mcp-filesystem""#),
-            NoHolder::Wrong => (
+            TokenRefusal::Missing => ("a token is needed", r#"Bearer realm="mcp-filesystem""#),
+            TokenRefusal::Wrong => (
                 "the token is not known here",
                 r#"Bearer realm="mcp-filesystem", error="invalid_token""#,
             ),
@@ -216,7 +216,7 @@ impl Router {
         reply
     }
 
-    fn not_found(&self) -> Reply {
+    fn not_found(&self) -> HttpReply {
         let names = self
             .endpoints
             .iter()
@@ -228,7 +228,7 @@ impl Router {
         text(StatusCode::NOT_FOUND, message)
     }
 
-    fn metrics(&self, method: &Method) -> Reply {
+    fn metrics(&self, method: &Method) -> HttpReply {
         if method != Method::GET && method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
@@ -254,7 +254,7 @@ impl Router {
     }
 }
 
-fn health(method: &Method) -> Reply {
+fn health(method: &Method) -> HttpReply {
     if method == Method::GET || method == Method::HEAD {
         return text(StatusCode::OK, "ok");
     }
@@ -281,11 +281,11 @@ mod tests {
         });
         let service =
             Service::new(vec![workspace::toolset()], Arc::clone(&gate)).expect("a service");
-        let door = Door::new("127.0.0.1", &[], &[]);
+        let host_check = HostCheck::new("127.0.0.1", &[], &[]);
         let settings = crate::settings::Partial::default().complete();
-        let options = Options {
-            door,
-            keys: Arc::new(KeyRing::load(&settings).expect("no keys")),
+        let options = HttpOptions {
+            host_check,
+            credentials: Arc::new(CredentialStore::load(&settings).expect("no credentials")),
             gate,
             desk: None,
             max_body_size: 4096,
@@ -296,8 +296,8 @@ mod tests {
         Router::new(options, vec![endpoint])
     }
 
-    fn visit() -> Visit {
-        Visit {
+    fn visit() -> RequestInfo {
+        RequestInfo {
             address: "127.0.0.1:1".into(),
             has_two_lengths: false,
         }

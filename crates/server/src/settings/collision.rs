@@ -1,10 +1,13 @@
 //! Which tool sets can be served together.
 
+use super::SettingsError;
 use super::{KnownTools, Toolset, tools_of};
-use crate::config::Fault;
 
 /// The first two tool sets that cannot be served on one connection, because names mean two things.
-pub(crate) fn first_collision(toolsets: &[Toolset], known: KnownTools<'_>) -> Option<Fault> {
+pub(crate) fn first_collision(
+    toolsets: &[Toolset],
+    known: KnownTools<'_>,
+) -> Option<SettingsError> {
     let pairs = toolsets.iter().enumerate().flat_map(|(index, first)| {
         toolsets
             .iter()
@@ -16,13 +19,17 @@ pub(crate) fn first_collision(toolsets: &[Toolset], known: KnownTools<'_>) -> Op
         .next()
 }
 
-fn collision(first: &'static str, second: &'static str, known: KnownTools<'_>) -> Option<Fault> {
+fn collision(
+    first: &'static str,
+    second: &'static str,
+    known: KnownTools<'_>,
+) -> Option<SettingsError> {
     let taken = tools_of(second, known);
     let both = tools_of(first, known)
         .iter()
         .filter(|tool| taken.contains(tool));
     let tools: Vec<String> = both.map(|tool| (*tool).to_owned()).collect();
-    (!tools.is_empty()).then_some(Fault::Collision {
+    (!tools.is_empty()).then_some(SettingsError::Collision {
         first,
         second,
         tools,

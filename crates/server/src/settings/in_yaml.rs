@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::{
-    Durability, Landlock, LogFormat, LogLevel, Rate, Replies, RootSettings, Sessions, Tls, Toolset,
-    Transport,
+    Durability, Landlock, LogFormat, LogLevel, Rate, Replies, RootSettings, SessionPolicy, Tls,
+    Toolset, Transport,
 };
 
 /// A type that a setting can have.
@@ -114,7 +114,7 @@ few_words!(
     LogFormat: "word",
     LogLevel: "word",
     Replies: "word",
-    Sessions: "word",
+    SessionPolicy: "word",
     Toolset: "words",
     Transport: "word"
 );

@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use super::roots::{name_for, named_after_their_last_component};
+use super::SettingsError;
+use super::config_file::{self, ConfigFile};
+use super::root_settings::{name_for, named_after_their_last_component};
 use super::{
-    AllowedTools, KnownTools, OnMissing, Partial, RootSettings, Settings, Toolset, Transport,
+    AllowedTools, KnownTools, OnMissingRoot, Partial, RootSettings, Settings, Toolset, Transport,
     first_collision,
 };
-use crate::cli::{Cli, Directories, Given, Source};
-use crate::config::{self, ConfigFile, Fault};
+use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
 /// What a root comes from that nobody named.
 pub(crate) const CURRENT_DIRECTORY: &str = "the current directory";
 
 /// Whether there has to be something to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Roots {
+pub(crate) enum RootsNeed {
     /// At least one root, or the tool sets do without.
     Needed,
     /// Nothing is served.
@@ -24,7 +25,7 @@ pub(crate) enum Roots {
 
 /// The settings, and the config file they partly came from.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedSettings {
     /// What the process runs with.
     pub(crate) settings: Settings,
     /// The file, for those who look at more than its settings.
@@ -36,9 +37,9 @@ pub(crate) fn load(
     cli: &Cli,
     current: &Path,
     known: KnownTools<'_>,
-    need: Roots,
-) -> Result<Loaded, Fault> {
-    let file = cli.config().map(config::read).transpose()?;
+    need: RootsNeed,
+) -> Result<LoadedSettings, SettingsError> {
+    let file = cli.config().map(config_file::read).transpose()?;
     let from_file = file
         .as_ref()
         .map(|file| partial_of(file, known))
@@ -46,11 +47,11 @@ pub(crate) fn load(
     let merged = cli.partial(current).or(from_file.unwrap_or_default());
     let settings = with_directories(merged.complete(), cli.directories(current), current, known);
     check(cli, &settings, known, need)?;
-    Ok(Loaded { settings, file })
+    Ok(LoadedSettings { settings, file })
 }
 
-fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, Fault> {
-    let partial = config::parse(&file.text, file.directory(), known);
+fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, SettingsError> {
+    let partial = config_file::parse(&file.text, file.directory(), known);
     let partial = partial.map_err(|fault| fault.in_file(&file.path))?;
     Ok(Partial {
         config_file: Some(Some(file.path.clone())),
@@ -73,7 +74,7 @@ fn with_directories(
     );
     let root = given
         .root
-        .filter(|root| given.served.is_empty() || root.source == Source::Flag);
+        .filter(|root| given.served.is_empty() || root.source == GivenBy::Flag);
     let base = given.base.filter(|_| with_memory);
 
     let has_root = root.is_some();
@@ -97,34 +98,39 @@ fn with_directories(
 }
 
 /// The storage of `memory` is a root of its own, which no other set may touch.
-fn add_base(settings: &mut Settings, base: Given, known: KnownTools<'_>) {
+fn add_base(settings: &mut Settings, base: GivenPath, known: KnownTools<'_>) {
     let name = name_for(&base.path, &settings.roots);
     let origin = base.source.of("--base-path", "BASE_PATH");
     let root = RootSettings::open_to_all(name, base.path, origin);
     settings.memory_root = Some(root.name.clone());
     settings.roots.push(RootSettings {
         tools: AllowedTools::all_of(Toolset::Memory, known),
-        on_missing: OnMissing::Create,
+        on_missing: OnMissingRoot::Create,
         ..root
     });
 }
 
-fn check(cli: &Cli, settings: &Settings, known: KnownTools<'_>, need: Roots) -> Result<(), Fault> {
+fn check(
+    cli: &Cli,
+    settings: &Settings,
+    known: KnownTools<'_>,
+    need: RootsNeed,
+) -> Result<(), SettingsError> {
     let faults = [
         idle_flag(cli, settings),
         relative_root(settings),
-        (need == Roots::Needed && settings.transport == Transport::Stdio)
+        (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
             .then(|| first_collision(&settings.toolsets, known))
             .flatten(),
-        (need == Roots::Needed && lacks_roots(settings)).then_some(Fault::NoRoots),
+        (need == RootsNeed::Needed && lacks_roots(settings)).then_some(SettingsError::NoRoots),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
 /// A root that depends on where the server was started: only the base path comes here as it was given.
-fn relative_root(settings: &Settings) -> Option<Fault> {
+fn relative_root(settings: &Settings) -> Option<SettingsError> {
     let root = settings.roots.iter().find(|root| root.path.is_relative())?;
-    Some(Fault::BadDirectory {
+    Some(SettingsError::BadDirectory {
         origin: root.origin.clone(),
         path: root.path.clone(),
         reason: "the path must be absolute".to_owned(),
@@ -136,8 +142,8 @@ fn lacks_roots(settings: &Settings) -> bool {
 }
 
 /// A flag for a tool set that is not served; an environment variable may serve other programs.
-fn idle_flag(cli: &Cli, settings: &Settings) -> Option<Fault> {
-    let is_typed = |given: &Given| given.source == Source::Flag;
+fn idle_flag(cli: &Cli, settings: &Settings) -> Option<SettingsError> {
+    let is_typed = |given: &GivenPath| given.source == GivenBy::Flag;
     let base = cli
         .directories(Path::new("/"))
         .base
@@ -149,7 +155,7 @@ fn idle_flag(cli: &Cli, settings: &Settings) -> Option<Fault> {
     flags
         .into_iter()
         .find(|(is_given, _, set)| *is_given && !settings.toolsets.contains(set))
-        .map(|(_, flag, set)| Fault::IdleFlag {
+        .map(|(_, flag, set)| SettingsError::IdleFlag {
             flag,
             toolset: set.name(),
         })
@@ -159,7 +165,7 @@ fn idle_flag(cli: &Cli, settings: &Settings) -> Option<Fault> {
 mod tests {
     use super::super::RootAccess;
     use super::*;
-    use crate::cli::tests::typed;
+    use crate::command_line::tests::typed;
     use crate::known::KNOWN_TOOLS;
     use std::io::Write;
     use std::path::PathBuf;
@@ -187,16 +193,16 @@ roots:
             Setup { directory, config }
         }
 
-        fn load(&self, words: &[&str]) -> Result<Settings, Fault> {
+        fn load(&self, words: &[&str]) -> Result<Settings, SettingsError> {
             let config = self.config.to_string_lossy();
             let words: Vec<&str> = ["--config", &config].iter().chain(words).copied().collect();
             loaded(&words)
         }
     }
 
-    fn loaded(words: &[&str]) -> Result<Settings, Fault> {
+    fn loaded(words: &[&str]) -> Result<Settings, SettingsError> {
         let here = Path::new("/here/now");
-        load(&typed(words), here, KNOWN_TOOLS, Roots::Needed).map(|loaded| loaded.settings)
+        load(&typed(words), here, KNOWN_TOOLS, RootsNeed::Needed).map(|loaded| loaded.settings)
     }
 
     fn paths(settings: &Settings) -> Vec<(&str, &str)> {
@@ -261,25 +267,25 @@ roots:
     fn the_environment_beats_the_file_and_gives_way_to_what_was_typed() {
         let given = |served: &[&str], source| Directories {
             served: served.iter().map(PathBuf::from).collect(),
-            root: Some(Given {
+            root: Some(GivenPath {
                 path: PathBuf::from("/env"),
                 source,
             }),
             base: None,
         };
-        let file = config::parse(FILE, Path::new("/etc"), KNOWN_TOOLS)
+        let file = config_file::parse(FILE, Path::new("/etc"), KNOWN_TOOLS)
             .unwrap()
             .complete();
         let with = |given| with_directories(file.clone(), given, Path::new("/here"), KNOWN_TOOLS);
-        let settings = with(given(&[], Source::Environment));
+        let settings = with(given(&[], GivenBy::Environment));
         assert_eq!(paths(&settings), [("env", "/env")]);
         assert_eq!(settings.roots[0].origin, "FS_SERVER_ROOT");
         assert_eq!(
-            paths(&with(given(&["/a"], Source::Environment))),
+            paths(&with(given(&["/a"], GivenBy::Environment))),
             [("a", "/a")]
         );
         assert_eq!(
-            paths(&with(given(&["/a"], Source::Flag))),
+            paths(&with(given(&["/a"], GivenBy::Flag))),
             [("a", "/a"), ("env", "/env")]
         );
     }
@@ -288,9 +294,9 @@ roots:
     fn the_base_path_is_a_root_for_memory_alone() {
         let mut settings = Partial::default().complete();
         settings.toolsets = vec![Toolset::Workspace, Toolset::Memory];
-        let base = Some(Given {
+        let base = Some(GivenPath {
             path: PathBuf::from("/x/notes"),
-            source: Source::Flag,
+            source: GivenBy::Flag,
         });
         let served = vec![PathBuf::from("/y/notes")];
         let given = Directories {
@@ -306,7 +312,7 @@ roots:
         let root = settings.root_of(Toolset::Memory).unwrap();
         assert_eq!(
             (root.name.as_str(), root.on_missing),
-            ("notes-2", OnMissing::Create)
+            ("notes-2", OnMissingRoot::Create)
         );
         assert!(root.tools.allows(Toolset::Memory, "view"));
         assert!(!root.tools.allows(Toolset::Workspace, "grep"));
@@ -329,9 +335,12 @@ roots:
     #[test]
     fn nothing_to_serve_says_how_to_give_something() {
         let fault = loaded(&[]).unwrap_err();
-        assert_eq!(fault, Fault::NoRoots);
+        assert_eq!(fault, SettingsError::NoRoots);
         assert!(fault.to_string().contains("mcp-filesystem DIR"));
-        assert_eq!(Setup::new("port: 1").load(&[]).unwrap_err(), Fault::NoRoots);
+        assert_eq!(
+            Setup::new("port: 1").load(&[]).unwrap_err(),
+            SettingsError::NoRoots
+        );
     }
 
     #[test]

@@ -295,12 +295,13 @@ fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fault, parse};
     use crate::known::KNOWN_TOOLS;
+    use crate::settings::SettingsError;
+    use crate::settings::config_file::parse;
     use crate::settings::{Partial, Transport};
     use std::path::Path;
 
-    fn read(yaml: &str) -> Result<Partial, Fault> {
+    fn read(yaml: &str) -> Result<Partial, SettingsError> {
         parse(yaml, Path::new("/etc"), KNOWN_TOOLS)
     }
 
@@ -323,7 +324,7 @@ mod tests {
     /// What the reader of the file knows in one map, with a word in it that it does not.
     fn known_in(yaml: &str) -> Vec<&'static str> {
         match read(yaml) {
-            Err(Fault::UnknownKey { allowed, .. }) => allowed,
+            Err(SettingsError::UnknownKey { allowed, .. }) => allowed,
             other => panic!("{yaml}: {other:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! Lines in, lines out. A line that is too long goes by and is only looked through for its id; a last line without a line
+//! InputLines in, lines out. A line that is too long goes by and is only looked through for its id; a last line without a line
 //! end counts. What is written goes through one task, so that no reply is ever cut by a cancelled future.
 
 use mcp::{Outline, OutlineSearch};
@@ -13,7 +13,7 @@ const KEPT_LINE: usize = 1024 * 1024;
 
 /// One line of a client.
 #[derive(Debug)]
-pub(super) enum Line<'line> {
+pub(super) enum InputLine<'line> {
     /// All of it, without its end.
     Whole(&'line [u8]),
     /// What could be made out of it.
@@ -21,7 +21,7 @@ pub(super) enum Line<'line> {
 }
 
 /// The lines of a client, one after the other.
-pub(super) struct Lines<R> {
+pub(super) struct InputLines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
@@ -29,10 +29,10 @@ pub(super) struct Lines<R> {
     skipped: Option<OutlineSearch>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of up to `longest` bytes.
-    pub(super) fn new(read: R, longest: usize) -> Lines<R> {
-        Lines {
+impl<R: AsyncRead + Unpin> InputLines<R> {
+    /// InputLines of up to `longest` bytes.
+    pub(super) fn new(read: R, longest: usize) -> InputLines<R> {
+        InputLines {
             read: BufReader::with_capacity(BUFFER, read),
             line: Vec::new(),
             longest,
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line; `None` at the end.
-    pub(super) async fn next(&mut self) -> Option<Line<'_>> {
+    pub(super) async fn next(&mut self) -> Option<InputLine<'_>> {
         self.line.clear();
         self.line.shrink_to(KEPT_LINE);
         loop {
@@ -71,14 +71,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// What is left at the end of the input. A line that is too long has no end, so it is no line.
-    fn last(&mut self) -> Option<Line<'_>> {
+    fn last(&mut self) -> Option<InputLine<'_>> {
         (!self.line.is_empty()).then(|| self.whole())
     }
 
-    fn whole(&mut self) -> Line<'_> {
+    fn whole(&mut self) -> InputLine<'_> {
         match self.skipped.take() {
-            Some(search) => Line::TooLong(search.finish()),
-            None => Line::Whole(&self.line),
+            Some(search) => InputLine::TooLong(search.finish()),
+            None => InputLine::Whole(&self.line),
         }
     }
 }
@@ -115,12 +115,12 @@ mod tests {
     use super::*;
 
     async fn lines(input: &[u8], longest: usize) -> Vec<String> {
-        let mut lines = Lines::new(input, longest);
+        let mut lines = InputLines::new(input, longest);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await {
             read.push(match line {
-                Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),
-                Line::TooLong(outline) => format!("{outline:?}"),
+                InputLine::Whole(line) => String::from_utf8_lossy(line).into_owned(),
+                InputLine::TooLong(outline) => format!("{outline:?}"),
             });
         }
         read

@@ -9,11 +9,11 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// What a pipe may hold for everybody unless the system says otherwise.
 const PIPE: usize = 1024 * 1024;
 
-type Input = Box<dyn AsyncRead + Unpin + Send>;
-type Output = Box<dyn AsyncWrite + Unpin + Send>;
+type StdinReader = Box<dyn AsyncRead + Unpin + Send>;
+type StdoutWriter = Box<dyn AsyncWrite + Unpin + Send>;
 
 /// Opens standard input and output. What is no pipe (a terminal, a file) is read and written by threads of its own.
-pub(super) fn open() -> (Input, Output) {
+pub(super) fn open() -> (StdinReader, StdoutWriter) {
     widen(std::io::stdin().as_fd());
     widen(std::io::stdout().as_fd());
     match (input(), output()) {

@@ -1,0 +1,529 @@
+//! The command line and the environment: what was typed, before anyone knows what it means.
+//!
+//! clap words the mistakes made here and ends the process with code 2. What comes out is a
+//! [`Partial`] like the one the config file gives; what a setting means is decided in `settings`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::settings::{
+    CURRENT_DIRECTORY, InYaml, LogLevel, Partial, Settings, Toolset, Transport, bounds,
+};
+use crate::settings::{HOST, is_host};
+
+/// Lets AI agents work on files without ever leaving the directories they were given.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcp-filesystem",
+    version,
+    subcommand_precedence_over_arg = true
+)]
+#[command(after_help = "A directory called like a subcommand is given as ./check.")]
+pub(crate) struct Cli {
+    /// Directories to serve, each named after its last component; they replace the config file's
+    /// roots.
+    #[arg(value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    #[command(flatten)]
+    options: Flags,
+    #[command(subcommand)]
+    command: Option<CommandArgs>,
+    /// Whether the root was a flag or an environment variable; clap alone knows.
+    #[arg(skip)]
+    root_dir_source: GivenBy,
+    /// The same for the base path.
+    #[arg(skip)]
+    base_path_source: GivenBy,
+}
+
+/// The options that say what is served and how; they go before or after a subcommand.
+#[derive(Debug, Args)]
+struct Flags {
+    /// YAML config file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCP_FILESYSTEM_CONFIG",
+        global = true
+    )]
+    config: Option<PathBuf>,
+    /// How clients connect [default: http with a config file, stdio without].
+    #[arg(long, value_enum, global = true)]
+    transport: Option<Transport>,
+    /// Address to listen on [default: 0.0.0.0].
+    #[arg(long, value_parser = parse_host, global = true)]
+    host: Option<String>,
+    /// Port to listen on; 0 takes any that is free [default: 8091].
+    #[arg(long, global = true)]
+    port: Option<u16>,
+    /// Tool sets to serve [default: workspace].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        value_delimiter = ',',
+        global = true
+    )]
+    toolset: Option<Vec<Toolset>>,
+    /// The one root of `files` [default: the current directory]; `workspace` serves it too.
+    #[arg(long, value_name = "PATH", env = "FS_SERVER_ROOT", global = true)]
+    root_dir: Option<PathBuf>,
+    /// The most bytes of content one reply holds [default: 10485760].
+    #[arg(long, value_name = "BYTES", env = "FS_MAX_FILE_SIZE", global = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(bounds::CONTENT))]
+    max_file_size: Option<u64>,
+    /// How long a call may take [default: 30; grep and glob: 300].
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "FS_REQUEST_TIMEOUT",
+        global = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u64).range(bounds::TIMEOUT))]
+    request_timeout: Option<u64>,
+    /// The least important log lines to write [default: info].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LEVEL",
+        env = "FS_LOG_LEVEL",
+        ignore_case = true
+    )]
+    #[arg(global = true)]
+    log_level: Option<LogLevel>,
+    /// The one root of `memory`; created if missing.
+    #[arg(long, value_name = "PATH", env = "BASE_PATH", global = true)]
+    base_path: Option<PathBuf>,
+    /// The project of `guide` [default: the current directory].
+    #[arg(long, value_name = "PATH", global = true)]
+    project_root: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum CommandArgs {
+    /// Validate the configuration and say what would be served, to whom, and what is risky.
+    Check {
+        /// Directories to check as if they were served.
+        #[arg(value_name = "DIR")]
+        directories: Vec<PathBuf>,
+    },
+    /// Print the tool reference.
+    Tools {
+        /// How to print it.
+        #[arg(long, value_enum, default_value_t = Format::Markdown)]
+        format: Format,
+    },
+    /// Print every key of the config file with its type, default and meaning.
+    Settings,
+    /// Call one tool from the shell, the way a client would.
+    Call {
+        /// The tool's name.
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// The tool's arguments as a JSON object; `-` reads them from standard input.
+        #[arg(value_name = "JSON|-")]
+        arguments: Option<String>,
+    },
+    /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
+    Health {
+        /// Its address [default: where these options and this config file make a server listen].
+        #[arg(value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Print the completions of a shell, to be put where that shell looks for them.
+    Completions {
+        /// The shell.
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Print the manual page (roff): mcp-filesystem man | man -l -
+    Man,
+}
+
+/// What the process is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Serve clients.
+    Serve,
+    /// Say what would be served.
+    Check,
+    /// Print the tool reference.
+    Tools(Format),
+    /// Print the reference of the config file.
+    Settings,
+    /// Ask a server whether it is well.
+    Health(Option<String>),
+    /// Print completions.
+    Completions(Shell),
+    /// Print the manual page.
+    Man,
+    /// Call one tool.
+    Call {
+        /// The tool's name.
+        tool: String,
+        /// Where its arguments come from.
+        arguments: CallArguments,
+    },
+}
+
+/// How the tool reference is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Markdown,
+    /// For programs.
+    Json,
+}
+
+/// Where a call's arguments come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CallArguments {
+    /// There are none.
+    None,
+    /// They were typed.
+    Text(String),
+    /// They come on standard input.
+    Stdin,
+}
+
+/// Whether a value was typed or found in the environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum GivenBy {
+    /// A flag, or not given at all.
+    #[default]
+    Flag,
+    /// An environment variable: it gives way to any flag that means the same.
+    Environment,
+}
+
+impl GivenBy {
+    /// What to call the setting in a message.
+    pub(crate) fn of(self, flag: &'static str, variable: &'static str) -> &'static str {
+        match self {
+            GivenBy::Flag => flag,
+            GivenBy::Environment => variable,
+        }
+    }
+}
+
+/// A path that was given, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenPath {
+    /// The path.
+    pub(crate) path: PathBuf,
+    /// How it was given.
+    pub(crate) source: GivenBy,
+}
+
+/// The directories that were given; `settings` turns them into roots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Directories {
+    /// `[DIR]...`
+    pub(crate) served: Vec<PathBuf>,
+    /// `--root-dir`
+    pub(crate) root: Option<GivenPath>,
+    /// `--base-path`
+    pub(crate) base: Option<GivenPath>,
+}
+
+impl Cli {
+    /// Reads the process's own command line, or ends the process the way clap does.
+    pub(crate) fn read() -> Cli {
+        Cli::try_read(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    fn try_read(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+        let matches = Cli::command().try_get_matches_from(words)?;
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.root_dir_source = source(&matches, "root_dir");
+        cli.base_path_source = source(&matches, "base_path");
+        if let Some(CommandArgs::Check { directories }) = &mut cli.command {
+            cli.directories.append(directories);
+        }
+        Ok(cli)
+    }
+
+    /// What the process is to do.
+    pub(crate) fn task(&self) -> Task {
+        match &self.command {
+            None => Task::Serve,
+            Some(CommandArgs::Check { .. }) => Task::Check,
+            Some(CommandArgs::Tools { format }) => Task::Tools(*format),
+            Some(CommandArgs::Settings) => Task::Settings,
+            Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
+            Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
+            Some(CommandArgs::Man) => Task::Man,
+            Some(CommandArgs::Call { tool, arguments }) => Task::Call {
+                tool: tool.clone(),
+                arguments: CallArguments::from(arguments),
+            },
+        }
+    }
+
+    /// The command line that starts the same server from anywhere, without the program's name: for a client's
+    /// configuration. What came from the environment is written out, because a client has another one.
+    pub(crate) fn portable(&self, settings: &Settings, current: &Path) -> Vec<String> {
+        let absolute = |path: &PathBuf| current.join(path).display().to_string();
+        let flags = self.portable_flags(settings, &absolute).into_iter();
+        let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let given = self.directories.iter().map(absolute);
+        let unnamed = settings.roots.iter();
+        let unnamed = unnamed.filter(|root| root.origin == CURRENT_DIRECTORY);
+        let unnamed = unnamed.map(|root| root.path.display().to_string());
+        flags.flatten().chain(given).chain(unnamed).collect()
+    }
+
+    fn portable_flags(
+        &self,
+        settings: &Settings,
+        absolute: &impl Fn(&PathBuf) -> String,
+    ) -> [(&'static str, Option<String>); 9] {
+        let options = &self.options;
+        // These give way to others, or stay without effect, only as long as they are in the environment.
+        let is_used = self.root_dir_source == GivenBy::Flag || self.directories.is_empty();
+        let root_dir = options.root_dir.as_ref().filter(|_| is_used);
+        let is_used = settings.toolsets.contains(&Toolset::Memory);
+        let base_path = options.base_path.as_ref().filter(|_| is_used);
+        let project_root = options.project_root.as_ref();
+        let config = options.config.as_ref();
+        [
+            ("--config", config.map(absolute)),
+            // A config file alone would mean HTTP.
+            ("--transport", config.map(|_| "stdio".to_owned())),
+            ("--toolset", options.toolset.as_deref().map(joined)),
+            ("--root-dir", root_dir.map(absolute)),
+            ("--base-path", base_path.map(absolute)),
+            ("--project-root", project_root.map(absolute)),
+            ("--max-file-size", options.max_file_size.map(number)),
+            ("--request-timeout", options.request_timeout.map(number)),
+            (
+                "--log-level",
+                options.log_level.map(|level| level.in_yaml()),
+            ),
+        ]
+    }
+
+    /// The config file that was named, if any.
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.options.config.as_deref()
+    }
+
+    /// The directories that were given, relative ones taken from `current`; the base path stays as it is.
+    pub(crate) fn directories(&self, current: &Path) -> Directories {
+        let given = |path: PathBuf, source| GivenPath { path, source };
+        let (root, base) = (&self.options.root_dir, &self.options.base_path);
+        Directories {
+            served: self
+                .directories
+                .iter()
+                .map(|path| current.join(path))
+                .collect(),
+            root: root
+                .as_ref()
+                .map(|path| given(current.join(path), self.root_dir_source)),
+            // Its specification wants it absolute: a storage that moves with the current directory is a lost storage.
+            base: base
+                .as_ref()
+                .map(|path| given(path.clone(), self.base_path_source)),
+        }
+    }
+
+    /// Everything else that was typed or found in the environment.
+    pub(crate) fn partial(&self, current: &Path) -> Partial {
+        let options = &self.options;
+        Partial {
+            transport: options.transport,
+            host: options.host.clone(),
+            port: options.port,
+            toolsets: options.toolset.as_deref().map(without_repeats),
+            max_file_size: options.max_file_size,
+            request_timeout: options.request_timeout.map(Duration::from_secs),
+            log_level: options.log_level,
+            guide_project_root: options
+                .project_root
+                .as_ref()
+                .map(|path| Some(current.join(path))),
+            ..Partial::default()
+        }
+    }
+
+    /// Tells whether the project of `guide` was named.
+    pub(crate) fn names_project_root(&self) -> bool {
+        self.options.project_root.is_some()
+    }
+}
+
+impl From<&Option<String>> for CallArguments {
+    fn from(typed: &Option<String>) -> CallArguments {
+        match typed.as_deref() {
+            None => CallArguments::None,
+            Some("-") => CallArguments::Stdin,
+            Some(text) => CallArguments::Text(text.to_owned()),
+        }
+    }
+}
+
+fn joined(sets: &[Toolset]) -> String {
+    let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+    names.join(",")
+}
+
+fn number(number: u64) -> String {
+    number.to_string()
+}
+
+fn source(matches: &ArgMatches, id: &str) -> GivenBy {
+    match matches.value_source(id) {
+        Some(ValueSource::EnvVariable) => GivenBy::Environment,
+        _ => GivenBy::Flag,
+    }
+}
+
+fn without_repeats(sets: &[Toolset]) -> Vec<Toolset> {
+    let mut once: Vec<Toolset> = Vec::new();
+    for set in sets {
+        if !once.contains(set) {
+            once.push(*set);
+        }
+    }
+    once
+}
+
+fn parse_host(text: &str) -> Result<String, String> {
+    if is_host(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("expected {HOST}"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A command line as it would be typed after the program's name.
+    pub(crate) fn typed(words: &[&str]) -> Cli {
+        try_typed(words).unwrap()
+    }
+
+    fn try_typed(words: &[&str]) -> Result<Cli, clap::Error> {
+        let words = std::iter::once("mcp-filesystem").chain(words.iter().copied());
+        Cli::try_read(words.map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn directories_are_served_without_a_subcommand() {
+        let cli = typed(&["a", "/b"]);
+        assert_eq!(cli.task(), Task::Serve);
+        let served = cli.directories(Path::new("/here")).served;
+        assert_eq!(served, [Path::new("/here/a"), Path::new("/b")]);
+    }
+
+    #[test]
+    fn options_go_before_and_after_a_subcommand() {
+        for words in [["--port", "7", "check"], ["check", "--port", "7"]] {
+            let cli = typed(&words);
+            assert_eq!(
+                (cli.task(), cli.options.port),
+                (Task::Check, Some(7)),
+                "{words:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn directories_go_before_and_after_check_and_before_call() {
+        for words in [["a", "check"], ["check", "a"]] {
+            let cli = typed(&words);
+            assert_eq!(cli.task(), Task::Check, "{words:?}");
+            assert_eq!(
+                cli.directories(Path::new("/")).served,
+                [Path::new("/a")],
+                "{words:?}"
+            );
+        }
+        let cli = typed(&["a", "call", "read_file", "{}"]);
+        let arguments = CallArguments::Text("{}".to_owned());
+        assert_eq!(
+            cli.task(),
+            Task::Call {
+                tool: "read_file".to_owned(),
+                arguments
+            }
+        );
+        assert_eq!(cli.directories(Path::new("/")).served, [Path::new("/a")]);
+        assert_eq!(typed(&["./check"]).task(), Task::Serve);
+    }
+
+    #[test]
+    fn call_takes_its_arguments_from_where_it_is_told() {
+        let arguments = |words: &[&str]| match typed(words).task() {
+            Task::Call { arguments, .. } => arguments,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(arguments(&["call", "list_roots"]), CallArguments::None);
+        assert_eq!(arguments(&["call", "grep", "-"]), CallArguments::Stdin);
+    }
+
+    #[test]
+    fn tool_sets_are_separated_by_commas_and_counted_once() {
+        let cli = typed(&["--toolset", "workspace,guide,workspace"]);
+        let sets = cli.partial(Path::new("/")).toolsets;
+        assert_eq!(sets, Some(vec![Toolset::Workspace, Toolset::Guide]));
+    }
+
+    #[test]
+    fn tools_knows_its_formats() {
+        assert_eq!(typed(&["tools"]).task(), Task::Tools(Format::Markdown));
+        let cli = typed(&["tools", "--toolset", "files", "--format", "json"]);
+        assert_eq!(cli.task(), Task::Tools(Format::Json));
+    }
+
+    #[test]
+    fn a_client_s_command_line_works_from_anywhere() {
+        let here = Path::new("/here");
+        let line = |words: &[&str]| {
+            let cli = typed(words);
+            let settings = cli.partial(here).complete();
+            cli.portable(&settings, here).join(" ")
+        };
+        assert_eq!(line(&["app", "/b"]), "/here/app /b");
+        assert_eq!(
+            line(&["--config", "c.yaml", "--log-level", "warn"]),
+            "--config /here/c.yaml --transport stdio --log-level warn"
+        );
+        let memory = ["--toolset", "memory", "--base-path", "/notes"];
+        assert_eq!(line(&memory), "--toolset memory --base-path /notes");
+    }
+
+    #[test]
+    fn mistakes_are_clap_s_own() {
+        let mistakes: &[&[&str]] = &[
+            &["--transport", "tcp"],
+            &["--port", "65536"],
+            &["--port", "-1"],
+            &["--host", "a b"],
+            &["--host", "localhost:80"],
+            &["--toolset", "workspce"],
+            &["--max-file-size", "0"],
+            &["--request-timeout", "86401"],
+            &["--log-level", "loud"],
+            &["--no-such-flag"],
+            &["call"],
+            &["tools", "--format", "xml"],
+        ];
+        for words in mistakes {
+            assert_eq!(try_typed(words).unwrap_err().exit_code(), 2, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! `mcp-filesystem check`: tells an operator in plain words what would be served, to whom, and what
+//! is risky about it.
+//!
+//! It reads the same settings as the server and looks at the same roots, and starts nothing. Host
+//! paths are shown: this is the operator's own terminal.
+
+mod own_files;
+mod risks;
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use sandbox::{NamedRoot, Protection, Roots};
+
+use self::own_files::OwnFile;
+pub(crate) use self::risks::open_door;
+use crate::guide_project::{self, GuideProject};
+use crate::http::CredentialStore;
+use crate::http::listener::address;
+use crate::known::KNOWN_TOOLS;
+use crate::settings::{
+    InYaml, KnownTools, Landlock, LoadedSettings, LogFormat, Quota, RootAccess, RootSettings,
+    Settings, Toolset, Transport, tools_of,
+};
+use crate::{open_roots, operator_files};
+
+/// Writes the report. A mistake in the configuration is the error that comes back.
+pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()> {
+    let roots = open_roots::open(&loaded.settings)?;
+    let project = guide_project::open(&loaded.settings)?;
+    let credentials = CredentialStore::load(&loaded.settings)?.current();
+    let facts = Findings {
+        loaded,
+        found: roots.iter().map(CheckedRoot::of).collect(),
+        project: project.as_ref(),
+        files: own_files::all(loaded),
+        tokens: credentials.tokens.map(|tokens| tokens.count()),
+        is_superuser: operator_files::is_superuser(),
+        // The last thing to find out: afterwards only the roots can be seen.
+        kernel: protections(&roots, loaded.settings.landlock)?,
+    };
+    output.write_all(report(&facts).as_bytes())?;
+    Ok(())
+}
+
+/// Everything that was found out.
+struct Findings<'a> {
+    loaded: &'a LoadedSettings,
+    found: Vec<CheckedRoot>,
+    /// The project of `guide`.
+    project: Option<&'a GuideProject>,
+    /// The operator's own files.
+    files: Vec<OwnFile>,
+    /// How many tokens let somebody in; none means that nobody is asked.
+    tokens: Option<usize>,
+    /// Whether no permission bits hold this process back.
+    is_superuser: bool,
+    kernel: Vec<String>,
+}
+
+/// What an operator wants to know of a root's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CheckedRoot {
+    name: String,
+    real_path: PathBuf,
+    mode: u32,
+    is_writable: bool,
+}
+
+impl CheckedRoot {
+    fn of(root: &NamedRoot) -> CheckedRoot {
+        CheckedRoot {
+            name: root.name.clone(),
+            real_path: root.root.real_path().to_owned(),
+            mode: root.root.metadata().map_or(0, |metadata| metadata.mode),
+            is_writable: open_roots::access(&root.root).is_some_and(|access| access.writable),
+        }
+    }
+}
+
+/// What the kernel adds to our own confinement, found out by really asking for it: this process
+/// locks itself in, writes its report and ends.
+fn protections(roots: &Roots, landlock: Landlock) -> Result<Vec<String>> {
+    let protection = sandbox::lock_in(roots, landlock.into(), &[])?;
+    let walks = roots
+        .iter()
+        .filter(|root| !root.root.uses_openat2())
+        .count();
+    let lookup = match walks {
+        0 => "openat2: the kernel itself keeps every look-up inside its root",
+        _ => "no openat2: look-ups go step by step, as safe but slower",
+    };
+    Ok(vec![lookup.to_owned(), landlock_in_words(&protection)])
+}
+
+fn landlock_in_words(protection: &Protection) -> String {
+    let meaning = match protection {
+        Protection::Enforced { fully: true, .. } => "the process cannot reach beyond its roots",
+        Protection::Enforced { fully: false, .. } => {
+            "the process can hardly reach beyond its roots; a newer kernel does more"
+        }
+        Protection::Unavailable => "this kernel has no second wall around the process",
+        Protection::Off => "sandbox.landlock is off; there is no second wall around the process",
+    };
+    format!("{protection}: {meaning}")
+}
+
+fn report(facts: &Findings<'_>) -> String {
+    let settings = &facts.loaded.settings;
+    let roots = facts.found.iter().zip(&settings.roots);
+    let roots = roots.flat_map(root_lines(settings));
+    let project = facts.project.into_iter().flat_map(project_lines);
+    let sections = [
+        ("Configuration", vec![configuration(settings)]),
+        ("Roots", roots.chain(project).collect()),
+        ("Who can reach it", reach(settings, facts.tokens)),
+        ("Limits", limits(settings)),
+        ("Log", log(settings)),
+        ("Kernel protections", facts.kernel.clone()),
+        ("Risks", or_none(risks::all(facts))),
+    ];
+    let section =
+        |(title, lines): (&str, Vec<String>)| format!("{title}\n  {}\n", lines.join("\n  "));
+    sections.map(section).join("\n")
+}
+
+fn or_none(lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() {
+        vec!["none found".to_owned()]
+    } else {
+        lines
+    }
+}
+
+fn configuration(settings: &Settings) -> String {
+    match &settings.config_file {
+        Some(file) => format!("{}: valid", file.display()),
+        None => "no config file; the command line is valid".to_owned(),
+    }
+}
+
+fn root_lines<'a>(
+    settings: &'a Settings,
+) -> impl Fn((&'a CheckedRoot, &'a RootSettings)) -> Vec<String> + 'a {
+    move |(found, root)| {
+        let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
+        // The agent's files lie in no root.
+        let sets = settings
+            .toolsets
+            .iter()
+            .filter(|set| **set != Toolset::Guide);
+        lines.extend(sets.map(|set| {
+            format!(
+                "  {}: {}",
+                set.name(),
+                tools_in_words(root, *set, KNOWN_TOOLS)
+            )
+        }));
+        lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
+        lines.extend(
+            root.quota
+                .map(|quota| format!("  {}", quota_in_words(quota))),
+        );
+        lines
+    }
+}
+
+/// The project of the `guide` set.
+fn project_lines(project: &GuideProject) -> Vec<String> {
+    let mut lines = vec![
+        format!("the project of guide: {}", project.path.display()),
+        "  its files are never opened; agents hand them over".to_owned(),
+        format!("  allowed paths: {}", project.allowed.join(", ")),
+    ];
+    if !project.missing.is_empty() {
+        lines.push(format!("  not there: {}", project.missing.join(", ")));
+    }
+    lines
+}
+
+fn changes_in_words(root: &RootSettings, found: &CheckedRoot) -> Option<&'static str> {
+    match root.access {
+        RootAccess::ReadOnly => Some("read-only: every tool that changes anything is refused"),
+        RootAccess::ReadWrite if found.is_writable => None,
+        RootAccess::ReadWrite => Some("this user may not write in the directory itself"),
+    }
+}
+
+fn quota_in_words(quota: Quota) -> String {
+    let bytes = quota.max_bytes.map(|most| format!("{most} bytes"));
+    let files = quota
+        .max_files
+        .map(|most| format!("{most} files and directories"));
+    let limits: Vec<String> = [bytes, files].into_iter().flatten().collect();
+    format!("quota: at most {}", limits.join(" in at most "))
+}
+
+fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {
+    let tools = tools_of(set.name(), known);
+    let allowed: Vec<&str> = tools
+        .iter()
+        .copied()
+        .filter(|tool| root.tools.allows(set, tool))
+        .collect();
+    match allowed.len() {
+        0 => "no tool".to_owned(),
+        all if all == tools.len() => format!("all {all} tools"),
+        some => format!("{some} of {} tools: {}", tools.len(), allowed.join(", ")),
+    }
+}
+
+fn reach(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
+    if settings.transport == Transport::Stdio {
+        return vec!["stdio: only the program that starts it".to_owned()];
+    }
+    let scheme = match settings.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    vec![
+        format!("{scheme} on {}: {}", address(settings), audience(settings)),
+        format!("endpoints: {}", endpoints(settings)),
+        token_line(tokens),
+        encryption_line(settings),
+        format!("host names: {}", host_names(settings)),
+        format!("web pages: {}", origins(settings)),
+    ]
+}
+
+fn encryption_line(settings: &Settings) -> String {
+    match &settings.tls {
+        Some(tls) => format!("encrypted with the certificate {}", tls.cert.display()),
+        None => "not encrypted".to_owned(),
+    }
+}
+
+fn host_names(settings: &Settings) -> String {
+    let own = match audience_of(&settings.host) {
+        Audience::OneInterface => Some(settings.host.clone()),
+        Audience::ThisMachine | Audience::EveryInterface => None,
+    };
+    let names = ["localhost and loopback addresses".to_owned()];
+    let names = names.into_iter().chain(own);
+    let names = names.chain(settings.allowed_hosts.iter().cloned());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn origins(settings: &Settings) -> String {
+    match settings.allowed_origins.as_slice() {
+        [] => "none but its own".to_owned(),
+        origins => origins.join(", "),
+    }
+}
+
+fn limits(settings: &Settings) -> Vec<String> {
+    let seconds = settings.request_timeout.as_secs();
+    let rate = settings.rate.map(|rate| {
+        let (per_second, burst) = (rate.per_second, rate.burst);
+        format!("each client: {per_second} calls a second, {burst} at once")
+    });
+    let calls = format!(
+        "calls: {} at once, {seconds} seconds each (grep and glob: as they ask, 300 unless they do)",
+        settings.max_concurrent_calls
+    );
+    let replies = format!(
+        "content in one reply: {} bytes; whole files: up to {} bytes",
+        settings.max_file_size, settings.max_full_read_size
+    );
+    [calls, replies].into_iter().chain(rate).collect()
+}
+
+fn log(settings: &Settings) -> Vec<String> {
+    let format = match settings.log_format {
+        LogFormat::Json => "JSON",
+        LogFormat::Text => "text",
+    };
+    let level = settings.log_level.in_yaml();
+    let lines = format!("{format} lines on standard error, from level {level} on");
+    let audit = settings.audit_file.as_deref();
+    let audit = audit.map(|file| format!("every call also in {}", file.display()));
+    std::iter::once(lines).chain(audit).collect()
+}
+
+fn endpoints(settings: &Settings) -> String {
+    let named = settings
+        .toolsets
+        .iter()
+        .map(|set| format!("/mcp/{}", set.name()));
+    let first = settings
+        .toolsets
+        .first()
+        .map(|set| format!("/mcp (= {})", set.name()));
+    first
+        .into_iter()
+        .chain(named)
+        .chain(["/metrics", "/health"].map(str::to_owned))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn token_line(tokens: Option<usize>) -> String {
+    match tokens {
+        Some(1) => "a bearer token is required; there is 1".to_owned(),
+        Some(count) => format!("a bearer token is required; there are {count}"),
+        None => "no token is asked for".to_owned(),
+    }
+}
+
+/// Who can open a connection to the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    ThisMachine,
+    OneInterface,
+    EveryInterface,
+}
+
+fn audience_of(host: &str) -> Audience {
+    match host.parse::<IpAddr>() {
+        Ok(ip) if ip.is_loopback() => Audience::ThisMachine,
+        Ok(ip) if ip.is_unspecified() => Audience::EveryInterface,
+        Err(_) if host.eq_ignore_ascii_case("localhost") => Audience::ThisMachine,
+        _ => Audience::OneInterface,
+    }
+}
+
+fn audience(settings: &Settings) -> &'static str {
+    match audience_of(&settings.host) {
+        Audience::ThisMachine => "every program on this machine",
+        Audience::OneInterface => "every machine that can reach this address",
+        Audience::EveryInterface => "every machine that can reach this one, on any interface",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_files::Holds;
+    use super::*;
+    use crate::settings::config_file::{self, ConfigFile};
+    use std::path::Path;
+
+    fn loaded(yaml: &str) -> LoadedSettings {
+        let partial = config_file::parse(yaml, Path::new("/etc"), KNOWN_TOOLS).unwrap();
+        let path = PathBuf::from("/etc/config.yaml");
+        let mut settings = partial.complete();
+        settings.config_file = Some(path.clone());
+        LoadedSettings {
+            settings,
+            file: Some(ConfigFile {
+                path,
+                text: yaml.to_owned(),
+            }),
+        }
+    }
+
+    fn facts<'a>(loaded: &'a LoadedSettings, found: Vec<CheckedRoot>) -> Findings<'a> {
+        Findings {
+            loaded,
+            found,
+            project: None,
+            files: Vec::new(),
+            tokens: None,
+            is_superuser: false,
+            kernel: vec!["openat2: yes".to_owned()],
+        }
+    }
+
+    fn found(name: &str, path: &str, mode: u32) -> CheckedRoot {
+        CheckedRoot {
+            name: name.to_owned(),
+            real_path: PathBuf::from(path),
+            mode,
+            is_writable: name != "frozen",
+        }
+    }
+
+    const TWO: &str = "
+roots:
+  - {name: all, path: /data, allowed_tools: ['*']}
+  - {name: logs, path: /data/logs, allowed_tools: [read_file, grep, mkdir], read_only: true}
+";
+
+    #[test]
+    fn the_report_says_what_an_operator_asks() {
+        let loaded = loaded(TWO);
+        let found = vec![
+            found("all", "/data", 0o777),
+            found("logs", "/data/logs", 0o755),
+        ];
+        let mut facts = facts(&loaded, found);
+        facts.is_superuser = true;
+        facts.files.push(OwnFile {
+            what: "the config file",
+            real_path: PathBuf::from("/data/logs/config.yaml"),
+            mode: 0o644,
+            holds: Holds::Policy,
+        });
+        let expected = "\
+Configuration
+  /etc/config.yaml: valid
+
+Roots
+  all: /data
+    workspace: all 14 tools
+  logs: /data/logs
+    workspace: 2 of 14 tools: read_file, grep
+    read-only: every tool that changes anything is refused
+
+Who can reach it
+  http on 0.0.0.0:8091: every machine that can reach this one, on any interface
+  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
+  no token is asked for
+  not encrypted
+  host names: localhost and loopback addresses
+  web pages: none but its own
+
+Limits
+  calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 unless they do)
+  content in one reply: 10485760 bytes; whole files: up to 1048576 bytes
+
+Log
+  JSON lines on standard error, from level info on
+
+Kernel protections
+  openat2: yes
+
+Risks
+  it listens on all interfaces without asking for a token: whoever reaches port 8091 can use every \
+allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
+  it runs as root, so that no permission bits hold: run it as a user of its own
+  the root \"all\" contains the root \"logs\": what is forbidden in \"logs\" may be allowed through \"all\"
+  the root \"all\" is writable by every user of this machine
+  the config file (/data/logs/config.yaml) is readable by every user of this machine (chmod o-r)
+  the root \"all\" contains the config file: agents may be able to change it; keep it elsewhere
+  the root \"logs\" allows mkdir, which no served tool set has: a slip?
+";
+        assert_eq!(report(&facts), expected);
+    }
+
+    #[test]
+    fn a_careful_setup_has_no_risks() {
+        let yaml = "host: 127.0.0.1\nroots: [{name: a, path: /data-2, allowed_tools: ['*']}]";
+        let found = vec![found("a", "/data", 0o755), found("b", "/data-2", 0o755)];
+        let loaded = loaded(yaml);
+        assert_eq!(risks::all(&facts(&loaded, found)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn who_can_reach_an_address() {
+        for host in ["127.0.0.1", "127.8.8.8", "::1", "localhost"] {
+            assert_eq!(audience_of(host), Audience::ThisMachine, "{host}");
+        }
+        for host in ["0.0.0.0", "::"] {
+            assert_eq!(audience_of(host), Audience::EveryInterface, "{host}");
+        }
+        assert_eq!(audience_of("192.0.2.1"), Audience::OneInterface);
+    }
+}

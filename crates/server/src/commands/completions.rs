@@ -1,0 +1,36 @@
+//! `mcp-filesystem completions`: what a shell needs to complete the command line, written from its definition.
+
+use std::io::{self, Write};
+
+use clap::Command;
+use clap_complete::Shell;
+
+/// The program's name, as people type it.
+const NAME: &str = "mcp-filesystem";
+
+/// Prints the completions of a shell.
+pub(crate) fn print(shell: Shell, mut command: Command, out: &mut dyn Write) -> io::Result<()> {
+    // Into memory first: the generator panics where the reader has gone.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, NAME, &mut script);
+    out.write_all(&script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::Cli;
+    use clap::{CommandFactory, ValueEnum};
+
+    #[test]
+    fn every_shell_completes_every_command_and_flag() {
+        for shell in Shell::value_variants() {
+            let mut script = Vec::new();
+            print(*shell, Cli::command(), &mut script).unwrap();
+            let script = String::from_utf8(script).unwrap();
+            for word in ["completions", "health", "toolset", "base-path"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+}

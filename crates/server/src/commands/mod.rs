@@ -1,0 +1,54 @@
+//! The commands of the program, one file or folder each.
+
+mod call;
+mod check;
+mod completions;
+mod health;
+mod man;
+mod serve;
+mod tools;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use crate::command_line::{Cli, Task};
+use crate::known::KNOWN_TOOLS;
+use crate::settings::{self, LoadedSettings, RootsNeed};
+
+/// Runs the command that was typed.
+pub(crate) fn run(cli: &Cli) -> Result<()> {
+    let out = || std::io::stdout().lock();
+    match cli.task() {
+        Task::Serve => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            serve::run(&settings, &cli.portable(&settings, &current()?))
+        }
+        Task::Check => check::run(&load(cli, RootsNeed::Needed)?, &mut out()),
+        Task::Tools(format) => {
+            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            tools::run(&settings, format, &mut out())
+        }
+        Task::Settings => Ok(out().write_all(settings::reference().as_bytes())?),
+        Task::Health(url) => {
+            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            health::run(url.as_deref(), &settings)
+        }
+        Task::Completions(shell) => Ok(completions::print(shell, Cli::command(), &mut out())?),
+        Task::Man => Ok(out().write_all(&man::page(Cli::command())?)?),
+        Task::Call { tool, arguments } => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            call::run(&settings, &tool, &arguments)
+        }
+    }
+}
+
+fn load(cli: &Cli, need: RootsNeed) -> Result<LoadedSettings> {
+    Ok(settings::load(cli, &current()?, KNOWN_TOOLS, need)?)
+}
+
+fn current() -> Result<PathBuf> {
+    std::env::current_dir().context("cannot tell the current directory")
+}

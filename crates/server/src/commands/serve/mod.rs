@@ -1,0 +1,226 @@
+//! From settings to a running server, in the one order that works.
+//!
+//! Roots, port and user names are taken first, because they need more of the host than the roots;
+//! then the process locks itself in; only then the first threads begin (the log's, the runtime's).
+
+mod welcome;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use mcp::Server;
+use sandbox::{Exception, ExceptionRights, Users};
+use toolset::{Deployment, Gate, Service};
+
+use super::check::open_door;
+use crate::deployment::deployment;
+use crate::guide_project::{self, GuideProject};
+use crate::http::{self, CredentialStore, HostCheck, listener};
+use crate::log::{self, AuditFile};
+use crate::operator_files::{self, reason};
+use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
+use crate::tool_sets::{every_set, tools_of};
+use crate::{open_roots, signals, stdio};
+
+/// How long work that hangs in the kernel may keep the process.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// When a process that has just begun does what nobody waits for.
+const AFTER_START: Duration = Duration::from_millis(50);
+
+/// Serves until the client hangs up or the process is asked to stop. `arguments` are those that start the same server
+/// from anywhere, for a person to copy.
+pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
+    sandbox::raise_descriptor_limit();
+    let roots = open_roots::open(settings)?;
+    let project = guide_project::open(settings)?;
+    let listener = match settings.transport {
+        Transport::Stdio => None,
+        Transport::Http => Some(listener::bind(settings)?),
+    };
+    let users = Users::load();
+    let credentials = Arc::new(CredentialStore::load(settings)?);
+    let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
+    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
+
+    let log = log::start(settings, audit)?;
+    roots.count_in_background();
+    project.iter().for_each(GuideProject::warn);
+    let gate = Gate::new(Deployment {
+        recorder: log.recorder(),
+        ..deployment(settings, &roots, users)
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let address = listener.as_ref().and_then(|one| one.local_addr().ok());
+    welcome::greet(settings, address, arguments);
+    log_started(settings, &place(address), &protection.to_string());
+    let reload = signals::reload_on_hangup(log.reopener(), Arc::clone(&credentials));
+    let sweep = roots.sweeper();
+    let ended = runtime.block_on(async {
+        tokio::spawn(reload);
+        tokio::spawn(after_start(sweep));
+        serve(settings, listener, gate, credentials, project.as_ref()).await
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    ended
+}
+
+/// Does what can wait until a process that has just begun has answered its client for the first time.
+async fn after_start(work: impl FnOnce()) {
+    tokio::time::sleep(AFTER_START).await;
+    work();
+}
+
+/// Makes what clients see of the tools, so that the first who asks does not wait for it.
+fn prepared(service: Service) -> impl FnOnce() {
+    move || {
+        let _ = service.listed();
+    }
+}
+
+fn audit_file(path: &Path) -> Result<AuditFile> {
+    let file = AuditFile::open(path);
+    file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
+}
+
+/// What stays reachable beside the roots, to be read or opened again on SIGHUP. A file may then be another one of the
+/// same name, so it is its directory that is let through.
+fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
+    let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
+    let read = tls.into_iter().flatten();
+    let read = read.chain(&settings.bearer_tokens_file);
+    let read = read.map(|path| (path, ExceptionRights::Read));
+    let written = settings.audit_file.iter();
+    let written = written.map(|path| (path, ExceptionRights::Write));
+    let all = read.chain(written).map(|(path, rights)| Exception {
+        path: operator_files::directory_of(path),
+        rights,
+    });
+    all.collect()
+}
+
+async fn serve(
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    gate: Arc<Gate>,
+    credentials: Arc<CredentialStore>,
+    project: Option<&GuideProject>,
+) -> Result<()> {
+    let shutdown = signals::stop_on_signals()?;
+    let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
+    let Some(listener) = listener else {
+        let service = every_set(settings, gate, project)?;
+        tokio::spawn(after_start(prepared(service.clone())));
+        stdio::serve(Server::new(service), max_size, shutdown).await;
+        return Ok(());
+    };
+    let options = http::HttpOptions {
+        host_check: HostCheck::new(
+            &settings.host,
+            &settings.allowed_hosts,
+            &settings.allowed_origins,
+        ),
+        credentials,
+        gate: Arc::clone(&gate),
+        desk: project.map(|project| Arc::clone(&project.desk)),
+        max_body_size: max_size,
+        max_connections: settings.max_connections,
+    };
+    let endpoints = settings
+        .toolsets
+        .iter()
+        .map(|set| endpoint(*set, settings, &gate, project));
+    let endpoints = endpoints.collect::<Result<_>>()?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    http::serve(listener, options, endpoints, shutdown).await;
+    Ok(())
+}
+
+fn endpoint(
+    set: Toolset,
+    settings: &Settings,
+    gate: &Arc<Gate>,
+    project: Option<&GuideProject>,
+) -> Result<http::Endpoint> {
+    let desk = project.map(|project| &project.desk);
+    let service = Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?;
+    tokio::spawn(after_start(prepared(service.clone())));
+    let has_sessions = match settings.sessions {
+        SessionPolicy::On => true,
+        SessionPolicy::Off => false,
+        SessionPolicy::Auto => set == Toolset::Guide,
+    };
+    let max_sessions = has_sessions.then_some(settings.max_sessions);
+    let server = Server::new(service);
+    Ok(http::Endpoint::new(
+        set.name().to_owned(),
+        server,
+        max_sessions,
+    ))
+}
+
+/// Where clients find us, for the log.
+fn place(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "stdio".to_owned(), |address| address.to_string())
+}
+
+/// Logs what is served: the one line at INFO with a host path, the config file's.
+fn log_started(settings: &Settings, address: &str, protections: &str) {
+    let roots: Vec<&str> = settings
+        .roots
+        .iter()
+        .map(|root| root.name.as_str())
+        .collect();
+    let toolsets: Vec<&str> = settings.toolsets.iter().map(|set| set.name()).collect();
+    let config = settings
+        .config_file
+        .as_ref()
+        .map(|path| path.to_string_lossy());
+    tracing::info!(
+        address,
+        toolsets = toolsets.join(","),
+        roots = roots.join(","),
+        config_file = config.as_deref(),
+        protections,
+        version = env!("CARGO_PKG_VERSION"),
+        "server started"
+    );
+    if let Some(risk) = open_door(settings) {
+        tracing::warn!(address, "{risk}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::log::tests::logged;
+    use crate::settings::{LogFormat, LogLevel, Partial};
+
+    #[test]
+    fn an_open_port_without_a_token_is_warned_of() {
+        let warnings = |host: &str, tokens: Option<&str>| {
+            let settings = Partial {
+                transport: Some(Transport::Http),
+                host: Some(host.to_owned()),
+                bearer_tokens_file: Some(tokens.map(PathBuf::from)),
+                ..Partial::default()
+            };
+            let settings = settings.complete();
+            let log = logged(LogFormat::Text, LogLevel::Info, || {
+                log_started(&settings, "address", "protections");
+            });
+            log.matches(" WARN it listens on all interfaces without asking for a token")
+                .count()
+        };
+        assert_eq!(warnings("0.0.0.0", None), 1);
+        assert_eq!(warnings("0.0.0.0", Some("tokens")), 0);
+        assert_eq!(warnings("127.0.0.1", None), 0);
+    }
+}

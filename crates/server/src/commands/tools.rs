@@ -1,0 +1,37 @@
+//! `mcp-filesystem tools`: the tool reference, generated from the code.
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde_json::json;
+use toolset::{Deployment, Gate, Service};
+
+use crate::command_line::Format;
+use crate::settings::{Settings, Toolset};
+use crate::tool_sets::tools_of;
+
+/// Prints the reference of the chosen sets.
+pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> Result<()> {
+    for set in &settings.toolsets {
+        let service = every_tool(*set)?;
+        match format {
+            Format::Markdown => {
+                let title = format!("Tools of the `{}` set", set.name());
+                write!(out, "{}", service.reference(&title))?;
+            }
+            Format::Json => {
+                let page = json!({ "toolset": set.name(), "tools": service.described() });
+                writeln!(out, "{}", serde_json::to_string_pretty(&page)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A service that nobody calls: it only describes its tools.
+fn every_tool(set: Toolset) -> Result<Service> {
+    Ok(Service::new(
+        vec![tools_of(set, None)],
+        Gate::new(Deployment::default()),
+    )?)
+}

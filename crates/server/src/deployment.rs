@@ -1,0 +1,63 @@
+//! What the settings mean for the tools: which roots they are given, with what limits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sandbox::{NamedRoot, Roots, Users};
+use toolset::{Allowlist, Deployment, RootGrant};
+
+use crate::settings::{AllowedTools, Replies, RootSettings, Settings, Toolset};
+
+/// Hands the opened roots and the limits to the tools.
+pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
+    let granted = roots.iter().zip(&settings.roots);
+    Deployment {
+        roots: granted
+            .map(|(root, own)| grant(root, own, settings))
+            .collect(),
+        limits: Arc::new(ops::Limits {
+            max_full_read_size: settings.max_full_read_size,
+            max_file_size: settings.max_file_size,
+            durability: settings.durability.into(),
+        }),
+        users: Arc::new(users),
+        request_timeout: settings.request_timeout,
+        max_concurrent_calls: settings.max_concurrent_calls,
+        rate: settings.rate.map(|rate| toolset::Rate {
+            per_second: rate.per_second,
+            burst: rate.burst,
+        }),
+        replies: match settings.replies {
+            Replies::Both => toolset::Replies::Both,
+            Replies::Text => toolset::Replies::Text,
+            Replies::Structured => toolset::Replies::Structured,
+        },
+        root_header: settings.root_header,
+        recorder: None,
+    }
+}
+
+fn grant(root: &NamedRoot, own: &RootSettings, settings: &Settings) -> RootGrant {
+    RootGrant {
+        read_only: root.read_only,
+        tools: match &own.tools {
+            AllowedTools::All => Allowlist::All,
+            AllowedTools::Only(names) => Allowlist::Only(names.clone()),
+        },
+        home_of: homes(own, settings),
+        ..RootGrant::new(root.name.clone(), Arc::clone(&root.root))
+    }
+}
+
+/// The single-root sets that live in this root.
+fn homes(own: &RootSettings, settings: &Settings) -> BTreeSet<String> {
+    let sets = [Toolset::Files, Toolset::Memory].into_iter();
+    let lives_here = |set: &Toolset| {
+        settings
+            .root_of(*set)
+            .is_some_and(|home| home.name == own.name)
+    };
+    sets.filter(lives_here)
+        .map(|set| set.name().to_owned())
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! The project of the `guide` set, opened once at start-up: paths are looked up in it, nothing in it is ever read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use guide::{AllowedFault, BridgeLimits, FilesystemBridge, PathValidator};
+use sandbox::Root;
+use toolset::guide::{Desk, Options};
+
+use crate::operator_files;
+use crate::operator_files::reason;
+use crate::settings::{KeyPath, SettingsError};
+use crate::settings::{Settings, Toolset};
+
+/// The key of this process alone, in bytes.
+const KEY_SIZE: usize = 32;
+
+/// Opens the project where `guide` is served, and says which of its allowed directories are missing.
+pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
+    if !settings.toolsets.contains(&Toolset::Guide) {
+        return Ok(None);
+    }
+    let validator = validator(settings)?;
+    let project = GuideProject {
+        allowed: validator.policy().allowed().map(str::to_owned).collect(),
+        missing: validator.policy().missing().map(str::to_owned).collect(),
+        path: validator.root().real_path().to_owned(),
+        desk: Arc::new(desk(settings, validator)?),
+    };
+    Ok(Some(project))
+}
+
+/// The project and what an operator wants to know of it.
+#[derive(Debug)]
+pub(crate) struct GuideProject {
+    /// What the calls of the set share.
+    pub(crate) desk: Arc<Desk>,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// The directories that may be named.
+    pub(crate) allowed: Vec<String>,
+    /// Those of them that do not exist.
+    pub(crate) missing: Vec<String>,
+}
+
+impl GuideProject {
+    /// Logs what may be a slip of the operator's.
+    pub(crate) fn warn(&self) {
+        for path in &self.missing {
+            tracing::warn!(
+                toolset = "guide",
+                path,
+                "an allowed path does not exist in the project"
+            );
+        }
+    }
+}
+
+fn validator(settings: &Settings) -> Result<PathValidator> {
+    let path = match &settings.guide_project_root {
+        Some(path) => path.clone(),
+        None => std::env::current_dir().context("cannot tell the current directory")?,
+    };
+    let root = Root::open(&path).map_err(|error| SettingsError::BadDirectory {
+        origin: "the project root (--project-root or guide.project_root)".to_owned(),
+        path: path.clone(),
+        reason: reason(&error),
+    })?;
+    let validator = PathValidator::new(root, &path, &settings.guide_allowed_paths);
+    Ok(validator.map_err(|fault| not_allowed(&fault, settings))?)
+}
+
+fn not_allowed(fault: &AllowedFault, settings: &Settings) -> SettingsError {
+    let key = KeyPath::default().key("guide").key("allowed_paths");
+    let named = SettingsError::Unexpected {
+        path: key.item(fault.index),
+        expected: "a path inside the project".to_owned(),
+        found: format!("{:?}", fault.path),
+    };
+    match &settings.config_file {
+        Some(file) => named.in_file(file),
+        None => named,
+    }
+}
+
+fn desk(settings: &Settings, validator: PathValidator) -> Result<Desk> {
+    let ttl = settings.guide_cache_ttl;
+    let limits = BridgeLimits {
+        cache_size: settings.guide_cache_size,
+        cache_ttl: (ttl > Duration::ZERO).then_some(ttl),
+    };
+    let options = Options {
+        bridge: FilesystemBridge::new(validator, limits),
+        sampling_timeout: settings.guide_sampling_timeout,
+        state_key: state_key(settings)?,
+    };
+    Desk::new(options).map_err(|error| match &settings.guide_state_key_file {
+        Some(path) => bad_key(path, &error.to_string()).into(),
+        None => error.into(),
+    })
+}
+
+/// The operator's key, or one of this process alone.
+fn state_key(settings: &Settings) -> Result<Vec<u8>> {
+    let Some(path) = &settings.guide_state_key_file else {
+        let mut key = vec![0; KEY_SIZE];
+        getrandom::fill(&mut key).map_err(|error| anyhow!("no random key to be had: {error}"))?;
+        return Ok(key);
+    };
+    let read = operator_files::read_bytes(path);
+    let (bytes, _) = read.map_err(|error| bad_key(path, &reason(&error)))?;
+    // A key written as a line of text is the same with and without its line end.
+    Ok(bytes.trim_ascii_end().to_vec())
+}
+
+fn bad_key(path: &std::path::Path, reason: &str) -> SettingsError {
+    SettingsError::BadFile {
+        key: "guide.state_key_file",
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}

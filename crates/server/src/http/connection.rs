@@ -1,0 +1,103 @@
+//! One connection: encryption, its limits, and the requests on it until it ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::guarded_stream::GuardedStream;
+use super::hang_up::HangUp;
+use super::router::{RequestInfo, Router};
+
+/// How long a client may take to send a request's headers, and a connection may be idle between requests.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may take to agree on encryption.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// The most bytes that the headers of a request may have; more are answered with 431.
+pub(super) const MAX_HEADERS: usize = 64 * 1024;
+/// How much of a reply the kernel takes that the client has no room for yet.
+const UNSENT: u32 = 256 * 1024;
+
+/// Answers what is asked on a connection until it ends. `_slot` is given back then.
+pub(super) async fn serve(
+    stream: TcpStream,
+    address: SocketAddr,
+    router: Arc<Router>,
+    shutdown: CancellationToken,
+    _slot: OwnedSemaphorePermit,
+) {
+    let _here = router.connected();
+    // Small replies must not wait for an acknowledgement; without it they are only slower.
+    let _ = stream.set_nodelay(true);
+    // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+    let visitor = Visitor {
+        address,
+        hang_up: Arc::new(HangUp::of(&stream)),
+    };
+    let Some(tls) = router.tls() else {
+        return converse(stream, visitor, router, shutdown).await;
+    };
+    match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+        Ok(Ok(stream)) => converse(stream, visitor, router, shutdown).await,
+        Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
+        Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
+    }
+}
+
+/// Who is at the other end of a connection.
+struct Visitor {
+    address: SocketAddr,
+    hang_up: Arc<HangUp>,
+}
+
+async fn converse<S>(stream: S, visitor: Visitor, router: Arc<Router>, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (stream, head) = GuardedStream::new(stream);
+    let Visitor { address, hang_up } = visitor;
+    let from: Arc<str> = address.to_string().into();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let router = Arc::clone(&router);
+        let visit = RequestInfo {
+            address: Arc::clone(&from),
+            has_two_lengths: head.has_two_lengths(),
+        };
+        let hang_up = Arc::clone(&hang_up);
+        async move {
+            tokio::select! {
+                biased;
+                reply = router.handle(request, visit) => Ok(reply),
+                () = hang_up.gone() => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %address, "a connection broke");
+    }
+}

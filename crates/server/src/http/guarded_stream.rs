@@ -1,0 +1,178 @@
+//! A connection that is watched: how long its client takes to read, and what its first request really says.
+//!
+//! hyper takes a request with both Content-Length and Transfer-Encoding and hides the first of them, so the bytes
+//! themselves are looked at. Later requests of a connection need no look: whoever sends a body of unsaid length has
+//! its connection closed after it (see [`super::router`]), so nothing can hide behind it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// How long a client may leave us waiting without taking a byte of a reply.
+const READS_WITHIN: Duration = Duration::from_secs(30);
+
+/// A stream under watch.
+pub(super) struct GuardedStream<S> {
+    stream: S,
+    head: Arc<Head>,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+/// The first bytes of a connection, until its first request is known.
+#[derive(Debug, Default)]
+pub(super) struct Head(Mutex<Option<Vec<u8>>>);
+
+impl<S> GuardedStream<S> {
+    pub(super) fn new(stream: S) -> (GuardedStream<S>, Arc<Head>) {
+        let head = Arc::new(Head(Mutex::new(Some(Vec::new()))));
+        let stream = GuardedStream {
+            stream,
+            head: Arc::clone(&head),
+            stalled: None,
+        };
+        (stream, head)
+    }
+
+    /// Lets time run while the client takes nothing.
+    fn within<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.stalled = None;
+            return outcome;
+        }
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(READS_WITHIN)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Head {
+    /// Tells, once, whether the first request gave its body two lengths.
+    pub(super) fn has_two_lengths(&self) -> bool {
+        let head = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        head.is_some_and(|head| two_lengths(&head))
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(head) = head
+            .as_mut()
+            .filter(|head| head.len() < super::connection::MAX_HEADERS)
+        {
+            head.extend_from_slice(bytes);
+        }
+    }
+}
+
+fn two_lengths(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let names = lines
+        // Empty lines before a request say nothing.
+        .skip_while(|line| line.is_empty())
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split(|byte| *byte == b':').next());
+    let (mut length, mut encoding) = (false, false);
+    for name in names {
+        length |= name.eq_ignore_ascii_case(b"content-length");
+        encoding |= name.eq_ignore_ascii_case(b"transfer-encoding");
+    }
+    length && encoding
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.head
+            .add(buffer.filled().get(before..).unwrap_or_default());
+        outcome
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.within(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.within(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.within(context, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within(context, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[test]
+    fn two_lengths_are_seen_in_the_headers_and_nowhere_else() {
+        let both = "POST / HTTP/1.1\r\ncontent-LENGTH: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(two_lengths(both.as_bytes()));
+        assert!(two_lengths(format!("\r\n\r\n\n{both}").as_bytes()));
+        let body = "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nTransfer-Encoding: chunked\r\n";
+        assert!(!two_lengths(body.as_bytes()));
+        assert!(!two_lengths(b""));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_not_waited_for() {
+        let (mut client, server) = tokio::io::duplex(8);
+        let (mut watched, _) = GuardedStream::new(server);
+        let error = watched.write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let mut slow = vec![0; 4];
+        client.read_exact(&mut slow).await.unwrap();
+        watched.write_all(&[0; 4]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_first_bytes_are_kept_until_they_were_looked_at() {
+        let (mut client, server) = tokio::io::duplex(200);
+        let (mut watched, head) = GuardedStream::new(server);
+        let both = b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        client.write_all(both).await.unwrap();
+        watched.read_exact(&mut vec![0; both.len()]).await.unwrap();
+        assert!(head.has_two_lengths());
+        assert!(!head.has_two_lengths(), "only the first request");
+    }
+}

@@ -1,0 +1,300 @@
+//! Which HTTP requests are let in, by their headers alone, before a body is read.
+//!
+//! A web page that a user visits can make his browser send requests to servers on his machine, also under a name of
+//! the page's own choosing (DNS rebinding). So the Host must be one of ours, and an Origin one that was listed.
+
+use std::net::IpAddr;
+
+use hyper::header::{HOST, ORIGIN};
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, StatusCode, Uri};
+
+/// The names this server answers to and the web origins it trusts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostCheck {
+    hosts: Vec<AllowedHost>,
+    origins: Vec<String>,
+}
+
+/// A name, and a port where only that one will do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AllowedHost {
+    name: String,
+    port: Option<u16>,
+}
+
+/// Why a request is not let in, with what to configure.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl HostCheck {
+    /// Lets in loopback names, `host` itself and what is listed.
+    pub(crate) fn new(
+        host: &str,
+        allowed_hosts: &[String],
+        allowed_origins: &[String],
+    ) -> HostCheck {
+        let own = std::iter::once(host);
+        let hosts = own
+            .chain(allowed_hosts.iter().map(String::as_str))
+            .filter_map(allowed_host);
+        let origins = allowed_origins.iter().map(|origin| normal_origin(origin));
+        HostCheck {
+            hosts: hosts.collect(),
+            origins: origins.collect(),
+        }
+    }
+
+    /// Judges a request by where it is addressed to and its headers.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        if let Some(authority) = uri.authority() {
+            self.check_name(authority)?;
+        }
+        self.check_host(headers)?;
+        self.check_origin(headers)
+    }
+
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let mut values = headers.get_all(HOST).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(bad_request("exactly one Host header is needed"));
+        };
+        let authority = value
+            .to_str()
+            .ok()
+            .and_then(|text| Authority::try_from(text).ok());
+        let Some(authority) = authority.filter(is_host_and_port) else {
+            return Err(bad_request("the Host header is not valid"));
+        };
+        self.check_name(&authority)
+    }
+
+    fn check_name(&self, authority: &Authority) -> Result<(), Refusal> {
+        if self.knows(authority) {
+            return Ok(());
+        }
+        Err(forbidden(format!(
+            "the host {} is not allowed; add it to server.allowed_hosts in the configuration",
+            authority.host()
+        )))
+    }
+
+    fn knows(&self, authority: &Authority) -> bool {
+        let name = bare(authority.host());
+        let loopback = name == "localhost"
+            || name
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        let listed = |host: &AllowedHost| {
+            host.name == name
+                && host
+                    .port
+                    .is_none_or(|port| authority.port_u16() == Some(port))
+        };
+        loopback || self.hosts.iter().any(listed)
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        for value in headers.get_all(ORIGIN) {
+            let origin = value.to_str().map(normal_origin).unwrap_or_default();
+            if !self.origins.contains(&origin) && !is_own(&origin, headers) {
+                return Err(forbidden(format!(
+                    "the origin {origin} is not allowed; add it to server.allowed_origins in the configuration"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether a name is nothing but a host and perhaps a port: no user, nothing between the two.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let rest = authority.as_str().strip_prefix(authority.host());
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty() || text.parse::<u16>().is_ok()
+}
+
+/// Tells whether a page came from this very server: scheme apart, its origin is the Host that was just judged.
+fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+    let authority = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    authority.is_some() && authority == host.map(str::to_ascii_lowercase).as_deref()
+}
+
+/// Two lengths for one body let a proxy and this server see different requests.
+pub(crate) fn two_lengths() -> Refusal {
+    bad_request("Content-Length and Transfer-Encoding exclude each other")
+}
+
+fn allowed_host(text: &str) -> Option<AllowedHost> {
+    let text = text.trim();
+    let named = |name: &str, port| AllowedHost {
+        name: bare(name),
+        port,
+    };
+    // An IPv6 address without brackets is no authority, but people write it so.
+    if text.parse::<IpAddr>().is_ok() {
+        return Some(named(text, None));
+    }
+    let authority = Authority::try_from(text).ok()?;
+    Some(named(authority.host(), authority.port_u16()))
+}
+
+fn bare(host: &str) -> String {
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_ascii_lowercase()
+}
+
+/// An origin without the port that its scheme implies.
+fn normal_origin(origin: &str) -> String {
+    let origin = origin.trim().trim_end_matches('/').to_ascii_lowercase();
+    let implied = match origin.split_once("://") {
+        Some(("http", _)) => ":80",
+        Some(("https", _)) => ":443",
+        _ => return origin,
+    };
+    origin.strip_suffix(implied).unwrap_or(&origin).to_owned()
+}
+
+fn bad_request(message: &str) -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        message: format!("Bad Request: {message}"),
+    }
+}
+
+fn forbidden(message: String) -> Refusal {
+    Refusal {
+        status: StatusCode::FORBIDDEN,
+        message: format!("Forbidden: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    fn door() -> HostCheck {
+        let hosts = [
+            "files.example".to_owned(),
+            "other.example:8443".to_owned(),
+            "::2".to_owned(),
+        ];
+        HostCheck::new("0.0.0.0", &hosts, &["https://app.example:443".to_owned()])
+    }
+
+    fn status(headers: &[(&'static str, &'static str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        door()
+            .check(&Uri::from_static("/mcp"), &map)
+            .map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_our_own_names_are_let_in() {
+        let ours = [
+            "localhost",
+            "LOCALHOST:1",
+            "127.0.0.1:8091",
+            "127.8.8.8",
+            "[::1]:8091",
+            "0.0.0.0:8091",
+        ];
+        let listed = [
+            "files.example",
+            "files.example:1",
+            "other.example:8443",
+            "[::2]",
+        ];
+        for host in ours.into_iter().chain(listed) {
+            assert_eq!(status(&[("host", host)]), 200, "{host}");
+        }
+        let foreign = [
+            "evil.com",
+            "127.0.0.1.evil.com",
+            "localhost.",
+            "localhost.evil.com",
+            "other.example:1",
+            "xfiles.example",
+            "10.0.0.1",
+        ];
+        for host in foreign {
+            assert_eq!(status(&[("host", host)]), 403, "{host}");
+        }
+    }
+
+    #[test]
+    fn there_is_exactly_one_valid_host() {
+        assert_eq!(status(&[]), 400);
+        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")]), 400);
+        assert_eq!(status(&[("host", "user@localhost")]), 400);
+        assert_eq!(status(&[("host", "[::1].evil.example")]), 400);
+        assert_eq!(status(&[("host", "localhost:99999")]), 400);
+        assert_eq!(status(&[("host", "local host")]), 400);
+        assert_eq!(status(&[("host", "")]), 400);
+    }
+
+    #[test]
+    fn the_server_itself_is_an_origin_it_trusts() {
+        let at = |host, origin| status(&[("host", host), ("origin", origin)]);
+        assert_eq!(at("127.0.0.1:8091", "http://127.0.0.1:8091"), 200);
+        assert_eq!(at("LOCALHOST:8091", "http://localhost:8091"), 200);
+        for other in [
+            "http://127.0.0.1:3000",
+            "http://localhost:8091",
+            "127.0.0.1:8091",
+            "null",
+        ] {
+            assert_eq!(at("127.0.0.1:8091", other), 403, "{other}");
+        }
+        assert_eq!(at("evil.example", "http://evil.example"), 403);
+    }
+
+    #[test]
+    fn only_listed_origins_are_let_in() {
+        for origin in ["https://app.example", "https://APP.example:443"] {
+            assert_eq!(
+                status(&[("host", "localhost"), ("origin", origin)]),
+                200,
+                "{origin}"
+            );
+        }
+        let foreign = [
+            "http://app.example",
+            "https://app.example:8",
+            "null",
+            "",
+            "http://localhost:8091",
+        ];
+        for origin in foreign {
+            assert_eq!(
+                status(&[("host", "localhost"), ("origin", origin)]),
+                403,
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_in_the_request_line_counts_like_a_host() {
+        let at = |uri: &'static str| {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+            door().check(&Uri::from_static(uri), &headers).is_ok()
+        };
+        assert!(at("/mcp") && at("http://localhost:1/mcp"));
+        assert!(!at("http://evil.example/mcp"));
+    }
+}

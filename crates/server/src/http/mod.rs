@@ -1,0 +1,130 @@
+//! The Streamable HTTP transport: connections, their limits and their end. What is asked on them is the [`Router`]'s.
+
+mod answers;
+mod body;
+mod connection;
+mod cors;
+mod credentials;
+mod endpoint;
+mod guarded_stream;
+mod hang_up;
+mod host_check;
+pub(crate) mod listener;
+mod metrics;
+mod reply_budget;
+mod router;
+mod sse;
+mod tls;
+mod tokens;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolset::Service;
+
+pub(crate) use self::credentials::CredentialStore;
+pub(crate) use self::endpoint::Endpoint;
+pub(crate) use self::host_check::HostCheck;
+pub(crate) use self::router::HttpOptions;
+use self::router::Router;
+use crate::signals::FINISHING;
+
+/// How long connections may take to notice that they were cut.
+const CUTTING: Duration = Duration::from_millis(500);
+/// How long to wait before accepting again when the system has no descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// Serves until the process is asked to stop; running calls then finish or are cut.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    options: HttpOptions,
+    endpoints: Vec<Endpoint>,
+    shutdown: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(
+        options.max_connections.clamp(1, Semaphore::MAX_PERMITS),
+    ));
+    let services = endpoints.iter().map(|one| one.server().service().clone());
+    let services: Vec<Service> = services.collect();
+    let router = Arc::new(Router::new(options, endpoints));
+    let mut connections = JoinSet::new();
+    while let Some((stream, address, slot)) = accept(&listener, &slots, &shutdown).await {
+        connections.spawn(connection::serve(
+            stream,
+            address,
+            Arc::clone(&router),
+            shutdown.clone(),
+            slot,
+        ));
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    end(connections, &services, &router).await;
+    settle(&services).await;
+}
+
+/// Waits for calls whose clients are gone, as long as for the others: those in sessions still run.
+async fn settle(services: &[Service]) {
+    let all = async || {
+        for service in services {
+            service.settle().await;
+        }
+    };
+    if tokio::time::timeout(FINISHING, all()).await.is_err() {
+        services.iter().for_each(Service::cut_calls);
+        let _ = tokio::time::timeout(CUTTING, all()).await;
+    }
+}
+
+/// Lets connections come to their end, and then makes them.
+async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router) {
+    // First their calls are cut, which answers them; then whatever still holds a connection, such as a stream.
+    let cuts: [(Duration, &dyn Fn()); 2] = [
+        (FINISHING, &|| services.iter().for_each(Service::cut_calls)),
+        (CUTTING, &|| router.end_sessions()),
+    ];
+    for (patience, cut) in cuts {
+        if tokio::time::timeout(patience, all(&mut connections))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        cut();
+    }
+    // Whoever is left after that is dropped with the set.
+    let _ = tokio::time::timeout(CUTTING, all(&mut connections)).await;
+}
+
+async fn all(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
+}
+
+/// The next connection and its slot; `None` when the process is asked to stop.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+    shutdown: &CancellationToken,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let next = async {
+        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, address)) => return Some((stream, address, slot)),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => None,
+        accepted = next => accepted,
+    }
+}

@@ -1,0 +1,300 @@
+//! A queue of log lines that one thread writes: putting a line into it never waits.
+//!
+//! Standard error may be a pipe that nobody reads. So its queue is bounded: a line that finds it full is dropped and
+//! counted, and the count is written once there is room again. The audit file's queue drops nothing: where it is full,
+//! calls wait before they begin, changes first ([`Recorder`]).
+
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use toolset::{Recorded, Recorder};
+
+use super::line::LogLine;
+use crate::settings::LogFormat;
+
+/// The most lines that wait for standard error, and for the audit file before changes wait.
+const MAX_WAITING: usize = 1024;
+/// The most lines that wait for the audit file before all calls wait.
+const MAX_WAITING_READS: usize = 64 * 1024;
+
+/// How many bytes of lines are written together.
+const BATCH_SIZE: usize = 64 * 1024;
+/// How long the writer pauses after a batch, so that the next lines gather.
+const BATCH_PAUSE: Duration = Duration::from_millis(2);
+
+/// How long the end of the process waits for the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Where lines end up.
+pub(super) trait LogOutput: Write + Send + 'static {
+    /// Opens the file again, where it is one.
+    fn reopen(&mut self) {}
+
+    /// Is told that a line could not be written.
+    fn failed(&mut self, _error: &io::Error) {}
+}
+
+/// A closed standard error is no reason to stop serving, and there is nobody else to tell.
+impl LogOutput for io::Stderr {}
+
+#[derive(Debug)]
+enum QueueItem {
+    Line(Vec<u8>),
+    Reopen,
+    Flush(SyncSender<()>),
+}
+
+/// What happens to a line for which there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnFull {
+    /// It is dropped and counted.
+    Drop,
+    /// It waits all the same. Calls wait before they begin ([`Recorder::room`]), so the queue stays small.
+    Keep,
+}
+
+/// A queue of lines and the thread that writes them.
+#[derive(Debug, Clone)]
+pub(super) struct LineQueue {
+    lines: Sender<QueueItem>,
+    state: Arc<QueueState>,
+    on_full: OnFull,
+}
+
+/// What both ends of a queue know.
+#[derive(Debug, Default)]
+struct QueueState {
+    /// The lines that are not written yet.
+    waiting: AtomicUsize,
+    dropped: AtomicU64,
+    written: Notify,
+}
+
+impl LineQueue {
+    /// Starts the thread that writes.
+    pub(super) fn start(
+        output: impl LogOutput,
+        format: LogFormat,
+        on_full: OnFull,
+    ) -> io::Result<LineQueue> {
+        let (lines, waiting) = channel();
+        let state = Arc::<QueueState>::default();
+        let own = Arc::clone(&state);
+        let work = move || write_lines(&waiting, &own, format, output);
+        thread::Builder::new().name("log".to_owned()).spawn(work)?;
+        Ok(LineQueue {
+            lines,
+            state,
+            on_full,
+        })
+    }
+
+    /// Puts a line into the queue, or drops it where that was chosen and there is no room.
+    pub(super) fn push(&self, line: Vec<u8>) {
+        let waiting = self.state.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.on_full == OnFull::Drop && waiting >= MAX_WAITING {
+            self.state.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // The thread that writes lives as long as the process.
+        let _ = self.lines.send(QueueItem::Line(line));
+    }
+
+    /// Makes the output begin a new file where it can.
+    pub(super) fn reopen(&self) {
+        let _ = self.lines.send(QueueItem::Reopen);
+    }
+
+    /// Waits until all lines are written, but not long for a reader that is gone.
+    pub(super) fn flush(&self) {
+        let (done, finished) = sync_channel(1);
+        let _ = self.lines.send(QueueItem::Flush(done));
+        let _ = finished.recv_timeout(LAST_LINES);
+    }
+}
+
+impl Recorder for LineQueue {
+    fn has_room(&self, call: Recorded) -> bool {
+        let most = match call {
+            Recorded::Change => MAX_WAITING,
+            Recorded::Read => MAX_WAITING_READS,
+        };
+        self.state.waiting.load(Ordering::Relaxed) < most
+    }
+
+    fn room(&self, call: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let mut written = std::pin::pin!(self.state.written.notified());
+                // Listen before looking, so that no notification is missed in between.
+                written.as_mut().enable();
+                if self.has_room(call) {
+                    return;
+                }
+                written.await;
+            }
+        })
+    }
+}
+
+/// Empties the queue until the last sender is gone. LineLayer that come close together are written together: a thread that
+/// is woken and a write for each of thousands of lines a second would cost as much as the calls they tell of.
+fn write_lines(
+    waiting: &Receiver<QueueItem>,
+    state: &QueueState,
+    format: LogFormat,
+    mut output: impl LogOutput,
+) {
+    let mut lines = Vec::new();
+    for first in waiting {
+        let mut count = 0;
+        let mut next = Some(first);
+        while let Some(message) = next.take() {
+            match message {
+                QueueItem::Line(line) => {
+                    lines.extend(line);
+                    count += 1;
+                }
+                QueueItem::Reopen => {
+                    write(&mut lines, &mut output);
+                    output.reopen();
+                }
+                QueueItem::Flush(done) => {
+                    write(&mut lines, &mut output);
+                    let _ = done.try_send(());
+                }
+            }
+            if lines.len() < BATCH_SIZE {
+                next = waiting.try_recv().ok();
+            }
+        }
+        write(&mut lines, &mut output);
+        state.waiting.fetch_sub(count, Ordering::Relaxed);
+        state.written.notify_waiters();
+        let lost = state.dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let _ = output.write_all(&lost_line(lost, format));
+        }
+        thread::sleep(BATCH_PAUSE);
+    }
+}
+
+fn write(lines: &mut Vec<u8>, output: &mut impl LogOutput) {
+    if let Err(error) = output.write_all(lines) {
+        output.failed(&error);
+    }
+    lines.clear();
+}
+
+fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {
+    let mut line = LogLine::new("log lines were dropped");
+    line.push("dropped", lost.into());
+    line.render(format, tracing::Level::WARN)
+}
+
+#[cfg(test)]
+pub(in crate::log) mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// An output that tests read.
+    #[derive(Debug, Clone, Default)]
+    pub(in crate::log) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl LogOutput for Shared {}
+
+    impl Shared {
+        /// What was written.
+        pub(in crate::log) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    /// An output that takes nothing until it is let.
+    struct Gated {
+        gate: Option<Receiver<()>>,
+        output: Shared,
+    }
+
+    impl Write for Gated {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Some(gate) = self.gate.take() {
+                let _ = gate.recv();
+            }
+            self.output.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl LogOutput for Gated {}
+
+    #[test]
+    fn a_reader_that_does_not_read_stops_nobody() {
+        let (release, gate) = channel::<()>();
+        let output = Shared::default();
+        let queue = LineQueue::start(
+            Gated {
+                gate: Some(gate),
+                output: output.clone(),
+            },
+            LogFormat::Json,
+            OnFull::Drop,
+        )
+        .unwrap();
+        let mut numbers = 0..1_000_000;
+        while queue.state.dropped.load(Ordering::Relaxed) < 20 {
+            let number = numbers.next().expect("a queue that is never full");
+            queue.push(format!("{number}\n").into_bytes());
+        }
+        drop(release);
+        queue.flush();
+        let log = output.text();
+        assert!(log.starts_with("0\n"), "the oldest lines are kept");
+        assert!(
+            log.contains(r#""message":"log lines were dropped","dropped":20}"#),
+            "{log}"
+        );
+    }
+
+    #[tokio::test]
+    async fn calls_wait_for_a_record_that_is_stuck_and_changes_wait_first() {
+        let (release, gate) = channel::<()>();
+        let output = Gated {
+            gate: Some(gate),
+            output: Shared::default(),
+        };
+        let queue = LineQueue::start(output, LogFormat::Json, OnFull::Keep).unwrap();
+        let fill = |lines| (0..lines).for_each(|_| queue.push(b"line\n".to_vec()));
+        fill(MAX_WAITING);
+        assert!(!queue.has_room(Recorded::Change) && queue.has_room(Recorded::Read));
+        fill(MAX_WAITING_READS);
+        assert!(!queue.has_room(Recorded::Read));
+        let early = tokio::time::timeout(Duration::from_millis(20), queue.room(Recorded::Read));
+        assert!(early.await.is_err());
+        drop(release);
+        queue.room(Recorded::Change).await;
+        assert!(queue.has_room(Recorded::Change));
+    }
+}

@@ -1,0 +1,130 @@
+//! Opens the roots of the settings, once, at start-up.
+//!
+//! This is the only place of the server that gives a host path to the sandbox; afterwards a root is
+//! a descriptor and a name.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sandbox::{
+    Access, Durability, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots, StageOptions,
+};
+
+use crate::operator_files::reason;
+use crate::settings::SettingsError;
+use crate::settings::{OnMissingRoot, RootAccess, RootSettings, Settings};
+
+/// Opens every root; the first that is not a usable directory is the mistake to report.
+pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
+    let roots = settings.roots.iter().map(|root| open_one(root, settings));
+    roots.collect::<Result<Vec<_>, _>>().map(Roots::new)
+}
+
+/// What this process may do with the root's own directory.
+pub(crate) fn access(root: &Root) -> Option<Access> {
+    let itself = RelPath::parse(".").ok()?;
+    let located = root.locate(&itself, Follow::Last).ok()?;
+    Some(located.access())
+}
+
+fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, SettingsError> {
+    let opened = match open_directory(root) {
+        Err(error) if is_to_be_created(root, &error) => {
+            create(&root.path).and_then(|()| open_directory(root))
+        }
+        opened => opened,
+    };
+    let limited = opened.and_then(|opened| match root.quota {
+        Some(quota) => opened.with_quota(quota.into()),
+        None => Ok(opened),
+    });
+    let opened = limited.map_err(|error| bad_directory(root, settings, &error))?;
+    Ok(NamedRoot {
+        name: root.name.clone(),
+        root: Arc::new(opened),
+        read_only: root.access == RootAccess::ReadOnly,
+    })
+}
+
+fn open_directory(root: &RootSettings) -> io::Result<Root> {
+    let opened = Root::open(&root.path)?;
+    // What we would create is there to be filled.
+    let is_storage = root.on_missing == OnMissingRoot::Create;
+    match access(&opened) {
+        Some(access) if access.readable && access.executable => {}
+        _ => return Err(io::ErrorKind::PermissionDenied.into()),
+    }
+    match !is_storage || takes_files(&opened) {
+        true => Ok(opened),
+        false => Err(io::Error::other("no file can be made in it")),
+    }
+}
+
+/// Tells whether files can be made in a directory, by beginning one that is never finished: permission bits say nothing to an
+/// administrator, or about a file system that takes none.
+fn takes_files(root: &Root) -> bool {
+    let begun = RelPath::parse(".probe").and_then(|name| {
+        root.locate(&name, Follow::Never)?.stage(StageOptions {
+            on_existing: OnExisting::Replace,
+            parents: Parents::Require,
+            durability: Durability::Fast,
+        })
+    });
+    begun.is_ok()
+}
+
+fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
+    root.on_missing == OnMissingRoot::Create && error.kind() == io::ErrorKind::NotFound
+}
+
+/// Makes a directory and those above it, seen from the root of the whole file system.
+fn create(path: &Path) -> io::Result<()> {
+    let whole = Root::open(Path::new("/"))?;
+    let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes())).and_then(|path| {
+        whole
+            .locate(&path, Follow::Last)?
+            .make_dirs(Durability::Fsync)
+    });
+    made.map(drop).map_err(io::Error::other)
+}
+
+fn bad_directory(root: &RootSettings, settings: &Settings, error: &io::Error) -> SettingsError {
+    let fault = SettingsError::BadDirectory {
+        origin: root.origin.clone(),
+        path: root.path.clone(),
+        reason: reason(error),
+    };
+    match &settings.config_file {
+        Some(file) if root.origin.starts_with("roots[") => fault.in_file(file),
+        _ => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Partial, RootSettings};
+
+    fn settings(path: &Path, on_missing: OnMissingRoot) -> Settings {
+        let root = RootSettings::open_to_all("a".to_owned(), path.to_owned(), "--base-path");
+        let root = RootSettings { on_missing, ..root };
+        Partial {
+            roots: Some(vec![root]),
+            ..Partial::default()
+        }
+        .complete()
+    }
+
+    #[test]
+    fn a_missing_directory_is_created_only_where_that_was_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new/notes");
+        assert!(open(&settings(&path, OnMissingRoot::Fail)).is_err());
+        let roots = open(&settings(&path, OnMissingRoot::Create)).unwrap();
+        let access = access(&roots.get("a").unwrap().root).unwrap();
+        assert!(access.readable && access.writable);
+        assert!(open(&settings(&path, OnMissingRoot::Fail)).is_ok());
+    }
+}

@@ -1,0 +1,78 @@
+//! The operator's own files, which lie outside every root: the config, tokens, certificates, the audit file.
+//!
+//! These are the only files that the process opens by a path string, and none of them is ever named by a client.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the operator's files lie outside every root, where no sandbox holds"
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// None of these files is larger than this.
+const MAX_SIZE: u64 = 1024 * 1024;
+
+/// Reads a regular file of at most 1 MiB of UTF-8; gives its text and its mode bits.
+pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
+    let (bytes, mode) = read_bytes(path)?;
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok((text, mode))
+}
+
+/// Reads a regular file of at most 1 MiB; gives its bytes and its mode bits.
+pub(crate) fn read_bytes(path: &Path) -> io::Result<(Vec<u8>, u32)> {
+    // Looked at before it is opened: opening a FIFO that was given by mistake would hang.
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err(io::Error::other(format!("larger than {MAX_SIZE} bytes")));
+    }
+    Ok((bytes, metadata.mode() & 0o7777))
+}
+
+/// Where a file really is, and its mode bits.
+pub(crate) fn look_at(path: &Path) -> io::Result<(PathBuf, u32)> {
+    let real_path = std::fs::canonicalize(path)?;
+    Ok((real_path, std::fs::metadata(path)?.mode() & 0o7777))
+}
+
+/// Tells whether this process runs as the administrator, whom no permission bits hold back.
+pub(crate) fn is_superuser() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Opens a regular file to be written at its end, and makes it where it is missing, for its owner alone.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path)
+}
+
+/// The directory a file is in: what has to stay reachable for a file that may be replaced by a new one.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The system's words without its error number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::NotADirectory => "not a directory".to_owned(),
+        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
+        _ => error.to_string().lines().collect::<Vec<_>>().join(" "),
+    }
+}

@@ -1,0 +1,248 @@
+//! Reads typed values out of the tree, knowing at every step where in the file it stands.
+//!
+//! A map is read key by key and then closed: what nobody asked for is an unknown key, so the keys
+//! that are allowed are written down exactly once, where they are read.
+
+use std::ops::RangeInclusive;
+
+use clap::ValueEnum;
+
+use super::yaml::YamlValue;
+use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
+
+/// What reading a value gives.
+pub(crate) type Result<T> = std::result::Result<T, SettingsError>;
+
+/// One value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Field<'n> {
+    path: KeyPath,
+    node: &'n YamlValue,
+    secrecy: Secrecy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Secrecy {
+    Open,
+    Secret,
+}
+
+impl<'n> Field<'n> {
+    /// The whole file.
+    pub(crate) fn top(node: &'n YamlValue) -> Field<'n> {
+        Field {
+            path: KeyPath::default(),
+            node,
+            secrecy: Secrecy::Open,
+        }
+    }
+
+    /// Where this value stands.
+    pub(crate) fn path(&self) -> &KeyPath {
+        &self.path
+    }
+
+    /// The same value, which no message may show: people paste secrets where a file name belongs.
+    pub(crate) fn secret(self) -> Field<'n> {
+        Field {
+            secrecy: Secrecy::Secret,
+            ..self
+        }
+    }
+
+    /// Says that something else was expected here.
+    pub(crate) fn unexpected(&self, expected: impl Into<String>) -> SettingsError {
+        let found = match self.secrecy {
+            Secrecy::Open => self.node.to_string(),
+            Secrecy::Secret => "something else (not shown)".to_owned(),
+        };
+        SettingsError::Unexpected {
+            path: self.path.clone(),
+            expected: expected.into(),
+            found,
+        }
+    }
+
+    /// Reads text that is not empty and has no control characters.
+    pub(crate) fn text(&self) -> Result<&'n str> {
+        match self.node {
+            YamlValue::Text(text) if is_sound(text) => Ok(text),
+            YamlValue::Text(_) => {
+                Err(self.unexpected("text that is not empty and has no control characters"))
+            }
+            YamlValue::Integer(_) | YamlValue::Fraction(_) | YamlValue::Boolean(_) => {
+                Err(self.unexpected("text (in quotes)"))
+            }
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => {
+                Err(self.unexpected("text"))
+            }
+        }
+    }
+
+    /// Reads `true` or `false`.
+    pub(crate) fn boolean(&self) -> Result<bool> {
+        match self.node {
+            YamlValue::Boolean(value) => Ok(*value),
+            _ => Err(self.unexpected("true or false")),
+        }
+    }
+
+    /// Reads a whole number within a range.
+    pub(crate) fn number(&self, range: RangeInclusive<u64>) -> Result<u64> {
+        let number = match self.node {
+            YamlValue::Integer(value) => u64::try_from(*value).ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| {
+                let (low, high) = (range.start(), range.end());
+                self.unexpected(format!("a whole number from {low} to {high}"))
+            })
+    }
+
+    /// Reads one of a few words.
+    pub(crate) fn word<T: ValueEnum>(&self, what: &'static str) -> Result<T> {
+        let allowed = words::<T>();
+        let YamlValue::Text(text) = self.node else {
+            return Err(self.unexpected(format!("one of {}", allowed.join(", "))));
+        };
+        T::from_str(text, false).map_err(|_| self.unknown(what, text, allowed))
+    }
+
+    /// Says that `value` is none of the words that are allowed here.
+    pub(crate) fn unknown(
+        &self,
+        what: &'static str,
+        value: &str,
+        allowed: Vec<String>,
+    ) -> SettingsError {
+        let nearest = nearest(value, allowed.iter().map(String::as_str));
+        SettingsError::UnknownWord {
+            path: self.path.clone(),
+            what,
+            value: quoted(value),
+            allowed,
+            nearest,
+        }
+    }
+
+    /// Reads a list.
+    pub(crate) fn list(&self) -> Result<Vec<Field<'n>>> {
+        let YamlValue::List(nodes) = self.node else {
+            return Err(self.unexpected("a list"));
+        };
+        let item = |(index, node)| Field {
+            path: self.path.item(index),
+            node,
+            ..self.clone()
+        };
+        Ok(nodes.iter().enumerate().map(item).collect())
+    }
+
+    /// Reads a list of equal things.
+    pub(crate) fn list_of<T>(&self, read: impl Fn(&Field<'n>) -> Result<T>) -> Result<Vec<T>> {
+        self.list()?.iter().map(read).collect()
+    }
+
+    /// Reads a value that may be left empty.
+    pub(crate) fn nullable<T>(
+        self,
+        read: impl FnOnce(Field<'n>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if *self.node == YamlValue::Null {
+            Ok(None)
+        } else {
+            read(self).map(Some)
+        }
+    }
+
+    /// Reads a map. A key with nothing under it (all commented out) is an empty map.
+    pub(crate) fn section(&self) -> Result<Section<'n>> {
+        let entries: &[(String, YamlValue)] = match self.node {
+            YamlValue::Map(entries) => entries,
+            YamlValue::Null => &[],
+            _ => return Err(self.unexpected("a map")),
+        };
+        Ok(Section {
+            path: self.path.clone(),
+            entries,
+            asked: Vec::new(),
+        })
+    }
+}
+
+/// A map that is being read.
+#[derive(Debug)]
+pub(crate) struct Section<'n> {
+    path: KeyPath,
+    entries: &'n [(String, YamlValue)],
+    asked: Vec<&'static str>,
+}
+
+impl<'n> Section<'n> {
+    /// Reads the value of `key`, if it is there.
+    pub(crate) fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(Field<'n>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|(name, _)| name == key);
+        entry
+            .map(|(name, node)| read(self.field(name, node)))
+            .transpose()
+    }
+
+    /// Reads the value of `key`, which has to be there.
+    pub(crate) fn require<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(Field<'n>) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.path.key(key);
+        let value = self.read(key, read)?;
+        value.ok_or_else(|| SettingsError::Missing {
+            path,
+            expected: expected.to_owned(),
+        })
+    }
+
+    /// Closes the map: a key that nobody asked for is a mistake.
+    pub(crate) fn finish(self) -> Result<()> {
+        let unknown = self
+            .entries
+            .iter()
+            .find(|(name, _)| !self.asked.contains(&name.as_str()));
+        match unknown {
+            None => Ok(()),
+            Some((name, _)) => Err(SettingsError::UnknownKey {
+                path: self.path.key(name),
+                nearest: nearest(name, self.asked.iter().copied()),
+                allowed: self.asked,
+            }),
+        }
+    }
+
+    fn field(&self, name: &str, node: &'n YamlValue) -> Field<'n> {
+        Field {
+            path: self.path.key(name),
+            node,
+            secrecy: Secrecy::Open,
+        }
+    }
+}
+
+/// The words of a type, as they are written on the command line and in the file.
+pub(crate) fn words<T: ValueEnum>() -> Vec<String> {
+    let name = |word: &T| {
+        word.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+    };
+    T::value_variants().iter().filter_map(name).collect()
+}
+
+fn is_sound(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
+}

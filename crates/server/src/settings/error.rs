@@ -1,0 +1,234 @@
+//! What can be wrong with a configuration, in one line each.
+//!
+//! Every message names the key's path in the file (or the flag), what was found and what is allowed.
+//! No message ever spans two lines, whatever the file holds, and none shows a secret.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The most characters of a value that a message repeats.
+const SHOWN: usize = 80;
+
+/// One mistake in a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// The file is not YAML.
+    #[error("line {line}, column {column}: not valid YAML: {reason}{hint}")]
+    Syntax {
+        line: u64,
+        column: u64,
+        reason: String,
+        hint: &'static str,
+    },
+    /// A key stands twice in one map.
+    #[error("line {line}: the key {key} is given twice")]
+    DuplicateKey { line: u64, key: String },
+    /// A key that means nothing here.
+    #[error("{path}: unknown key{}; allowed: {}", Suggestion(nearest), allowed.join(", "))]
+    UnknownKey {
+        path: KeyPath,
+        allowed: Vec<&'static str>,
+        nearest: Option<String>,
+    },
+    /// A key that has to be there.
+    #[error("{path}: missing; expected {expected}")]
+    Missing { path: KeyPath, expected: String },
+    /// A value of the wrong type, or out of range.
+    #[error("{path}: expected {expected}, got {found}")]
+    Unexpected {
+        path: KeyPath,
+        expected: String,
+        found: String,
+    },
+    /// A word that is none of those allowed.
+    #[error("{path}: unknown {what} {value}{}; allowed: {}", Suggestion(nearest), allowed.join(", "))]
+    UnknownWord {
+        path: KeyPath,
+        what: &'static str,
+        value: String,
+        allowed: Vec<String>,
+        nearest: Option<String>,
+    },
+    /// Two entries that have to differ are the same.
+    #[error("{path}: duplicate {what} {value}, already used at {first}")]
+    Duplicate {
+        path: KeyPath,
+        what: &'static str,
+        value: String,
+        first: KeyPath,
+    },
+    /// A tool that no allowlist can take away.
+    #[error(
+        "{path}: \"{tool}\" is always available and cannot be restricted; remove it from the list"
+    )]
+    AlwaysAvailable { path: KeyPath, tool: &'static str },
+    /// A root whose directory cannot be used.
+    #[error("{origin}: cannot use the directory {}: {reason}", quoted_path(path))]
+    BadDirectory {
+        origin: String,
+        path: PathBuf,
+        reason: String,
+    },
+    /// A file that the configuration names cannot be used.
+    #[error("{key}: cannot use the file {}: {reason}", quoted_path(path))]
+    BadFile {
+        key: &'static str,
+        path: PathBuf,
+        reason: String,
+    },
+    /// The config file itself cannot be used.
+    #[error("cannot read the config file {}: {reason}", quoted_path(path))]
+    Unreadable { path: PathBuf, reason: String },
+    /// Nothing to serve.
+    #[error(
+        "no directory to serve: give one (mcp-filesystem DIR), or a config file with roots (--config FILE)"
+    )]
+    NoRoots,
+    /// Two tool sets cannot share standard input and output.
+    #[error(
+        "the tool sets {first} and {second} both have {}; on stdio serve one of them, or use --transport http",
+        tools.join(", ")
+    )]
+    Collision {
+        first: &'static str,
+        second: &'static str,
+        tools: Vec<String>,
+    },
+    /// A flag that does nothing with the tool sets that were chosen.
+    #[error("{flag} is for the tool set {toolset}, which is not served; add --toolset {toolset}")]
+    IdleFlag {
+        flag: &'static str,
+        toolset: &'static str,
+    },
+    /// A mistake in a config file.
+    #[error("{}: {fault}", quoted_path(file))]
+    InFile {
+        file: PathBuf,
+        fault: Box<SettingsError>,
+    },
+}
+
+impl SettingsError {
+    /// The same mistake, with the file it is in.
+    pub(crate) fn in_file(self, file: &Path) -> SettingsError {
+        match self {
+            named @ (SettingsError::Unreadable { .. } | SettingsError::InFile { .. }) => named,
+            fault => SettingsError::InFile {
+                file: file.to_owned(),
+                fault: Box::new(fault),
+            },
+        }
+    }
+}
+
+/// Where a value stands in the file: `roots[1].allowed_tools[0]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct KeyPath(String);
+
+impl KeyPath {
+    /// The path of a key inside this map.
+    pub(crate) fn key(&self, key: &str) -> KeyPath {
+        let key = if is_plain(key) {
+            key.to_owned()
+        } else {
+            quoted(key)
+        };
+        if self.0.is_empty() {
+            KeyPath(key)
+        } else {
+            KeyPath(format!("{}.{key}", self.0))
+        }
+    }
+
+    /// The path of an item of this list.
+    pub(crate) fn item(&self, index: usize) -> KeyPath {
+        KeyPath(format!("{}[{index}]", self.0))
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() {
+            "the file"
+        } else {
+            &self.0
+        })
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    let plain = |character: char| character.is_alphanumeric() || "_-".contains(character);
+    !key.is_empty() && key.len() <= SHOWN && key.chars().all(plain)
+}
+
+/// Shows text in quotes, on one line, and cut when it is long.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("{short:?}")
+}
+
+/// Shows a host path in quotes, on one line and whole: it is the operator's own.
+pub(crate) fn quoted_path(path: &Path) -> String {
+    format!("{:?}", path.to_string_lossy())
+}
+
+/// The allowed word that was probably meant.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    allowed: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let word = word.to_lowercase();
+    let limit = (word.chars().count() / 3).min(4);
+    allowed
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(&word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+struct Suggestion<'a>(&'a Option<String>);
+
+impl fmt::Display for Suggestion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(nearest) => write!(f, " (did you mean {}?)", quoted(nearest)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_slips_and_nothing_far() {
+        let tools = ["list_folder", "read_file", "write_file", "grep"];
+        assert_eq!(nearest("raed_file", tools).as_deref(), Some("read_file"));
+        assert_eq!(nearest("READ_FILE", tools).as_deref(), Some("read_file"));
+        assert_eq!(nearest("gerp", tools).as_deref(), Some("grep"));
+        assert_eq!(nearest("nonexistent_tool", tools), None);
+        assert_eq!(nearest("", tools), None);
+    }
+
+    #[test]
+    fn shown_values_stay_on_one_short_line() {
+        assert_eq!(quoted("a\nb\u{1b}"), r#""a\nb\u{1b}""#);
+        assert_eq!(quoted(&"x".repeat(1000)).chars().count(), SHOWN + 3);
+        assert_eq!(KeyPath::default().key("a\nb").to_string(), r#""a\nb""#);
+    }
+
+    #[test]
+    fn paths_read_like_the_file() {
+        let path = KeyPath::default()
+            .key("roots")
+            .item(1)
+            .key("allowed_tools")
+            .item(0);
+        assert_eq!(path.to_string(), "roots[1].allowed_tools[0]");
+    }
+}

@@ -1,0 +1,194 @@
+//! The directories that are served: their names, what is allowed in them, and where they came from.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::{KnownTools, Toolset};
+
+/// One directory that is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RootSettings {
+    /// What clients call it.
+    pub(crate) name: String,
+    /// Where it is on the host, absolute.
+    pub(crate) path: PathBuf,
+    /// What said so, for messages: `roots[0].path`, `DIR`, `--root-dir`.
+    pub(crate) origin: String,
+    /// The tools that may be used in it.
+    pub(crate) tools: AllowedTools,
+    /// Whether anything in it may be changed.
+    pub(crate) access: RootAccess,
+    /// What it may hold at most.
+    pub(crate) quota: Option<Quota>,
+    /// What happens where the directory does not exist.
+    pub(crate) on_missing: OnMissingRoot,
+}
+
+impl RootSettings {
+    /// A root with every tool allowed, as the command line gives it.
+    pub(crate) fn open_to_all(name: String, path: PathBuf, origin: &str) -> RootSettings {
+        RootSettings {
+            name,
+            path,
+            origin: origin.to_owned(),
+            tools: AllowedTools::All,
+            access: RootAccess::ReadWrite,
+            quota: None,
+            on_missing: OnMissingRoot::Fail,
+        }
+    }
+}
+
+/// Whether anything in a root may be changed, whatever its allowlist says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RootAccess {
+    /// The allowlist decides.
+    ReadWrite,
+    /// Every tool that changes anything is refused.
+    ReadOnly,
+}
+
+/// What happens where a root's directory does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnMissingRoot {
+    /// The server does not start.
+    Fail,
+    /// It is created.
+    Create,
+}
+
+/// What a root may hold at most; at least one of the two is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quota {
+    /// Bytes of all its files.
+    pub(crate) max_bytes: Option<u64>,
+    /// The number of its files and directories.
+    pub(crate) max_files: Option<u64>,
+}
+
+impl From<Quota> for sandbox::Quota {
+    fn from(quota: Quota) -> sandbox::Quota {
+        sandbox::Quota {
+            max_bytes: quota.max_bytes,
+            max_files: quota.max_files,
+        }
+    }
+}
+
+/// The tools that may be used in a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AllowedTools {
+    /// `"*"`: all of them.
+    All,
+    /// Those that were named: `copy` in every set, `files.copy` in one.
+    Only(BTreeSet<String>),
+}
+
+impl AllowedTools {
+    /// All tools of one set, and nothing of the others.
+    pub(crate) fn all_of(toolset: Toolset, known: KnownTools<'_>) -> AllowedTools {
+        let set = toolset.name();
+        let names = tools_of(set, known).iter();
+        AllowedTools::Only(names.map(|tool| format!("{set}.{tool}")).collect())
+    }
+
+    /// Tells whether a tool of a set may be used.
+    pub(crate) fn allows(&self, toolset: Toolset, tool: &str) -> bool {
+        match self {
+            AllowedTools::All => true,
+            AllowedTools::Only(names) => {
+                names.contains(tool) || names.contains(&format!("{}.{tool}", toolset.name()))
+            }
+        }
+    }
+}
+
+/// The tools of a set that an allowlist decides on.
+pub(crate) fn tools_of<'a>(set: &str, known: KnownTools<'a>) -> &'a [&'a str] {
+    let set = known.iter().find(|(name, _)| *name == set);
+    set.map_or(&[], |(_, tools)| *tools)
+}
+
+/// Names each directory after its last component, adding `-2`, `-3` … where a name is taken.
+pub(crate) fn named_after_their_last_component(
+    directories: impl IntoIterator<Item = (PathBuf, &'static str)>,
+) -> Vec<RootSettings> {
+    let mut roots: Vec<RootSettings> = Vec::new();
+    for (path, origin) in directories {
+        roots.push(RootSettings::open_to_all(
+            name_for(&path, &roots),
+            path,
+            origin,
+        ));
+    }
+    roots
+}
+
+/// A name after the last component of `path` that no other root has.
+pub(crate) fn name_for(path: &Path, taken: &[RootSettings]) -> String {
+    let wanted = last_component(path);
+    let is_free = |name: &String| taken.iter().all(|root| root.name != *name);
+    let numbered = (2..).map(|number: u64| format!("{wanted}-{number}"));
+    std::iter::once(wanted.clone())
+        .chain(numbered)
+        .find(is_free)
+        .unwrap_or_default()
+}
+
+/// The last name of a path once `.` and `..` are taken out of its text; `root` for `/`.
+fn last_component(path: &Path) -> String {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_string_lossy()),
+            Component::ParentDir => drop(names.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    let name = names.pop().unwrap_or("root".into());
+    name.chars()
+        .map(|shown| if shown.is_control() { '_' } else { shown })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<String> {
+        let directories = paths.iter().map(|path| (PathBuf::from(path), "DIR"));
+        let roots = named_after_their_last_component(directories);
+        roots.into_iter().map(|root| root.name).collect()
+    }
+
+    #[test]
+    fn clashing_names_get_numbers_that_are_free() {
+        assert_eq!(
+            names(&["/a/src", "/b/src", "/c/src"]),
+            ["src", "src-2", "src-3"]
+        );
+        assert_eq!(
+            names(&["/a/x", "/b/x-2", "/c/x", "/d/x"]),
+            ["x", "x-2", "x-3", "x-4"]
+        );
+    }
+
+    #[test]
+    fn odd_paths_still_get_a_name() {
+        assert_eq!(
+            names(&["/", "/a/.", "/a/b/..", "/a/n\nl/"]),
+            ["root", "a", "a-2", "n_l"]
+        );
+    }
+
+    #[test]
+    fn a_narrowed_name_allows_one_set_only() {
+        let names = ["copy", "files.delete"].map(str::to_owned);
+        let tools = AllowedTools::Only(names.into());
+        assert!(tools.allows(Toolset::Workspace, "copy") && tools.allows(Toolset::Files, "copy"));
+        assert!(tools.allows(Toolset::Files, "delete"));
+        assert!(!tools.allows(Toolset::Memory, "delete"));
+        assert!(!tools.allows(Toolset::Files, "write"));
+        assert!(AllowedTools::All.allows(Toolset::Memory, "delete"));
+    }
+}

@@ -1,0 +1,49 @@
+//! What signals do: the first SIGINT or SIGTERM asks the process to stop, the second ends it. SIGHUP reads tokens and
+//! certificates again and opens the audit file again; nothing else of the configuration changes while the process runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::http::CredentialStore;
+
+/// How long running calls may go on after the process is asked to stop; then they are cut.
+pub(crate) const FINISHING: Duration = Duration::from_secs(3);
+
+/// A token that the first signal cancels. Must be called inside the runtime.
+pub(crate) fn stop_on_signals() -> std::io::Result<CancellationToken> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let asked = CancellationToken::new();
+    let token = asked.clone();
+    tokio::spawn(async move {
+        next(&mut interrupt, &mut terminate).await;
+        tracing::info!("stopping");
+        token.cancel();
+        next(&mut interrupt, &mut terminate).await;
+        tracing::warn!("stopped by a second signal");
+        std::process::exit(1);
+    });
+    Ok(asked)
+}
+
+/// Reloads at every SIGHUP, for as long as it is polled.
+pub(crate) async fn reload_on_hangup(reopen_audit: impl Fn(), credentials: Arc<CredentialStore>) {
+    let mut hangup = match signal(SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => return tracing::warn!(%error, "SIGHUP cannot be listened to"),
+    };
+    while hangup.recv().await.is_some() {
+        credentials.reload();
+        reopen_audit();
+    }
+}
+
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,123 @@
+//! The stdio transport: one client, JSON-RPC lines on standard input and output.
+
+mod lines;
+mod pipes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp::{Connection, Incoming, Message, Origin, Outbox, Refused, Request, Server, message};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::lines::{InputLine, InputLines};
+use crate::signals::FINISHING;
+
+/// The most replies that wait to be written; then calls wait with theirs.
+const WAITING_REPLIES: usize = 64;
+/// How long the end waits for a client to read the last replies.
+const LAST_REPLIES: Duration = Duration::from_secs(2);
+
+/// Serves the client on standard input and output until it hangs up or the process is asked to stop. Running calls then
+/// finish, or are cut a few seconds later.
+pub(crate) async fn serve(server: Server, max_message_size: usize, shutdown: CancellationToken) {
+    let (read, write) = pipes::open();
+    converse(server, read, write, max_message_size, shutdown).await;
+}
+
+async fn converse<R, W>(
+    server: Server,
+    read: R,
+    write: W,
+    max_message_size: usize,
+    shutdown: CancellationToken,
+) where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (replies, waiting) = channel(WAITING_REPLIES);
+    let unheard = CancellationToken::new();
+    let writer = tokio::spawn(lines::write_all(write, waiting, unheard.clone()));
+    let client = StdioClient {
+        connection: Connection::new(server.clone()),
+        outbox: Arc::new(replies.clone()),
+        replies,
+        max_message_size,
+    };
+    let mut lines = InputLines::new(read, max_message_size);
+    let listening = async { while client.hear(lines.next().await).await.is_some() {} };
+    tokio::select! {
+        () = listening => {}
+        () = shutdown.cancelled() => {}
+        // Work whose result nobody can read any more is not worth finishing.
+        () = unheard.cancelled() => client.connection.hang_up(),
+    }
+    drop(client);
+    end(&server, writer).await;
+}
+
+/// Waits for the last replies. Calls that run on for too long are cut, so that each still has a reply and a line in the
+/// log.
+async fn end(server: &Server, mut writer: JoinHandle<()>) {
+    if tokio::time::timeout(FINISHING, &mut writer).await.is_err() {
+        server.service().cut_calls();
+        // A client that does not read its last replies does not keep the process.
+        let _ = tokio::time::timeout(LAST_REPLIES, writer).await;
+    }
+    let _ = tokio::time::timeout(LAST_REPLIES, server.service().settle()).await;
+}
+
+/// The client at the other end.
+struct StdioClient {
+    connection: Arc<Connection>,
+    replies: Sender<Vec<u8>>,
+    outbox: Arc<dyn Outbox>,
+    max_message_size: usize,
+}
+
+impl StdioClient {
+    /// Takes in one line; `None` at the end.
+    async fn hear(&self, line: Option<InputLine<'_>>) -> Option<()> {
+        match line? {
+            InputLine::TooLong(outline) => {
+                let refused = message::too_large(outline, self.max_message_size);
+                self.refuse(refused).await;
+            }
+            InputLine::Whole(bytes) => match message::read(bytes) {
+                Incoming::Message(Message::Request(request)) => self.serve(request).await,
+                Incoming::Message(Message::Notification(note)) => self.connection.notice(&note),
+                Incoming::Message(Message::Answer(answer)) => self.connection.answered(answer),
+                Incoming::Refused(refused) => self.refuse(refused).await,
+                Incoming::Nothing => {}
+            },
+        }
+        Some(())
+    }
+
+    async fn serve(&self, request: Request) {
+        let serving = match self
+            .connection
+            .serve(request, Origin::Stdio, Arc::clone(&self.outbox))
+        {
+            Ok(serving) => serving,
+            Err(refused) => return self.refuse(refused).await,
+        };
+        let replies = self.replies.clone();
+        mcp::start(async move {
+            if let Some(reply) = serving.await {
+                // A client that reads no more is noticed by the writer.
+                let _ = replies.send(reply.message).await;
+            }
+        });
+    }
+
+    async fn refuse(&self, refused: Refused) {
+        tracing::warn!(reason = refused.reason(), "message refused");
+        let _ = self.replies.send(refused.reply()).await;
+        if let Some(answer) = refused.into_answer() {
+            self.connection.answered(answer);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The tool sets by name.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use toolset::{Gate, Service, ToolSet, files, guide, memory, workspace};
+
+use crate::guide_project::GuideProject;
+use crate::settings::{Settings, Toolset};
+
+/// A set's tools and words; `guide` can only be called with its desk.
+pub(crate) fn tools_of(set: Toolset, desk: Option<&Arc<guide::Desk>>) -> ToolSet {
+    match set {
+        Toolset::Workspace => workspace::toolset(),
+        Toolset::Files => files::toolset(),
+        Toolset::Memory => memory::toolset(),
+        Toolset::Guide => guide::toolset(desk.cloned()),
+    }
+}
+
+/// One service that speaks all configured sets.
+pub(crate) fn every_set(
+    settings: &Settings,
+    gate: Arc<Gate>,
+    project: Option<&GuideProject>,
+) -> Result<Service> {
+    let desk = project.map(|project| &project.desk);
+    let sets = settings.toolsets.iter().map(|set| tools_of(*set, desk));
+    Ok(Service::new(sets.collect(), gate)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::known::KNOWN_TOOLS;
+
+    #[test]
+    fn allowlists_know_the_tools_that_are_there() {
+        let sets = [
+            Toolset::Workspace,
+            Toolset::Files,
+            Toolset::Memory,
+            Toolset::Guide,
+        ];
+        for set in sets {
+            let tools = tools_of(set, None).tools;
+            let names = tools.iter().map(|tool| tool.definition().name);
+            let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
+            let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);
+            assert_eq!(restricted, known.iter().copied().collect());
+        }
+    }
+}
