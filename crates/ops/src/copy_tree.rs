@@ -329,7 +329,7 @@ pub(crate) fn fill(
     if staged.existing().is_none() {
         staged.copy_mode(&open.metadata);
     }
-    staged.expect(open.metadata.size)?;
+    staged.reserve(open.metadata.size)?;
     let copied = copy_content(open, staged.file(), sharing, stop, advance);
     let bytes = copied.map_err(|error| context.cancel.explain(error))?;
     staged.publish()?;

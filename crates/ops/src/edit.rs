@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, StageOptions, Staged, copy_part};
 
-use crate::content::reader;
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::place::Place;
+use crate::read_at::reader;
 use crate::text::edit::Splice;
 use crate::text::encoding::Utf8Check;
 use crate::text::lines::Blocks;
@@ -97,7 +97,7 @@ impl<'a> Edited<'a> {
             .metadata
             .size
             .saturating_sub(splice.range.end - splice.range.start);
-        staged.expect(kept.saturating_add(splice.replacement.len() as u64))?;
+        staged.reserve(kept.saturating_add(splice.replacement.len() as u64))?;
         self.keep(open, &staged, 0..splice.range.start)?;
         self.write(&mut staged, &splice.replacement)?;
         self.keep(open, &staged, splice.range.end..u64::MAX)?;
@@ -115,7 +115,7 @@ impl<'a> Edited<'a> {
     /// Replaces the file's content; a missing file is made, with the directories on the way.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<Metadata> {
         let mut staged = self.stage()?;
-        staged.expect(content.len() as u64)?;
+        staged.reserve(content.len() as u64)?;
         content
             .chunks(BLOCK)
             .try_for_each(|block| self.write(&mut staged, block))?;

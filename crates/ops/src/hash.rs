@@ -7,11 +7,11 @@ use sandbox::OpenFile;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use crate::content::read_at;
 use crate::context::Context;
 use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
+use crate::read_at::read_at;
 
 /// Fits the processor's first cache: larger buffers were measured slower.
 const BUFFER: usize = 32 * 1024;

@@ -2,12 +2,12 @@
 
 use sandbox::Metadata;
 
-use crate::content::reader;
 use crate::context::Context;
 use crate::edit::Edited;
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::place::Place;
+use crate::read_at::reader;
 use crate::text::edit::insert_before;
 
 /// Inserts text before a line.

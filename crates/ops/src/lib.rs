@@ -6,7 +6,6 @@
 
 mod character_glob;
 mod complexity;
-mod content;
 mod content_type;
 mod context;
 mod copy;
@@ -34,6 +33,7 @@ mod permissions;
 mod place;
 mod pool;
 mod read;
+mod read_at;
 mod remove;
 mod replace_string;
 mod stat;
@@ -71,6 +71,6 @@ pub use write::{Effect, Write, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    Access, Durability, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents, PathFault,
-    QuotaLimit, Root, Time, Users,
+    Durability, FileAccess, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents,
+    PathFault, QuotaLimit, Root, Time, Users,
 };

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use memchr::memchr_iter;
 use sandbox::OpenFile;
 
-use crate::content::reader;
 use crate::context::{Cancel, Context};
 use crate::error::{Error, Result};
+use crate::read_at::reader;
 use crate::text::line_index::{LineIndex, Mark, STRIDE};
 use crate::text::lines::{Blocks, Sought, newlines};
 

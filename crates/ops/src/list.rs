@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use sandbox::{
-    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, Visit, WalkFault,
-    WalkItem, WalkOptions, Walker,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, WalkEvent,
+    WalkFault, WalkItem, WalkOptions, Walker,
 };
 
 use crate::context::Context;
@@ -191,20 +191,20 @@ impl Listing<'_> {
         while let Some(visit) = walker.step(filter) {
             self.context.cancel.check()?;
             match visit {
-                Visit::Item(_) if listed.entries.len() >= self.request.max_entries => {
+                WalkEvent::Item(_) if listed.entries.len() >= self.request.max_entries => {
                     listed.truncated = true;
                     break;
                 }
-                Visit::Item(WalkItem {
+                WalkEvent::Item(WalkItem {
                     dir, name, kind, ..
                 }) => {
                     let entry = self.describe.entry(&dir, &DirEntry { name, kind });
                     listed.entries.extend(entry);
                 }
-                Visit::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
+                WalkEvent::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
                     listed.faults.push(fault);
                 }
-                Visit::Fault(_) | Visit::Passed => {}
+                WalkEvent::Fault(_) | WalkEvent::Passed => {}
             }
         }
         Ok(())

@@ -2,12 +2,12 @@
 
 use sandbox::Metadata;
 
-use crate::content::read_up_to;
 use crate::context::Context;
 use crate::edit::{Edited, WHOLE_FILE_MAX};
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
+use crate::read_at::read_up_to;
 use crate::text::patch::{self, HunkPlace};
 use crate::write::Effect;
 

@@ -1,6 +1,6 @@
 //! Tells who owns a file, directory or link, and who may do what with it.
 
-use sandbox::{Access, FileKind, Follow, Metadata};
+use sandbox::{FileAccess, FileKind, Follow, Metadata};
 
 use crate::context::Context;
 use crate::error::{Result, Wanted};
@@ -29,7 +29,7 @@ pub struct PermissionStatus {
     /// The bits as `ls` shows them.
     pub mode_string: String,
     /// What this process may do with it.
-    pub access: Access,
+    pub access: FileAccess,
     /// The facts behind it.
     pub metadata: Metadata,
 }

@@ -80,8 +80,8 @@ impl Place {
     }
 
     /// Opens a regular file if all of it lies in memory and it is small; `None` where it has to be waited for.
-    pub(crate) fn open_in_memory(&self) -> Option<OpenFile> {
-        self.root.open_in_memory(&self.path, AT_HAND)
+    pub(crate) fn try_open_inline(&self) -> Option<OpenFile> {
+        self.root.try_open_inline(&self.path, AT_HAND)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.

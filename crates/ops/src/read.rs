@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use sandbox::{Metadata, OpenFile};
 
-use crate::content::{read_up_to, reader};
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
 use crate::line_search::LineSearch;
 use crate::operation::Operation;
 use crate::place::Place;
+use crate::read_at::{read_up_to, reader};
 use crate::text::encoding;
 use crate::text::line_index::STRIDE;
 use crate::text::lines::{self, Blocks, LineSeeker, Sought};
@@ -156,7 +156,7 @@ impl Read {
     /// Reads a small file that lies in memory, without waiting for anything; `None` where it does not.
     #[must_use]
     pub fn run_at_once(self, context: &Context) -> Option<Result<Contents>> {
-        let open = self.place.open_in_memory()?;
+        let open = self.place.try_open_inline()?;
         Some(self.read(open, context))
     }
 

@@ -1,13 +1,13 @@
 //! Tells what is known of a file, directory or link.
 
-use sandbox::{Access, FileKind, Follow, LinkTarget, Located, Metadata};
+use sandbox::{FileAccess, FileKind, Follow, LinkTarget, Located, Metadata};
 
-use crate::content::read_up_to;
 use crate::content_type::{by_name, content_type};
 use crate::context::Context;
 use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
+use crate::read_at::read_up_to;
 use crate::remove::leads_outside;
 use crate::text::encoding::HEAD;
 
@@ -52,7 +52,7 @@ pub struct Status {
     /// The facts; of the target where it is a link that leads to something.
     pub metadata: Metadata,
     /// What this process may do with it.
-    pub access: Access,
+    pub access: FileAccess,
     /// The link's own side, where it is one.
     pub link: Option<LinkStatus>,
     /// What a regular file holds, where that was asked for and could be told.
@@ -106,7 +106,7 @@ impl Stat {
 fn status(
     located: &Located<'_>,
     metadata: Metadata,
-    access: Access,
+    access: FileAccess,
     link: Option<LinkStatus>,
 ) -> Status {
     let name = located.name();

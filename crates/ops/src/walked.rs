@@ -1,6 +1,6 @@
 //! A walk through a directory that several threads share: what `grep` and `glob` have in common before they look.
 
-use sandbox::{Choice, Cut, Dir, FileKind, Seen, Visit, WalkItem, WalkOptions, Walker};
+use sandbox::{Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkItem, WalkOptions, Walker};
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
 use crate::place::Place;
@@ -53,9 +53,9 @@ impl Walked {
             ignore: self.ignore.as_mut(),
         };
         Some(match self.walker.step(&mut choice)? {
-            Visit::Item(item) => Met::Item(item),
-            Visit::Passed => Met::Passed,
-            Visit::Fault(_) => Met::Unreadable,
+            WalkEvent::Item(item) => Met::Item(item),
+            WalkEvent::Passed => Met::Passed,
+            WalkEvent::Fault(_) => Met::Unreadable,
         })
     }
 

@@ -114,7 +114,7 @@ impl Write {
             durability,
         });
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
-        staged.expect(self.bytes.len() as u64)?;
+        staged.reserve(self.bytes.len() as u64)?;
         for piece in self.bytes.chunks(PIECE) {
             context.cancel.check()?;
             staged

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::content::{self, OpenFile};
 use crate::dir;
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
+use crate::open_file::{self, OpenFile};
 use crate::quota::{self, Amount};
 use crate::replace::{Durability, StageOptions};
 use crate::resolve::Tail;
@@ -148,7 +148,7 @@ impl Located<'_> {
     }
 
     fn append_existing(&self, bytes: &[u8], durability: Durability) -> Result<Metadata> {
-        let opened = content::open(self, Purpose::Append)?;
+        let opened = open_file::open(self, Purpose::Append)?;
         let failed = |errno| self.failed("append", errno);
         let before = syscall::stat_unchecked(opened.file.as_fd()).map_err(failed)?;
         let more = Amount {
@@ -212,12 +212,12 @@ impl Located<'_> {
 
     /// Opens a file that will be replaced, which takes the right to write it.
     pub(crate) fn open_to_replace(&self) -> Result<OpenFile> {
-        match content::open(self, Purpose::Write) {
+        match open_file::open(self, Purpose::Write) {
             // A running program cannot be written in place, but it can be replaced.
             Err(Error::Io { source, .. })
                 if Errno::from_io_error(&source) == Some(Errno::TXTBSY) =>
             {
-                content::open(self, Purpose::Read)
+                open_file::open(self, Purpose::Read)
             }
             opened => opened,
         }
@@ -317,7 +317,7 @@ impl Located<'_> {
         &self,
         to: &Located<'_>,
         weight: Amount,
-        target: Entry<'_>,
+        target: EntryRef<'_>,
         rename: impl FnOnce() -> syscall::SysResult<()>,
     ) -> Result<syscall::SysResult<()>> {
         let replaced = || dir::amount_at(target.0, target.1);
@@ -356,12 +356,12 @@ impl Located<'_> {
 }
 
 /// A directory and a name in it.
-type Entry<'a> = (BorrowedFd<'a>, &'a Name);
+type EntryRef<'a> = (BorrowedFd<'a>, &'a Name);
 
 /// Renames, replacing or not.
 pub(crate) fn rename(
-    from: Entry<'_>,
-    to: Entry<'_>,
+    from: EntryRef<'_>,
+    to: EntryRef<'_>,
     on_existing: OnExisting,
     kind: FileKind,
 ) -> syscall::SysResult<()> {
@@ -376,7 +376,7 @@ pub(crate) fn rename(
 }
 
 /// Renames without replacing where the file system cannot do that in one call.
-fn rename_in_steps(from: Entry<'_>, to: Entry<'_>, kind: FileKind) -> syscall::SysResult<()> {
+fn rename_in_steps(from: EntryRef<'_>, to: EntryRef<'_>, kind: FileKind) -> syscall::SysResult<()> {
     if kind == FileKind::Directory {
         // An empty directory takes the name first: the rename replaces that one and nothing else.
         syscall::make_dir_unchecked(to.0, to.1, PRIVATE_DIRECTORY_MODE)?;

@@ -5,7 +5,7 @@
 
 use crate::dir::Dir;
 use crate::error::{Error, Result};
-use crate::fault::{self, Fault};
+use crate::planted_fault::{self, PlantedFault};
 use crate::syscall::{self, Errno};
 
 /// How many of the innermost directories stay open.
@@ -14,17 +14,17 @@ const OPEN_LEVELS: usize = 16;
 /// A path of directories from a top one down, each with what its visitor wants to remember.
 #[derive(Debug)]
 pub(crate) struct Descent<T> {
-    levels: Vec<Level<T>>,
+    levels: Vec<DescentLevel<T>>,
 }
 
 #[derive(Debug)]
-struct Level<T> {
-    place: Place,
+struct DescentLevel<T> {
+    dir: LevelDir,
     note: T,
 }
 
 #[derive(Debug)]
-enum Place {
+enum LevelDir {
     Open(Dir),
     /// Closed, with the device and inode it had.
     Closed(u64, u64),
@@ -42,8 +42,8 @@ impl<T> Descent<T> {
 
     /// Goes into a directory, which becomes the innermost.
     pub(crate) fn enter(&mut self, dir: Dir, note: T) -> Result<()> {
-        self.levels.push(Level {
-            place: Place::Open(dir),
+        self.levels.push(DescentLevel {
+            dir: LevelDir::Open(dir),
             note,
         });
         let outermost_open = self.levels.len().saturating_sub(OPEN_LEVELS + 1);
@@ -57,9 +57,9 @@ impl<T> Descent<T> {
     /// The innermost directory and its note.
     pub(crate) fn innermost(&mut self) -> Option<(&Dir, &mut T)> {
         let level = self.levels.last_mut()?;
-        match &level.place {
-            Place::Open(dir) => Some((dir, &mut level.note)),
-            Place::Closed(..) => None,
+        match &level.dir {
+            LevelDir::Open(dir) => Some((dir, &mut level.note)),
+            LevelDir::Closed(..) => None,
         }
     }
 
@@ -67,14 +67,14 @@ impl<T> Descent<T> {
     /// more, the nearest one above that is still open.
     pub(crate) fn leave(&mut self) -> Option<(T, Result<()>)> {
         let left = self.levels.pop()?;
-        let reopened = match (self.levels.last_mut(), &left.place) {
-            (Some(above), Place::Open(dir)) => above.reopen(dir),
+        let reopened = match (self.levels.last_mut(), &left.dir) {
+            (Some(above), LevelDir::Open(dir)) => above.reopen(dir),
             _ => Ok(()),
         };
         while matches!(
             self.levels.last(),
-            Some(Level {
-                place: Place::Closed(..),
+            Some(DescentLevel {
+                dir: LevelDir::Closed(..),
                 ..
             })
         ) {
@@ -84,18 +84,18 @@ impl<T> Descent<T> {
     }
 }
 
-impl<T> Level<T> {
+impl<T> DescentLevel<T> {
     fn close(&mut self) -> Result<()> {
-        if let Place::Open(dir) = &self.place {
+        if let LevelDir::Open(dir) = &self.dir {
             let metadata = dir.metadata()?;
-            self.place = Place::Closed(metadata.device, metadata.inode);
+            self.dir = LevelDir::Closed(metadata.device, metadata.inode);
         }
         Ok(())
     }
 
     fn reopen(&mut self, below: &Dir) -> Result<()> {
-        if let Place::Closed(device, inode) = self.place {
-            self.place = Place::Open(above_of(below, (device, inode))?);
+        if let LevelDir::Closed(device, inode) = self.dir {
+            self.dir = LevelDir::Open(above_of(below, (device, inode))?);
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ fn above_of(dir: &Dir, identity: (u64, u64)) -> Result<Dir> {
     let metadata = above.metadata()?;
     // Security: a directory moved meanwhile has another one above it, perhaps outside the root.
     let known = (metadata.device, metadata.inode) == identity;
-    match known || fault::planted(Fault::UncheckedAbove) {
+    match known || planted_fault::planted(PlantedFault::UncheckedAbove) {
         true => Ok(above),
         false => Err(failed(Errno::NOENT)),
     }

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::change::OnExisting;
-use crate::content::{self, OpenFile};
+use crate::copy_content;
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
+use crate::open_file::{self, OpenFile};
 use crate::quota::{Amount, Ledger};
 use crate::replace::{self, Beginning, Durability, Staged, UnnamedFiles};
-use crate::resolve::{Found, Tail, joined};
+use crate::resolve::{Resolved, Tail, joined};
 use crate::root::{Located, Root};
 use crate::syscall::{self, Errno, Purpose};
 
@@ -150,7 +151,7 @@ impl Dir {
     pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;
-        content::regular_only(fd, || self.join(name))
+        open_file::regular_only(fd, || self.join(name))
     }
 
     /// Opens an entry for listing; links are refused.
@@ -225,8 +226,11 @@ impl Dir {
             },
             Err(errno) => return Err(failed(errno)),
         };
-        let parent = self.fd().try_clone_to_owned().map_err(content::failed)?;
-        let found = Found {
+        let parent = self
+            .fd()
+            .try_clone_to_owned()
+            .map_err(copy_content::failed)?;
+        let found = Resolved {
             parent: Some(parent),
             parent_path: self.path_bytes().to_vec(),
             tail,

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
-use crate::rel_path::Step;
-use crate::resolve::{Follow, Found, Start, Tail, walk_from};
+use crate::rel_path::PathStep;
+use crate::resolve::{Follow, Resolved, Start, Tail, walk_from};
 use crate::root::Located;
 
 /// Where a link leads.
@@ -36,12 +36,12 @@ pub(crate) fn target(place: &Located<'_>) -> Result<LinkTarget> {
 }
 
 /// Looks up what the link at a place leads to.
-pub(crate) fn follow(place: &Located<'_>) -> Result<Found> {
+pub(crate) fn follow(place: &Located<'_>) -> Result<Resolved> {
     let (name, ..) = place.entry()?;
     let dir = place
         .parent()
         .try_clone_to_owned()
-        .map_err(crate::content::failed)?;
+        .map_err(crate::copy_content::failed)?;
     let start = Start {
         dir: Some(dir),
         path: place.parent_path().to_vec(),
@@ -49,13 +49,13 @@ pub(crate) fn follow(place: &Located<'_>) -> Result<Found> {
     walk_from(
         place.root(),
         start,
-        &[Step::Into(name.clone())],
+        &[PathStep::Into(name.clone())],
         place.given(),
         Follow::Last,
     )
 }
 
-fn inside(place: &Located<'_>, found: Found) -> Result<LinkTarget> {
+fn inside(place: &Located<'_>, found: Resolved) -> Result<LinkTarget> {
     if matches!(found.tail, Tail::Missing { .. }) {
         return Ok(LinkTarget::Dangling);
     }

@@ -50,7 +50,7 @@ impl NewDirs {
         };
         for name in names {
             let newness = made.add(place.given(), name)?.map_err(failed)?;
-            if newness == Newness::New && durability == Durability::Fsync {
+            if newness == MadeDir::New && durability == Durability::Fsync {
                 sync_dir(made.innermost.as_fd()).map_err(failed)?;
             }
             // Security: whatever took the name in between is entered only if it is a real directory.
@@ -61,7 +61,7 @@ impl NewDirs {
     }
 
     /// Makes one more directory inside the innermost.
-    fn add(&mut self, given: &str, name: &Name) -> Result<SysResult<Newness>> {
+    fn add(&mut self, given: &str, name: &Name) -> Result<SysResult<MadeDir>> {
         let dir = self.innermost.as_fd();
         let make = || syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE);
         let made = match &self.ledger {
@@ -80,12 +80,12 @@ impl NewDirs {
         Ok(match made {
             Ok(()) => {
                 self.names.push(name.clone());
-                Ok(Newness::New)
+                Ok(MadeDir::New)
             }
             Err(Errno::EXIST) => {
                 self.names.push(name.clone());
                 self.old = self.names.len();
-                Ok(Newness::Old)
+                Ok(MadeDir::Old)
             }
             Err(errno) => Err(errno),
         })
@@ -110,7 +110,7 @@ impl NewDirs {
     /// Removes the last one; fails where it is not empty, or not there any more.
     fn remove_last(&self, name: &Name) -> SysResult<()> {
         let names: Vec<&[u8]> = self.names.iter().map(Name::as_bytes).collect();
-        let above = open_dir_below(self.base.as_fd(), &names.join(&b'/'), Means::AtOnce)?;
+        let above = open_dir_below(self.base.as_fd(), &names.join(&b'/'), Means::OneCall)?;
         let dir = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
         let remove = || syscall::remove_dir_unchecked(dir, name);
         take_away(self.ledger.as_ref(), (dir, name), remove)
@@ -129,7 +129,7 @@ impl Drop for NewDirs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Newness {
+enum MadeDir {
     New,
     Old,
 }

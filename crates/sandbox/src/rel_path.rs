@@ -16,7 +16,7 @@ const SHOWN_MAX: usize = 256;
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     /// Into an entry of the current directory.
     Into(Name),
     /// To the directory above.
@@ -122,7 +122,7 @@ impl RelPath {
         last.and_then(Name::new)
     }
 
-    pub(crate) fn steps(&self) -> Vec<Step> {
+    pub(crate) fn steps(&self) -> Vec<PathStep> {
         steps(self.as_bytes())
     }
 
@@ -144,11 +144,11 @@ fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 }
 
 /// Cuts a path or a link's text at its slashes; empty pieces and `.` say nothing.
-pub(crate) fn steps(bytes: &[u8]) -> Vec<Step> {
+pub(crate) fn steps(bytes: &[u8]) -> Vec<PathStep> {
     pieces(bytes)
         .filter_map(|piece| match piece {
-            b".." => Some(Step::Up),
-            piece => Name::new(piece).map(Step::Into),
+            b".." => Some(PathStep::Up),
+            piece => Name::new(piece).map(PathStep::Into),
         })
         .collect()
 }
@@ -198,8 +198,8 @@ mod tests {
         fn going_down_in_one_call_and_step_by_step_is_the_same(text in r"([a\u{F7E9}é./]|\.\./){0,12}") {
             let path = RelPath::parse(&text).unwrap();
             let names: Option<Vec<Vec<u8>>> = path.steps().into_iter().map(|step| match step {
-                Step::Into(name) => Some(name.as_bytes().to_vec()),
-                Step::Up => None,
+                PathStep::Into(name) => Some(name.as_bytes().to_vec()),
+                PathStep::Up => None,
             }).collect();
             let direct = path.downward().map(|direct| direct.as_bytes().to_vec());
             let joined = names.map(|names| names.join(&b'/')).filter(|joined| !joined.is_empty());

@@ -1,8 +1,8 @@
 //! Removing a tree over descriptors: links are unlinked, never followed, and nothing recurses.
 //!
-//! One thread begins; where a tree turns out to be large, `crew` goes on with several.
+//! One thread begins; where a tree turns out to be large, `parallel` goes on with several.
 
-mod crew;
+mod parallel;
 
 use crate::descent::Descent;
 use crate::dir::Dir;
@@ -59,20 +59,20 @@ impl Located<'_> {
         removed: &(dyn Fn(u64) + Sync),
     ) -> Result<Removal> {
         let (name, ..) = self.entry()?;
-        let wish = Wish {
+        let options = RemovalOptions {
             stop,
             on_fault,
             removed,
         };
-        let mut alone = Remover::new(wish);
+        let mut alone = Remover::new(options);
         alone.most = ALONE;
         alone.enter(self.open_dir()?, name.clone())?;
         let progress = alone.run()?;
         let mut removal = alone.removal;
-        if progress == Progress::Large {
+        if progress == RemovalProgress::Large {
             // What stayed is met again.
             removal.faults.clear();
-            removal.add(crew::empty(self.open_dir()?, name, wish)?);
+            removal.add(parallel::empty(self.open_dir()?, name, options)?);
         }
         if removal.faults.is_empty() {
             match self.remove_empty_dir() {
@@ -87,7 +87,7 @@ impl Located<'_> {
 
 /// What the caller wants of a removal.
 #[derive(Clone, Copy)]
-struct Wish<'a> {
+struct RemovalOptions<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     on_fault: OnFault,
     removed: &'a (dyn Fn(u64) + Sync),
@@ -95,7 +95,7 @@ struct Wish<'a> {
 
 /// How far one thread got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum RemovalProgress {
     /// Nothing is left to do.
     Complete,
     /// There is more than one thread should do.
@@ -103,7 +103,7 @@ enum Progress {
 }
 
 struct Remover<'a> {
-    wish: Wish<'a>,
+    options: RemovalOptions<'a>,
     /// How many entries it removes at most, or a few more.
     most: u64,
     removal: Removal,
@@ -120,19 +120,19 @@ struct Emptying {
 }
 
 impl<'a> Remover<'a> {
-    fn new(wish: Wish<'a>) -> Remover<'a> {
+    fn new(options: RemovalOptions<'a>) -> Remover<'a> {
         Remover {
-            wish,
+            options,
             most: u64::MAX,
             removal: Removal::default(),
             descent: Descent::new(),
         }
     }
 
-    fn run(&mut self) -> Result<Progress> {
+    fn run(&mut self) -> Result<RemovalProgress> {
         while let Some((dir, level)) = self.descent.innermost() {
             if self.removal.files + self.removal.directories >= self.most {
-                return Ok(Progress::Large);
+                return Ok(RemovalProgress::Large);
             }
             let Some(name) = level.below.pop() else {
                 self.finish_directory()?;
@@ -143,7 +143,7 @@ impl<'a> Remover<'a> {
                 self.enter(below, name)?;
             }
         }
-        Ok(Progress::Complete)
+        Ok(RemovalProgress::Complete)
     }
 
     /// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
@@ -193,7 +193,7 @@ impl<'a> Remover<'a> {
         match dir.take_away(name, || syscall::unlink_unchecked(dir.fd(), name)) {
             Ok(()) => {
                 self.removal.files += 1;
-                (self.wish.removed)(1);
+                (self.options.removed)(1);
                 Ok(())
             }
             Err(Errno::NOENT) => Ok(()),
@@ -219,7 +219,7 @@ impl<'a> Remover<'a> {
         match dir.take_away(&name, || syscall::remove_dir_unchecked(dir.fd(), &name)) {
             Ok(()) => {
                 self.removal.directories += 1;
-                (self.wish.removed)(1);
+                (self.options.removed)(1);
                 Ok(())
             }
             Err(Errno::NOENT) => Ok(()),
@@ -248,7 +248,7 @@ impl<'a> Remover<'a> {
     }
 
     fn check(&self) -> Result<()> {
-        if (self.wish.stop)() {
+        if (self.options.stop)() {
             Err(Error::Stopped)
         } else {
             Ok(())
@@ -256,7 +256,7 @@ impl<'a> Remover<'a> {
     }
 
     fn fault(&mut self, error: Error) -> Result<()> {
-        match self.wish.on_fault {
+        match self.options.on_fault {
             OnFault::Stop => Err(error),
             OnFault::Collect => {
                 if self.removal.faults.len() < MAX_FAULTS {

@@ -70,16 +70,16 @@ pub(crate) struct Beginning {
 
 /// The directory that a file will be in, open for as long as it takes.
 #[derive(Debug, Clone)]
-enum Holder {
+enum TargetDir {
     Own(Arc<OwnedFd>),
     Shared(Dir),
 }
 
-impl Holder {
+impl TargetDir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Holder::Own(dir) => dir.as_fd(),
-            Holder::Shared(dir) => dir.fd(),
+            TargetDir::Own(dir) => dir.as_fd(),
+            TargetDir::Shared(dir) => dir.fd(),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Holder {
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
 #[derive(Debug)]
 pub struct Staged {
-    dir: Holder,
+    dir: TargetDir,
     name: Name,
     path: String,
     file: File,
@@ -132,7 +132,7 @@ impl Located<'_> {
         };
         let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE);
         let mut staged = own_dir
-            .and_then(|dir| begin(Holder::Own(Arc::new(dir)), name, &self.path(), beginning))
+            .and_then(|dir| begin(TargetDir::Own(Arc::new(dir)), name, &self.path(), beginning))
             .map_err(|errno| self.failed("create", errno))?;
         staged.parents = parent;
         if let Some(opened) = existing {
@@ -144,11 +144,11 @@ impl Located<'_> {
 
 /// Begins a file in an open directory. What is there keeps none of its attributes.
 pub(crate) fn stage_in(dir: &Dir, name: &Name, path: &str, beginning: Beginning) -> Result<Staged> {
-    begin(Holder::Shared(dir.clone()), name, path, beginning)
+    begin(TargetDir::Shared(dir.clone()), name, path, beginning)
         .map_err(|errno| Error::from_errno("create", path, errno))
 }
 
-fn begin(dir: Holder, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
+fn begin(dir: TargetDir, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
     let (file, temporary) = temporary(dir.as_fd(), beginning.common.unnamed)?;
     let mut staged = Staged {
         dir,
@@ -220,7 +220,7 @@ impl Staged {
     }
 
     /// Keeps room in the root's quota for this many bytes, so that too much is refused before it is written.
-    pub fn expect(&mut self, bytes: u64) -> Result<()> {
+    pub fn reserve(&mut self, bytes: u64) -> Result<()> {
         if let Some(ledger) = &self.ledger {
             let old = amount_at(self.dir.as_fd(), &self.name);
             let more = Amount {

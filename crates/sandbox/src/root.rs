@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::content::{self, OpenFile};
 use crate::dir::{Common, Dir};
 use crate::error::{Error, Result};
 use crate::link::{self, LinkTarget};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::name_path::NamePath;
+use crate::open_file::{self, OpenFile};
 use crate::quota::{Ledger, Quota};
-use crate::rel_path::{self, RelPath, Step};
+use crate::rel_path::{self, PathStep, RelPath};
 use crate::replace::UnnamedFiles;
-use crate::resolve::{self, Follow, Found, Resolver, Tail, joined};
+use crate::resolve::{self, Follow, Resolved, Resolver, Tail, joined};
 use crate::syscall::{self, Errno};
 
 /// An open directory; every path is looked up inside it, by descriptor.
@@ -100,7 +100,7 @@ impl Root {
         let direct = self.direct_path(path)?;
         let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
         let path = || shown(direct.as_bytes()).into_owned();
-        let opened = content::regular_only(fd, path);
+        let opened = open_file::regular_only(fd, path);
         Some(opened.map(|opened| OpenFile {
             path: path(),
             ..opened
@@ -121,7 +121,7 @@ impl Root {
     /// Opens a file of at most `most` bytes if all of it lies in memory, so that reading it waits for nobody; `None`
     /// where that is not so, or anything else about it is unusual.
     #[must_use]
-    pub fn open_in_memory(&self, path: &RelPath, most: usize) -> Option<OpenFile> {
+    pub fn try_open_inline(&self, path: &RelPath, most: usize) -> Option<OpenFile> {
         let direct = self
             .direct_path(path)
             .filter(|_| self.local && self.uses_proc())?;
@@ -237,8 +237,8 @@ fn spelled(path: &Path) -> Vec<Name> {
     rel_path::steps(path.as_os_str().as_bytes())
         .into_iter()
         .filter_map(|step| match step {
-            Step::Into(name) => Some(name),
-            Step::Up => None,
+            PathStep::Into(name) => Some(name),
+            PathStep::Up => None,
         })
         .collect()
 }
@@ -250,7 +250,7 @@ fn has_parent_steps(path: &Path) -> bool {
 
 /// What the process may do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
+pub struct FileAccess {
     /// It may be read.
     pub readable: bool,
     /// It may be written.
@@ -264,11 +264,11 @@ pub struct Access {
 pub struct Located<'root> {
     root: &'root Root,
     given: String,
-    found: Found,
+    found: Resolved,
 }
 
 impl<'root> Located<'root> {
-    pub(crate) fn new(root: &'root Root, given: String, found: Found) -> Located<'root> {
+    pub(crate) fn new(root: &'root Root, given: String, found: Resolved) -> Located<'root> {
         Located { root, given, found }
     }
 
@@ -372,7 +372,7 @@ impl<'root> Located<'root> {
 
     /// Opens its content for reading: regular files only, and never waits for anyone.
     pub fn open_file(&self) -> Result<OpenFile> {
-        content::open(self, syscall::Purpose::Read)
+        open_file::open(self, syscall::Purpose::Read)
     }
 
     /// Opens it for listing.
@@ -398,14 +398,14 @@ impl<'root> Located<'root> {
 
     /// What the process may do with it.
     #[must_use]
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> FileAccess {
         use rustix::fs::Access as Ask;
         let may = |ask| match &self.found.tail {
             Tail::Root => syscall::may_dir_unchecked(self.root.fd(), ask),
             Tail::Existing { name, .. } => syscall::may_unchecked(self.parent(), name, ask),
             Tail::Missing { .. } => false,
         };
-        Access {
+        FileAccess {
             readable: may(Ask::READ_OK),
             writable: may(Ask::WRITE_OK),
             executable: may(Ask::EXEC_OK),

@@ -14,10 +14,10 @@ pub(crate) use rustix::io::Errno;
 use rustix::io::ReadWriteFlags;
 use rustix::path::DecInt;
 
-use crate::fault::{self, Fault};
 use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 use crate::name_path::NamePath;
+use crate::planted_fault::{self, PlantedFault};
 
 pub(crate) type SysResult<T> = Result<T, Errno>;
 
@@ -87,7 +87,7 @@ pub(crate) mod hook {
 
 /// The flags with which an entry is opened; without `O_NOFOLLOW` where a test wants to see that it matters.
 fn unfollowed(flags: OFlags) -> OFlags {
-    match fault::planted(Fault::FollowLinks) {
+    match planted_fault::planted(PlantedFault::FollowLinks) {
         true => flags.difference(OFlags::NOFOLLOW),
         false => flags.union(OFlags::NOFOLLOW),
     }
@@ -117,7 +117,7 @@ fn openat2(
     resolve: ResolveFlags,
 ) -> SysResult<OwnedFd> {
     before("openat2");
-    let resolve = match fault::planted(Fault::NoResolveFlags) {
+    let resolve = match planted_fault::planted(PlantedFault::NoResolveFlags) {
         true => ResolveFlags::empty(),
         false => resolve,
     };

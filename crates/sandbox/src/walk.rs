@@ -90,7 +90,7 @@ pub trait Choice {
 
 /// What one step of a walk came to.
 #[derive(Debug)]
-pub enum Visit {
+pub enum WalkEvent {
     /// An entry.
     Item(WalkItem),
     /// A directory was entered, or left out: nothing to show, but work was done.
@@ -117,13 +117,13 @@ pub struct Walker {
     prefix: usize,
     /// How deep the outermost directory of the descent is.
     base: usize,
-    descent: Descent<Vec<Step>>,
+    descent: Descent<Vec<WalkStep>>,
     faults: Vec<WalkFault>,
 }
 
 /// What is still to be done in a directory.
 #[derive(Debug)]
-struct Step {
+struct WalkStep {
     name: Name,
     kind: FileKind,
     action: Action,
@@ -159,21 +159,21 @@ impl Walker {
         let mut choice = Everything { descend };
         loop {
             match self.step(&mut choice)? {
-                Visit::Item(item) => return Some(Ok(item)),
-                Visit::Fault(fault) => return Some(Err(fault)),
-                Visit::Passed => {}
+                WalkEvent::Item(item) => return Some(Ok(item)),
+                WalkEvent::Fault(fault) => return Some(Err(fault)),
+                WalkEvent::Passed => {}
             }
         }
     }
 
     /// Goes on by one entry or one directory; `None` at the end.
-    pub fn step(&mut self, choice: &mut dyn Choice) -> Option<Visit> {
+    pub fn step(&mut self, choice: &mut dyn Choice) -> Option<WalkEvent> {
         if let Some(top) = self.top.take() {
             self.enter(top, choice);
         }
         loop {
             if let Some(fault) = self.faults.pop() {
-                return Some(Visit::Fault(fault));
+                return Some(WalkEvent::Fault(fault));
             }
             let depth = self.base + self.descent.depth();
             let (dir, steps) = self.descent.innermost()?;
@@ -188,12 +188,12 @@ impl Walker {
                 depth,
             };
             match step.action {
-                Action::Emit if choice.emits(&item) => return Some(Visit::Item(item)),
+                Action::Emit if choice.emits(&item) => return Some(WalkEvent::Item(item)),
                 Action::Emit => continue,
                 Action::Enter if choice.descends(&item) => self.enter_item(&item, choice),
                 Action::Enter => {}
             }
-            return Some(Visit::Passed);
+            return Some(WalkEvent::Passed);
         }
     }
 
@@ -265,7 +265,7 @@ impl Walker {
     }
 
     /// Lists a directory: what to do in it, the first last.
-    fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<Step>> {
+    fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<WalkStep>> {
         let depth = self.base + self.descent.depth() + 1;
         let deeper = self.options.max_depth.is_none_or(|max| depth < max);
         let mut path = relative(dir.path_bytes(), self.prefix);
@@ -283,7 +283,7 @@ impl Walker {
             let enter = deeper && kind == FileKind::Directory && choice.enters(&seen);
             let actions = [(choice.wants(&seen), Action::Emit), (enter, Action::Enter)];
             for (_, action) in actions.into_iter().filter(|(wanted, _)| *wanted) {
-                steps.extend(Name::new(name).map(|name| Step { name, kind, action }));
+                steps.extend(Name::new(name).map(|name| WalkStep { name, kind, action }));
             }
         })?;
         steps.sort_unstable_by(|a, b| in_order(b, a));
@@ -326,7 +326,7 @@ fn relative(path: &[u8], prefix: usize) -> Vec<u8> {
 }
 
 /// Where in the steps of a directory, the first last, the ones begin that a cut takes.
-fn beginning(steps: &[Step], cut: Cut) -> usize {
+fn beginning(steps: &[WalkStep], cut: Cut) -> usize {
     let (mut entries, mut directories) = (0, 0);
     let kept = steps.iter().rev().take_while(|step| {
         match step.action {
@@ -339,10 +339,10 @@ fn beginning(steps: &[Step], cut: Cut) -> usize {
 }
 
 /// Compares as bytes, where going into a directory counts as its name with a slash.
-fn in_order(a: &Step, b: &Step) -> Ordering {
+fn in_order(a: &WalkStep, b: &WalkStep) -> Ordering {
     let (a_name, b_name) = (a.name.as_bytes(), b.name.as_bytes());
     let shared = a_name.len().min(b_name.len());
-    let next = |step: &Step, name: &[u8]| match (name.get(shared), step.action) {
+    let next = |step: &WalkStep, name: &[u8]| match (name.get(shared), step.action) {
         (Some(&byte), _) => Some(byte),
         (None, Action::Enter) => Some(b'/'),
         (None, Action::Emit) => None,

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Access, Durability, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots, StageOptions,
+    Durability, FileAccess, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots,
+    StageOptions,
 };
 
 use crate::operator_files::reason;
@@ -23,7 +24,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
 }
 
 /// What this process may do with the root's own directory.
-pub(crate) fn access(root: &Root) -> Option<Access> {
+pub(crate) fn access(root: &Root) -> Option<FileAccess> {
     let itself = RelPath::parse(".").ok()?;
     let located = root.locate(&itself, Follow::Last).ok()?;
     Some(located.access())

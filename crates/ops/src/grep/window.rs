@@ -5,8 +5,8 @@ use std::ops::Range;
 use sandbox::OpenFile;
 
 use super::lines::{lines_after, lines_before, shown_lines};
-use crate::content;
 use crate::error::Result;
+use crate::read_at;
 use crate::text::encoding::BOM;
 
 /// How much of a file is read at first for context that is not in memory, and at most.
@@ -100,7 +100,7 @@ fn read_range(file: &OpenFile, start: u64, end: u64) -> Vec<u8> {
 pub(super) fn read_at(file: &OpenFile, buffer: &mut [u8], position: u64) -> Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match content::read_at(file, rest, position + filled as u64)? {
+        match read_at::read_at(file, rest, position + filled as u64)? {
             0 => break,
             read => filled += read,
         }

@@ -10,10 +10,10 @@ use crate::rel_path::RelPath;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
-use super::{Follow, Found, Tail};
+use super::{Follow, Resolved, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
-pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Found>> {
+pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Resolved>> {
     let (parent_path, last) = split_last(path.downward()?.as_bytes())?;
     let parent = match parent_path.is_empty() {
         true => None,
@@ -26,7 +26,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
                 names: vec![last],
                 directory: false,
             };
-            return Some(Ok(Found {
+            return Some(Ok(Resolved {
                 parent,
                 parent_path,
                 tail,
@@ -46,7 +46,7 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         fd,
         metadata,
     };
-    Some(Ok(Found {
+    Some(Ok(Resolved {
         parent,
         parent_path,
         tail,

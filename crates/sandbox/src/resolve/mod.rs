@@ -1,7 +1,7 @@
 //! From a path to a place: one quick look-up where no link is on the way, a careful walk otherwise.
 
+mod component_walk;
 mod fast;
-mod walk;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -13,7 +13,7 @@ use crate::rel_path::RelPath;
 use crate::root::Root;
 use crate::syscall::{self, Errno, SysResult};
 
-pub(crate) use walk::{Start, walk_from};
+pub(crate) use component_walk::{Start, walk_from};
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Resolver {
 
 /// Where a look-up ended.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Resolved {
     /// The deepest directory on the way that exists; `None` stands for the root's own descriptor.
     pub(crate) parent: Option<OwnedFd>,
     /// That directory's path inside the root.
@@ -67,10 +67,10 @@ pub(crate) enum Tail {
 }
 
 /// Looks a path up beneath a root. What a slash at the path's end asks for is checked by who knows links.
-pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
+pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
     let mut found = match fast::resolve(root, path, follow) {
         Some(result) => result?,
-        None => walk::resolve(root, path, follow)?,
+        None => component_walk::resolve(root, path, follow)?,
     };
     if let (Tail::Missing { directory, .. }, true) = (&mut found.tail, path.must_be_directory()) {
         *directory = true;
@@ -102,7 +102,7 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
     /// One `openat2` for all names, where it works.
-    AtOnce,
+    OneCall,
     /// One `openat` for each name.
     StepByStep,
 }
@@ -113,7 +113,7 @@ pub(crate) fn open_dir_below(
     path: &[u8],
     means: Means,
 ) -> SysResult<Option<OwnedFd>> {
-    if means == Means::AtOnce
+    if means == Means::OneCall
         && let Some(names) = NamePath::copied(path)
         && let Ok(dir) = syscall::openat2_dir_unchecked(base, &names)
     {
@@ -131,7 +131,7 @@ pub(crate) fn open_dir_below(
 /// Opens a directory by its resolved path, refusing every link on the way; `None` for the root.
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> SysResult<Option<OwnedFd>> {
     let means = match root.uses_openat2() {
-        true => Means::AtOnce,
+        true => Means::OneCall,
         false => Means::StepByStep,
     };
     open_dir_below(root.fd(), path, means)

@@ -14,7 +14,7 @@ use super::scenes::{
     DEEP, EXEMPT, GOING_UP, Move, Operation, SECRET, SECRET_NAME, SHALLOW, Scene, Seen, Shape,
 };
 use super::support::fresh_dir;
-use crate::fault::{self, Fault};
+use crate::planted_fault::{self, PlantedFault};
 use crate::syscall::hook;
 use crate::{Error, Resolver, Root};
 
@@ -45,7 +45,7 @@ type Outside = BTreeMap<PathBuf, (u64, Option<(i64, i64)>)>;
 struct Stage<'a> {
     scene: &'a Scene,
     resolver: Resolver,
-    fault: Option<Fault>,
+    fault: Option<PlantedFault>,
     base: PathBuf,
     before: Outside,
 }
@@ -57,7 +57,7 @@ impl Stage<'_> {
         let calls = Rc::new(Cell::new(0));
         let action = attacker(self.base.clone(), attack, Rc::clone(&calls));
         let mut seen = Seen::default();
-        let result = fault::with(self.fault, || {
+        let result = planted_fault::with(self.fault, || {
             hook::with(action, || operation(&root, shape, &mut seen))
         });
         let escape = escape(&seen, &self.before, &outside(&self.base));
@@ -145,7 +145,7 @@ fn escape(seen: &Seen, before: &Outside, after: &Outside) -> Option<String> {
 fn first_escape(
     scene: &Scene,
     resolver: Resolver,
-    fault: Option<Fault>,
+    fault: Option<PlantedFault>,
     selection: usize,
 ) -> Result<usize, String> {
     let temp = fresh_dir();
@@ -235,7 +235,7 @@ fn no_move_at_any_moment_leads_out_of_the_walk_without_proc() {
 }
 
 /// The test is worth something only if it finds what it is there to find.
-fn is_found(fault: Fault, scene: &Scene, resolver: Resolver) {
+fn is_found(fault: PlantedFault, scene: &Scene, resolver: Resolver) {
     let found = first_escape(scene, resolver, Some(fault), 1);
     assert!(
         found.is_err(),
@@ -245,30 +245,30 @@ fn is_found(fault: Fault, scene: &Scene, resolver: Resolver) {
 
 #[test]
 fn following_links_is_found() {
-    is_found(Fault::FollowLinks, &SHALLOW, Resolver::WalkOnly);
+    is_found(PlantedFault::FollowLinks, &SHALLOW, Resolver::WalkOnly);
 }
 
 #[test]
 fn opening_content_by_name_is_found() {
-    is_found(Fault::ReopenByName, &SHALLOW, Resolver::Auto);
+    is_found(PlantedFault::ReopenByName, &SHALLOW, Resolver::Auto);
 }
 
 #[test]
 fn openat2_without_flags_is_found() {
-    is_found(Fault::NoResolveFlags, &SHALLOW, Resolver::Auto);
+    is_found(PlantedFault::NoResolveFlags, &SHALLOW, Resolver::Auto);
 }
 
 #[test]
 fn going_up_by_a_string_is_found() {
-    is_found(Fault::RewalkByString, &GOING_UP, Resolver::WalkOnly);
+    is_found(PlantedFault::RewalkByString, &GOING_UP, Resolver::WalkOnly);
 }
 
 #[test]
 fn going_up_wherever_the_directory_is_now_is_found() {
-    is_found(Fault::KernelParent, &GOING_UP, Resolver::WalkOnly);
+    is_found(PlantedFault::KernelParent, &GOING_UP, Resolver::WalkOnly);
 }
 
 #[test]
 fn going_up_a_tree_without_a_look_is_found() {
-    is_found(Fault::UncheckedAbove, &DEEP, Resolver::Auto);
+    is_found(PlantedFault::UncheckedAbove, &DEEP, Resolver::Auto);
 }

@@ -336,7 +336,7 @@ fn open(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
 }
 
 fn in_memory(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
-    if let Some(opened) = root.open_in_memory(&RelPath::parse(shape.file)?, 1024) {
+    if let Some(opened) = root.try_open_inline(&RelPath::parse(shape.file)?, 1024) {
         seen.content(&opened.file);
     }
     Ok(())

@@ -177,7 +177,7 @@ fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
     fs::create_dir(temp.path().join("dir")).unwrap();
     fs::write(temp.path().join("dir/file"), "text").unwrap();
     symlink("file", temp.path().join("dir/link")).unwrap();
-    let open = |path: &str, most| root.open_in_memory(&RelPath::parse(path).unwrap(), most);
+    let open = |path: &str, most| root.try_open_inline(&RelPath::parse(path).unwrap(), most);
     // What was just written lies in memory; whether it counts depends on the file system and the kernel.
     if let Some(opened) = open("dir/file", 4) {
         assert_eq!(opened.path, "dir/file");
@@ -195,7 +195,7 @@ fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
     }
     let walking = Root::open_with(temp.path(), sandbox::Resolver::WalkOnly).unwrap();
     let path = RelPath::parse("dir/file").unwrap();
-    assert!(walking.open_in_memory(&path, 4).is_none());
+    assert!(walking.try_open_inline(&path, 4).is_none());
 }
 
 #[test]

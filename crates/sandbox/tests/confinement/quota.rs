@@ -20,7 +20,7 @@ fn root(path: &Path, max_bytes: u64, max_files: u64) -> Root {
 
 fn write(root: &Root, path: &str, size: usize) -> Result<(), Error> {
     let mut staged = locate(root, path)?.stage(REPLACE)?;
-    staged.expect(size as u64)?;
+    staged.reserve(size as u64)?;
     staged.write_all(&vec![b'x'; size]).unwrap();
     staged.commit().map(drop)
 }

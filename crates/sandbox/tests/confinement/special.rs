@@ -68,7 +68,7 @@ fn refuses(root: &Root, name: &str, kind: FileKind) {
     let path = RelPath::parse(name).unwrap();
     refused(root.open_bulk(&path).map(drop));
     refused(root.open_file(&path).map(drop));
-    assert!(root.open_in_memory(&path, 1024).is_none());
+    assert!(root.try_open_inline(&path, 1024).is_none());
     let top = locate(root, "").unwrap().open_dir().unwrap();
     refused(
         top.open_file(&Name::new(name.as_bytes()).unwrap())

@@ -6,7 +6,7 @@
     expect(dead_code, reason = "only tests plant and read the names")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum PlantedFault {
     /// Entries are looked at and opened without `O_NOFOLLOW`.
     FollowLinks,
     /// Content is opened by the name that was looked at, not by the inode.
@@ -23,7 +23,7 @@ pub(crate) enum Fault {
 
 /// Tells whether a test planted the fault in this thread.
 #[cfg(not(test))]
-pub(crate) const fn planted(_fault: Fault) -> bool {
+pub(crate) const fn planted(_fault: PlantedFault) -> bool {
     false
 }
 
@@ -34,19 +34,19 @@ pub(crate) use planting::{planted, with};
 mod planting {
     use std::cell::Cell;
 
-    use super::Fault;
+    use super::PlantedFault;
 
     thread_local! {
-        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+        static PLANTED: Cell<Option<PlantedFault>> = const { Cell::new(None) };
     }
 
     /// Tells whether a test planted the fault in this thread.
-    pub(crate) fn planted(fault: Fault) -> bool {
+    pub(crate) fn planted(fault: PlantedFault) -> bool {
         PLANTED.get() == Some(fault)
     }
 
     /// Runs `body` with a fault planted.
-    pub(crate) fn with<T>(fault: Option<Fault>, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn with<T>(fault: Option<PlantedFault>, body: impl FnOnce() -> T) -> T {
         PLANTED.set(fault);
         let result = body();
         PLANTED.set(None);

@@ -10,11 +10,11 @@ use std::os::fd::OwnedFd;
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
-use crate::rel_path::{self, RelPath, Step};
+use crate::rel_path::{self, PathStep, RelPath};
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
-use super::{Follow, Found, Tail, joined, not_found, reopen_resolved};
+use super::{Follow, Resolved, Tail, joined, not_found, reopen_resolved};
 
 /// The most links followed on one path, as the kernel has it.
 const MAX_LINKS: usize = 40;
@@ -34,7 +34,7 @@ pub(crate) struct Start {
 }
 
 /// Looks a path up from the root.
-pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Found> {
+pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
     walk_from(
         root,
         Start::default(),
@@ -48,11 +48,11 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Fou
 pub(crate) fn walk_from(
     root: &Root,
     start: Start,
-    steps: &[Step],
+    steps: &[PathStep],
     given: &str,
     follow: Follow,
-) -> Result<Found> {
-    Walk {
+) -> Result<Resolved> {
+    ComponentWalk {
         root,
         given,
         follow,
@@ -67,11 +67,11 @@ pub(crate) fn walk_from(
     .run()
 }
 
-struct Walk<'a> {
+struct ComponentWalk<'a> {
     root: &'a Root,
     given: &'a str,
     follow: Follow,
-    pending: VecDeque<Step>,
+    pending: VecDeque<PathStep>,
     /// The directory the walk is in; `None` for the root.
     current: Option<OwnedFd>,
     /// Its path inside the root.
@@ -84,16 +84,16 @@ struct Walk<'a> {
     directory_wanted: bool,
 }
 
-impl Walk<'_> {
-    fn run(mut self) -> Result<Found> {
+impl ComponentWalk<'_> {
+    fn run(mut self) -> Result<Resolved> {
         for _ in 0..MAX_STEPS {
             let Some(step) = self.pending.pop_front() else {
                 return self.arrived();
             };
             match (self.outside.take(), step) {
                 (Some(position), step) => self.step_outside(position, step)?,
-                (None, Step::Up) => self.step_up()?,
-                (None, Step::Into(name)) => {
+                (None, PathStep::Up) => self.step_up()?,
+                (None, PathStep::Into(name)) => {
                     if let Some(tail) = self.step_into(name)? {
                         return Ok(self.found(tail));
                     }
@@ -106,7 +106,7 @@ impl Walk<'_> {
     }
 
     /// The steps ran out in a directory rather than at a name.
-    fn arrived(mut self) -> Result<Found> {
+    fn arrived(mut self) -> Result<Resolved> {
         if let Some(position) = &self.outside {
             return Err(self.left(position));
         }
@@ -124,8 +124,8 @@ impl Walk<'_> {
         Ok(self.found(Tail::Existing { name, fd, metadata }))
     }
 
-    fn found(self, tail: Tail) -> Found {
-        Found {
+    fn found(self, tail: Tail) -> Resolved {
+        Resolved {
             parent: self.current,
             parent_path: self.path,
             tail,
@@ -167,8 +167,8 @@ impl Walk<'_> {
         let mut names = vec![name];
         for step in self.pending.drain(..) {
             match step {
-                Step::Into(name) => names.push(name),
-                Step::Up => return Err(error),
+                PathStep::Into(name) => names.push(name),
+                PathStep::Up => return Err(error),
             }
         }
         Ok(Tail::Missing {
@@ -188,9 +188,9 @@ impl Walk<'_> {
         let mut depth = above + 1;
         for step in &self.pending {
             depth = match step {
-                Step::Into(_) => depth + 1,
-                Step::Up if depth == 0 => return true,
-                Step::Up => depth - 1,
+                PathStep::Into(_) => depth + 1,
+                PathStep::Up if depth == 0 => return true,
+                PathStep::Up => depth - 1,
             };
         }
         false
@@ -259,23 +259,23 @@ impl Walk<'_> {
     /// The two wrong ways to go up, for the tests that show that they would be found.
     #[cfg(test)]
     fn planted_reopen(&self) -> Option<syscall::SysResult<Option<OwnedFd>>> {
-        use crate::fault::{Fault, planted};
+        use crate::planted_fault::{PlantedFault, planted};
         use std::os::unix::ffi::OsStrExt;
-        if planted(Fault::KernelParent) {
+        if planted(PlantedFault::KernelParent) {
             let current = self.root.fd_or(self.current.as_ref());
             return Some(syscall::open_parent_unchecked(current).map(Some));
         }
         let path = std::ffi::OsStr::from_bytes(&self.path);
-        planted(Fault::RewalkByString)
+        planted(PlantedFault::RewalkByString)
             .then(|| syscall::open_by_string_unchecked(&self.root.real_path().join(path)).map(Some))
     }
 
-    fn step_outside(&mut self, mut position: Vec<Name>, step: Step) -> Result<()> {
+    fn step_outside(&mut self, mut position: Vec<Name>, step: PathStep) -> Result<()> {
         match step {
-            Step::Up => {
+            PathStep::Up => {
                 position.pop();
             }
-            Step::Into(name) => position.push(name),
+            PathStep::Into(name) => position.push(name),
         }
         // Security: a way through any other directory out there is refused without a look at it.
         if !self
@@ -301,8 +301,8 @@ impl Walk<'_> {
         let mut leads_to = Vec::new();
         let names = position.iter().map(Name::as_bytes);
         let rest = self.pending.iter().map(|step| match step {
-            Step::Into(name) => name.as_bytes(),
-            Step::Up => b"..",
+            PathStep::Into(name) => name.as_bytes(),
+            PathStep::Up => b"..",
         });
         for piece in names.chain(rest) {
             leads_to.push(b'/');

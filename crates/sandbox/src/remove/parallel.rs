@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use super::{REFILL_TRIES, Removal, Remover, Wish};
+use super::{REFILL_TRIES, Removal, RemovalOptions, Remover};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::name::Name;
@@ -21,34 +21,34 @@ const MOST_THREADS: usize = 4;
 const SHARED_DEPTH: usize = 16;
 
 /// Removes everything in a directory.
-pub(super) fn empty(top: Dir, name: &Name, wish: Wish<'_>) -> Result<Removal> {
-    let crew = Crew {
-        wish,
+pub(super) fn empty(top: Dir, name: &Name, options: RemovalOptions<'_>) -> Result<Removal> {
+    let removal = ParallelRemoval {
+        options,
         work: Mutex::default(),
         found: Condvar::new(),
         outcome: Mutex::new(Ok(Removal::default())),
     };
-    let node = Node::new(name.clone(), None);
+    let node = SharedDir::new(name.clone(), None);
     let _ = node.dir.set(top);
-    crew.hand_out(vec![node]);
+    removal.hand_out(vec![node]);
     let helpers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
         for _ in 1..helpers.min(MOST_THREADS) {
             let helper = thread::Builder::new().name("remove".to_owned());
             // Where the system refuses a thread the others do its work.
-            let _ = helper.spawn_scoped(scope, || crew.work());
+            let _ = helper.spawn_scoped(scope, || removal.work());
         }
-        crew.work();
+        removal.work();
     });
-    let outcome = crew.outcome.into_inner();
+    let outcome = removal.outcome.into_inner();
     outcome.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A directory that goes, as long as something in it is left.
-struct Node {
+struct SharedDir {
     name: Name,
     /// The directory it is in; `None` for the one that the caller removes.
-    above: Option<Arc<Node>>,
+    above: Option<Arc<SharedDir>>,
     depth: usize,
     /// Open since somebody began to empty it.
     dir: OnceLock<Dir>,
@@ -56,9 +56,9 @@ struct Node {
     left: AtomicUsize,
 }
 
-impl Node {
-    fn new(name: Name, above: Option<Arc<Node>>) -> Arc<Node> {
-        Arc::new(Node {
+impl SharedDir {
+    fn new(name: Name, above: Option<Arc<SharedDir>>) -> Arc<SharedDir> {
+        Arc::new(SharedDir {
             name,
             depth: above.as_ref().map_or(0, |above| above.depth + 1),
             above,
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// Nothing is left to do in it: the directory above, where it was the last one there.
-    fn was_last(&self) -> Option<Arc<Node>> {
+    fn was_last(&self) -> Option<Arc<SharedDir>> {
         let above = self.above.as_ref()?;
         let left = above.left.fetch_sub(1, Ordering::AcqRel);
         (left == 1).then(|| Arc::clone(above))
@@ -81,7 +81,7 @@ impl Node {
 }
 
 /// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
-fn open(node: &Node, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
+fn open(node: &SharedDir, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
     match node.parent() {
         Some(parent) => remover.open(parent, &node.name),
         None => Ok(node.dir.get().cloned()),
@@ -89,24 +89,24 @@ fn open(node: &Node, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
 }
 
 /// What the threads share.
-struct Crew<'a> {
-    wish: Wish<'a>,
-    work: Mutex<Work>,
+struct ParallelRemoval<'a> {
+    options: RemovalOptions<'a>,
+    work: Mutex<RemovalQueue>,
     found: Condvar,
     outcome: Mutex<Result<Removal>>,
 }
 
 #[derive(Default)]
-struct Work {
+struct RemovalQueue {
     /// Directories that nobody has begun to empty; the last is the next.
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<SharedDir>>,
     /// How many threads are at work, and may find more of it.
     busy: usize,
     /// Nothing more is to be begun.
     is_over: bool,
 }
 
-impl Crew<'_> {
+impl ParallelRemoval<'_> {
     fn work(&self) {
         while let Some(node) = self.next() {
             let emptied = self.empty(node);
@@ -124,7 +124,7 @@ impl Crew<'_> {
     }
 
     /// The next directory to empty; `None` when there is none any more.
-    fn next(&self) -> Option<Arc<Node>> {
+    fn next(&self) -> Option<Arc<SharedDir>> {
         let mut work = lock(&self.work);
         while !work.is_over {
             if let Some(node) = work.nodes.pop() {
@@ -139,14 +139,14 @@ impl Crew<'_> {
         None
     }
 
-    fn hand_out(&self, nodes: Vec<Arc<Node>>) {
+    fn hand_out(&self, nodes: Vec<Arc<SharedDir>>) {
         lock(&self.work).nodes.extend(nodes);
         self.found.notify_all();
     }
 
     /// Empties a directory, or leaves the directories in it to whoever comes next.
-    fn empty(&self, node: Arc<Node>) -> Result<()> {
-        let mut remover = Remover::new(self.wish);
+    fn empty(&self, node: Arc<SharedDir>) -> Result<()> {
+        let mut remover = Remover::new(self.options);
         let Some(dir) = open(&node, &mut remover)? else {
             self.add(remover.removal);
             return self.done(&node);
@@ -164,13 +164,13 @@ impl Crew<'_> {
             return self.leave(node);
         }
         node.left.store(below.len(), Ordering::Relaxed);
-        let node = |name| Node::new(name, Some(Arc::clone(&node)));
+        let node = |name| SharedDir::new(name, Some(Arc::clone(&node)));
         self.hand_out(below.into_iter().map(node).collect());
         Ok(())
     }
 
     /// Removes a directory in which nothing is left, and then those above for which it was the last.
-    fn leave(&self, mut node: Arc<Node>) -> Result<()> {
+    fn leave(&self, mut node: Arc<SharedDir>) -> Result<()> {
         while let Some(parent) = node.parent() {
             self.remove(parent, &node.name)?;
             match node.was_last() {
@@ -182,18 +182,18 @@ impl Crew<'_> {
     }
 
     /// What was to be emptied is gone, or cannot be.
-    fn done(&self, node: &Node) -> Result<()> {
+    fn done(&self, node: &SharedDir) -> Result<()> {
         node.was_last().map_or(Ok(()), |above| self.leave(above))
     }
 
     fn remove(&self, parent: &Dir, name: &Name) -> Result<()> {
-        let mut remover = Remover::new(self.wish);
+        let mut remover = Remover::new(self.options);
         for tries in 0.. {
             remover.check()?;
             match parent.take_away(name, || syscall::remove_dir_unchecked(parent.fd(), name)) {
                 Ok(()) => {
                     remover.removal.directories += 1;
-                    (self.wish.removed)(1);
+                    (self.options.removed)(1);
                 }
                 Err(Errno::NOENT) => {}
                 Err(Errno::NOTEMPTY | Errno::EXIST)
