@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group};
-use sandbox::{Follow, Located, RelPath, Root, WalkOptions, Walker};
+use sandbox::{Dir, Follow, Located, Name, RelPath, Root, WalkOptions, Walker};
 use tempfile::TempDir;
 
 const DIR: &str = "one/two/three/four";
@@ -27,6 +27,9 @@ const CALLS: u32 = 50;
 
 struct Ground {
     root: Root,
+    /// The directory of the file, open as a search has it, and the name of the file in it.
+    dir: Dir,
+    name: Name,
     inside: PathBuf,
     _temp: TempDir,
 }
@@ -44,8 +47,16 @@ impl Ground {
             }
         }
         fs::write(inside.join(FILE), "text").unwrap();
+        let root = Root::open(&inside).unwrap();
+        let path = RelPath::parse(DIR).unwrap();
         Ground {
-            root: Root::open(&inside).unwrap(),
+            dir: root
+                .locate(&path, Follow::Last)
+                .unwrap()
+                .open_dir()
+                .unwrap(),
+            name: Name::new(b"file").unwrap(),
+            root,
             inside,
             _temp: temp,
         }
@@ -88,8 +99,12 @@ fn open_naively(ground: &Ground) {
 }
 
 fn open_in_bulk(ground: &Ground) {
-    let path = RelPath::parse(black_box(FILE)).unwrap();
-    black_box(ground.root.open_bulk(&path).unwrap());
+    black_box(
+        ground
+            .dir
+            .open_file_unnamed(black_box(&ground.name))
+            .unwrap(),
+    );
 }
 
 fn open_strictly(ground: &Ground) {

@@ -85,28 +85,6 @@ impl Root {
         }
     }
 
-    /// Opens a file's content in one call where no link is on the way, and carefully otherwise.
-    ///
-    /// For files already known to be regular (a listing said so): a device that took the place of one
-    /// would be opened before it is refused.
-    pub fn open_bulk(&self, path: &RelPath) -> Result<OpenFile> {
-        match self.open_directly(path) {
-            Some(opened) => opened,
-            None => self.locate(path, Follow::Last)?.open_file(),
-        }
-    }
-
-    fn open_directly(&self, path: &RelPath) -> Option<Result<OpenFile>> {
-        let direct = self.direct_path(path)?;
-        let fd = syscall::openat2_content_unchecked(self.fd(), &direct).ok()?;
-        let path = || shown(direct.as_bytes()).into_owned();
-        let opened = open_file::regular_only(fd, path);
-        Some(opened.map(|opened| OpenFile {
-            path: path(),
-            ..opened
-        }))
-    }
-
     /// Opens a file's content for reading: regular files only, and what it is is known before it is opened.
     ///
     /// The same as looking the path up and opening what is there, but quicker where no link is on the way,
@@ -150,12 +128,6 @@ impl Root {
     /// What is known of the root directory itself.
     pub fn metadata(&self) -> Result<Metadata> {
         syscall::stat_unchecked(self.fd()).map_err(|errno| Error::from_errno("stat", ".", errno))
-    }
-
-    /// Free bytes and free inodes of the file system the root is on.
-    pub fn free_space(&self) -> Result<(u64, u64)> {
-        syscall::free_space_unchecked(self.fd())
-            .map_err(|errno| Error::from_errno("statvfs", ".", errno))
     }
 
     /// Tells whether look-ups use `openat2`.
@@ -333,12 +305,6 @@ impl<'root> Located<'root> {
             Tail::Existing { metadata, .. } => Ok(*metadata),
             Tail::Missing { names, .. } => Err(self.not_found(names)),
         }
-    }
-
-    /// Tells whether directories before the last name are missing too.
-    #[must_use]
-    pub fn missing_parents(&self) -> bool {
-        matches!(&self.found.tail, Tail::Missing { names, .. } if names.len() > 1)
     }
 
     /// Tells whether nothing is there and a slash at the end says that only a directory may come.

@@ -133,14 +133,6 @@ pub(crate) fn openat2_dir_unchecked(
     retry(|| openat2(root, names, flags, BENEATH))
 }
 
-/// Opens content beneath `root` in one call, refusing every link.
-pub(crate) fn openat2_content_unchecked(
-    root: BorrowedFd<'_>,
-    names: &NamePath<'_>,
-) -> SysResult<OwnedFd> {
-    retry(|| openat2(root, names, OFlags::RDONLY | CONTENT, BENEATH))
-}
-
 /// Looks at what is beneath `root` in one call, refusing every link on the way.
 ///
 /// Names without links lead only down, so the kernel is not asked to look once more: it would cost a twentieth of the
@@ -576,11 +568,4 @@ pub(crate) fn copy_range_unchecked(
 ) -> SysResult<usize> {
     before("copy_file_range");
     sys::copy_file_range(from, None, to, None, length)
-}
-
-/// Free bytes and free inodes of the file system a descriptor is on.
-pub(crate) fn free_space_unchecked(fd: BorrowedFd<'_>) -> SysResult<(u64, u64)> {
-    before("fstatvfs");
-    let stat = sys::fstatvfs(fd)?;
-    Ok((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_favail))
 }

@@ -159,7 +159,6 @@ pub(super) const SHALLOW: Scene = Scene {
     operations: &[
         ("read", read),
         ("open", open),
-        ("bulk", bulk),
         ("entry", entry),
         ("list", list),
         ("in memory", in_memory),
@@ -339,12 +338,6 @@ fn in_memory(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
     if let Some(opened) = root.try_open_inline(&RelPath::parse(shape.file)?, 1024) {
         seen.content(&opened.file);
     }
-    Ok(())
-}
-
-fn bulk(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
-    let opened = root.open_bulk(&RelPath::parse(shape.file)?)?;
-    seen.content(&opened.file);
     Ok(())
 }
 

@@ -178,7 +178,7 @@ impl Arena {
             _ => {
                 let path = RelPath::parse("dir/sub/file")?;
                 let mut bytes = Vec::new();
-                root.open_bulk(&path)?.file.read_to_end(&mut bytes).unwrap();
+                root.open_file(&path)?.file.read_to_end(&mut bytes).unwrap();
                 self.saw(&bytes);
             }
         }

@@ -66,7 +66,6 @@ fn refuses(root: &Root, name: &str, kind: FileKind) {
     );
     refused(place.check_writable());
     let path = RelPath::parse(name).unwrap();
-    refused(root.open_bulk(&path).map(drop));
     refused(root.open_file(&path).map(drop));
     assert!(root.try_open_inline(&path, 1024).is_none());
     let top = locate(root, "").unwrap().open_dir().unwrap();
