@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolset::{AskBy, Client, Question};
+use toolset::{AskBy, Client, PendingQuestion};
 
 use crate::finish_on_drop::FinishOnDrop;
 use crate::message::{Answer, Notification, Refused, Request, id_in_use};
@@ -255,7 +255,7 @@ impl Client for RequestClient {
         self.asking
     }
 
-    fn ask(&self, method: &'static str, params: Value) -> Question<'_> {
+    fn ask(&self, method: &'static str, params: Value) -> PendingQuestion<'_> {
         let questions = &self.way.connection.questions;
         Box::pin(questions.ask(method, params, &self.way.outbox))
     }

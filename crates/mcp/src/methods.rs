@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{ErrorCode, ErrorData, InitializeRequestParams, InputResponses, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
-use toolset::{Answer, Answers, AskBy, Caller, shortened};
+use toolset::{Answers, AskBy, CallOutcome, Caller, shortened};
 
 use crate::connection::{Connection, Reply, RequestClient, Way};
 use crate::message::{Params, Request};
@@ -116,8 +116,8 @@ impl Asked<'_> {
         let server = self.way.connection.server().clone();
         let caller = self.caller(params);
         match server.service().call(&name, arguments, &caller).await {
-            Some(Answer::Result(result)) => Ok(result::tool_result(id, &result, wording)),
-            Some(Answer::Question(question)) => Ok(result::result(id, &question)),
+            Some(CallOutcome::Result(result)) => Ok(result::tool_result(id, &result, wording)),
+            Some(CallOutcome::Question(question)) => Ok(result::result(id, &question)),
             None => Err(invalid_params(server.service().unknown_tool(&name))),
         }
     }

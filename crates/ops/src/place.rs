@@ -11,7 +11,7 @@ use crate::error::{Error, Result, Wanted};
 use crate::text::near;
 
 /// The largest file that is read on the spot where it lies in memory: longer work belongs to other threads.
-const AT_HAND: usize = 32 * 1024;
+const INLINE_MAX: usize = 32 * 1024;
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
 
@@ -81,7 +81,7 @@ impl Place {
 
     /// Opens a regular file if all of it lies in memory and it is small; `None` where it has to be waited for.
     pub(crate) fn try_open_inline(&self) -> Option<OpenFile> {
-        self.root.try_open_inline(&self.path, AT_HAND)
+        self.root.try_open_inline(&self.path, INLINE_MAX)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.

@@ -155,7 +155,7 @@ impl Operation for Read {
 impl Read {
     /// Reads a small file that lies in memory, without waiting for anything; `None` where it does not.
     #[must_use]
-    pub fn run_at_once(self, context: &Context) -> Option<Result<Contents>> {
+    pub fn try_inline(self, context: &Context) -> Option<Result<Contents>> {
         let open = self.place.try_open_inline()?;
         Some(self.read(open, context))
     }

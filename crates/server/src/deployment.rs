@@ -23,14 +23,14 @@ pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> De
         users: Arc::new(users),
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
-        rate: settings.rate.map(|rate| toolset::Rate {
+        rate: settings.rate.map(|rate| toolset::CallRate {
             per_second: rate.per_second,
             burst: rate.burst,
         }),
         replies: match settings.replies {
-            Replies::Both => toolset::Replies::Both,
-            Replies::Text => toolset::Replies::Text,
-            Replies::Structured => toolset::Replies::Structured,
+            Replies::Both => toolset::ReplyHalves::Both,
+            Replies::Text => toolset::ReplyHalves::Text,
+            Replies::Structured => toolset::ReplyHalves::Structured,
         },
         root_header: settings.root_header,
         recorder: None,

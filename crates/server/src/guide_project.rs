@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use guide::{AllowedFault, BridgeLimits, FilesystemBridge, PathValidator};
 use sandbox::Root;
-use toolset::guide::{Desk, Options};
+use toolset::guide::{GuideOptions, GuideState};
 
 use crate::operator_files;
 use crate::operator_files::reason;
@@ -27,7 +27,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
         allowed: validator.policy().allowed().map(str::to_owned).collect(),
         missing: validator.policy().missing().map(str::to_owned).collect(),
         path: validator.root().real_path().to_owned(),
-        desk: Arc::new(desk(settings, validator)?),
+        state: Arc::new(state(settings, validator)?),
     };
     Ok(Some(project))
 }
@@ -36,7 +36,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
 #[derive(Debug)]
 pub(crate) struct GuideProject {
     /// What the calls of the set share.
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) state: Arc<GuideState>,
     /// Where it is.
     pub(crate) path: PathBuf,
     /// The directories that may be named.
@@ -85,18 +85,18 @@ fn not_allowed(fault: &AllowedFault, settings: &Settings) -> SettingsError {
     }
 }
 
-fn desk(settings: &Settings, validator: PathValidator) -> Result<Desk> {
+fn state(settings: &Settings, validator: PathValidator) -> Result<GuideState> {
     let ttl = settings.guide_cache_ttl;
     let limits = BridgeLimits {
         cache_size: settings.guide_cache_size,
         cache_ttl: (ttl > Duration::ZERO).then_some(ttl),
     };
-    let options = Options {
+    let options = GuideOptions {
         bridge: FilesystemBridge::new(validator, limits),
         sampling_timeout: settings.guide_sampling_timeout,
         state_key: state_key(settings)?,
     };
-    Desk::new(options).map_err(|error| match &settings.guide_state_key_file {
+    GuideState::new(options).map_err(|error| match &settings.guide_state_key_file {
         Some(path) => bad_key(path, &error.to_string()).into(),
         None => error.into(),
     })

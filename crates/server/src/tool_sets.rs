@@ -3,30 +3,33 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use toolset::{Gate, Service, ToolSet, files, guide, memory, workspace};
+use toolset::{Admission, Service, ToolSet, files, guide, memory, workspace};
 
 use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 
-/// A set's tools and words; `guide` can only be called with its desk.
-pub(crate) fn tools_of(set: Toolset, desk: Option<&Arc<guide::Desk>>) -> ToolSet {
+/// A set's tools and words; `guide` can only be called with its state.
+pub(crate) fn tools_of(set: Toolset, guide_state: Option<&Arc<guide::GuideState>>) -> ToolSet {
     match set {
         Toolset::Workspace => workspace::toolset(),
         Toolset::Files => files::toolset(),
         Toolset::Memory => memory::toolset(),
-        Toolset::Guide => guide::toolset(desk.cloned()),
+        Toolset::Guide => guide::toolset(guide_state.cloned()),
     }
 }
 
 /// One service that speaks all configured sets.
 pub(crate) fn every_set(
     settings: &Settings,
-    gate: Arc<Gate>,
+    admission: Arc<Admission>,
     project: Option<&GuideProject>,
 ) -> Result<Service> {
-    let desk = project.map(|project| &project.desk);
-    let sets = settings.toolsets.iter().map(|set| tools_of(*set, desk));
-    Ok(Service::new(sets.collect(), gate)?)
+    let guide_state = project.map(|project| &project.state);
+    let sets = settings
+        .toolsets
+        .iter()
+        .map(|set| tools_of(*set, guide_state));
+    Ok(Service::new(sets.collect(), admission)?)
 }
 
 #[cfg(test)]

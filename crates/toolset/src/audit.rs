@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use crate::face::{About, Failure, PlaceNamed, Worded};
-use crate::tally::Tally;
+use crate::client_stats::ClientStats;
+use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
 
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
 
 /// What a call came to.
-pub(crate) struct Line<'call> {
+pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
-    pub(crate) about: &'call About,
+    pub(crate) subject: &'call CallSubject,
     pub(crate) client: &'call str,
-    pub(crate) tally: Tally,
+    pub(crate) stats: ClientStats,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
 }
 
-impl Line<'_> {
+impl CallRecord<'_> {
     pub(crate) fn success(&self) {
-        let place = self.about.places.first().cloned().unwrap_or_default();
+        let place = self.subject.places.first().cloned().unwrap_or_default();
         tracing::info!(
             toolset = self.toolset,
-            tool = self.about.tool,
+            tool = self.subject.tool,
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),
@@ -37,7 +37,7 @@ impl Line<'_> {
     }
 
     pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
-        let place = self.about.place_of(failure);
+        let place = self.subject.place_of(failure);
         match violation(failure) {
             Some(violation) => self.refused(&place, worded.code, &violation),
             None => self.failed(&place, worded.code),
@@ -45,7 +45,7 @@ impl Line<'_> {
         if let Failure::Internal { reason } = failure {
             tracing::error!(
                 toolset = self.toolset,
-                tool = self.about.tool,
+                tool = self.subject.tool,
                 reason,
                 "bug in a tool"
             );
@@ -53,14 +53,14 @@ impl Line<'_> {
     }
 
     /// Where a call that names two places puts something.
-    fn destination(&self) -> Option<&PlaceNamed> {
-        self.about.places.get(1)
+    fn destination(&self) -> Option<&NamedPlace> {
+        self.subject.places.get(1)
     }
 
-    fn failed(&self, place: &PlaceNamed, code: &str) {
+    fn failed(&self, place: &NamedPlace, code: &str) {
         tracing::info!(
             toolset = self.toolset,
-            tool = self.about.tool,
+            tool = self.subject.tool,
             root = root(place),
             path = path(place),
             destination_root = self.destination().and_then(root),
@@ -74,10 +74,10 @@ impl Line<'_> {
         );
     }
 
-    fn refused(&self, place: &PlaceNamed, code: &str, violation: &Violation<'_>) {
+    fn refused(&self, place: &NamedPlace, code: &str, violation: &RefusedAttempt<'_>) {
         tracing::warn!(
             toolset = self.toolset,
-            tool = self.about.tool,
+            tool = self.subject.tool,
             root = root(place),
             path = path(place),
             destination_root = self.destination().and_then(root),
@@ -90,8 +90,8 @@ impl Line<'_> {
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
-            client_calls = self.tally.calls,
-            client_violations = self.tally.violations,
+            client_calls = self.stats.calls,
+            client_violations = self.stats.violations,
             "violation"
         );
     }
@@ -109,7 +109,7 @@ pub(crate) fn frequent(toolset: &str, client: &str, calls: u64) {
 
 /// Something that was tried and is forbidden.
 #[derive(Default)]
-pub(crate) struct Violation<'failure> {
+pub(crate) struct RefusedAttempt<'failure> {
     /// Where it would have led.
     leads_to: Option<&'failure str>,
     /// What kind it is, where there are several.
@@ -117,11 +117,11 @@ pub(crate) struct Violation<'failure> {
 }
 
 /// Tells whether a failure is a violation.
-pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
+pub(crate) fn violation(failure: &Failure) -> Option<RefusedAttempt<'_>> {
     match failure {
-        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(Violation {
+        Failure::Operation(ops::Error::Outside { leads_to, .. }) => Some(RefusedAttempt {
             leads_to: Some(leads_to),
-            ..Violation::default()
+            ..RefusedAttempt::default()
         }),
         // Nobody writes a NUL byte into a path by mistake.
         Failure::Operation(ops::Error::InvalidPath {
@@ -129,12 +129,12 @@ pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
             ..
         })
         | Failure::ToolNotAllowed { .. }
-        | Failure::ReadOnly { .. } => Some(Violation::default()),
+        | Failure::ReadOnly { .. } => Some(RefusedAttempt::default()),
         Failure::Guide(guide::Error::Violation {
             violation,
             leads_to,
             ..
-        }) => Some(Violation {
+        }) => Some(RefusedAttempt {
             leads_to: leads_to.as_deref(),
             kind: Some(violation.name()),
         }),
@@ -142,11 +142,11 @@ pub(crate) fn violation(failure: &Failure) -> Option<Violation<'_>> {
     }
 }
 
-fn root(place: &PlaceNamed) -> Option<&str> {
+fn root(place: &NamedPlace) -> Option<&str> {
     place.root.as_deref().map(capped)
 }
 
-fn path(place: &PlaceNamed) -> Option<&str> {
+fn path(place: &NamedPlace) -> Option<&str> {
     place.path.as_deref().map(capped)
 }
 

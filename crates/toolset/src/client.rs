@@ -31,7 +31,7 @@ pub trait Client: fmt::Debug + Send + Sync {
     }
 
     /// Asks the client by a request of ours, such as `sampling/createMessage`; `None` where it cannot be reached that way.
-    fn ask(&self, _method: &'static str, _params: Value) -> Question<'_> {
+    fn ask(&self, _method: &'static str, _params: Value) -> PendingQuestion<'_> {
         Box::pin(std::future::ready(None))
     }
 }
@@ -48,7 +48,8 @@ pub enum AskBy {
 }
 
 /// A question on its way to the client.
-pub type Question<'client> = Pin<Box<dyn Future<Output = Option<OpenQuestion>> + Send + 'client>>;
+pub type PendingQuestion<'client> =
+    Pin<Box<dyn Future<Output = Option<OpenQuestion>> + Send + 'client>>;
 
 /// A question that the client has and has not answered. Dropped (the call was cancelled), it is withdrawn.
 pub struct OpenQuestion {

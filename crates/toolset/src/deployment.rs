@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ops::{Limits, Root, Users};
 
-use crate::rate::Rate;
+use crate::rate::CallRate;
 
 /// Everything the tool sets need to know of this deployment.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub struct Deployment {
     /// How many calls run at once; further ones wait.
     pub max_concurrent_calls: usize,
     /// How often a client may call; none is as often as it likes.
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     /// Which halves of a reply are sent.
-    pub replies: Replies,
+    pub replies: ReplyHalves,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
     /// Where every call has to be recorded; none is where nobody asks for that.
@@ -61,7 +61,7 @@ impl Default for Deployment {
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,
             rate: None,
-            replies: Replies::Both,
+            replies: ReplyHalves::Both,
             root_header: true,
             recorder: None,
         }
@@ -121,7 +121,7 @@ impl Allowlist {
 
 /// Which halves of a reply are sent. Clients hand the model only one of them, and not all the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Replies {
+pub enum ReplyHalves {
     /// Text and structured content.
     #[default]
     Both,
@@ -131,17 +131,17 @@ pub enum Replies {
     Structured,
 }
 
-impl Replies {
+impl ReplyHalves {
     /// Tells whether a success has structured content.
     #[must_use]
     pub fn structured(self) -> bool {
-        self != Replies::Text
+        self != ReplyHalves::Text
     }
 
     /// Tells whether a success has a text block.
     #[must_use]
     pub fn text(self) -> bool {
-        self != Replies::Structured
+        self != ReplyHalves::Structured
     }
 }
 

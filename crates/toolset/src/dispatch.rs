@@ -9,16 +9,16 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-use crate::admit::{Gate, crashed};
+use crate::admission::{Admission, crashed};
 use crate::arguments;
 use crate::audit;
 use crate::client::Caller;
+use crate::client_stats::ClientStats;
+use crate::contract::{CallSubject, Contract, Failure, FailureText, Worded};
 use crate::deployment::Recorded;
-use crate::face::{About, Face, Failure, FailureText, Worded};
-use crate::figures::{Counters, OK};
-use crate::reply::{Answer, Reply, ToolResult};
-use crate::tally::Tally;
-use crate::tool::{AnyTool, Call, Effect, Ended, Job, Prepared, RootCard, Work};
+use crate::metrics::{CallCounters, OK};
+use crate::reply::{CallOutcome, EncodedReply, ToolResult};
+use crate::tool::{AnyTool, BlockingWork, Call, CallWork, Ended, Prepared, RootInfo, ToolEffect};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -28,66 +28,73 @@ const STOPPING: Duration = Duration::from_millis(100);
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// A tool in its set.
-pub(crate) struct Entry {
+pub(crate) struct ToolEntry {
     pub(crate) tool: Box<dyn AnyTool>,
-    pub(crate) face: &'static dyn Face,
-    pub(crate) directory: Arc<[RootCard]>,
-    pub(crate) counters: Counters,
+    pub(crate) contract: &'static dyn Contract,
+    pub(crate) directory: Arc<[RootInfo]>,
+    pub(crate) counters: CallCounters,
 }
 
-impl Entry {
+impl ToolEntry {
     /// Takes a call all the way. Arguments that are no object are the tool's to refuse.
-    pub(crate) async fn call(&self, gate: &Gate, arguments: Value, caller: &Caller) -> Answer {
+    pub(crate) async fn call(
+        &self,
+        admission: &Admission,
+        arguments: Value,
+        caller: &Caller,
+    ) -> CallOutcome {
         let start = Instant::now();
-        self.count(gate, caller);
+        self.count(admission, caller);
         let (arguments, wrong) = match arguments {
             Value::Object(arguments) => (arguments, None),
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
-        let about = self.about(gate, &arguments);
+        let subject = self.subject(admission, &arguments);
         let ended = match wrong {
             Some(wrong) => Err(wrong.into()),
-            None => self.admit_and_run(gate, arguments, caller).await,
+            None => self.admit_and_run(admission, arguments, caller).await,
         };
         let outcome = match ended {
             Ok(Ended::Question(question)) => {
-                let tally = Tally::default();
-                self.line(caller, &about, start, 0, tally).success();
-                return Answer::Question(question);
+                let stats = ClientStats::default();
+                self.line(caller, &subject, start, 0, stats).success();
+                return CallOutcome::Question(question);
             }
             Ok(Ended::Reply(reply)) => Ok(reply),
             Err(failure) => Err(failure),
         };
-        Answer::Result(self.settle(gate, caller, &about, start, outcome))
+        CallOutcome::Result(self.settle(admission, caller, &subject, start, outcome))
     }
 
     /// Counts a call, and warns when its client calls more often than is usual for the set.
-    fn count(&self, gate: &Gate, caller: &Caller) {
-        if let Some(calls) = gate.called(&caller.account, self.face.usual_calls()) {
-            audit::frequent(self.face.name(), &caller.name, calls);
+    fn count(&self, admission: &Admission, caller: &Caller) {
+        if let Some(calls) = admission.called(&caller.account, self.contract.usual_calls()) {
+            audit::frequent(self.contract.name(), &caller.name, calls);
         }
     }
 
-    fn about(&self, gate: &Gate, arguments: &JsonObject) -> About {
-        let home = gate.home(self.face.name()).map(|grant| grant.name.as_str());
-        About::new(self.tool.definition(), arguments, home)
+    fn subject(&self, admission: &Admission, arguments: &JsonObject) -> CallSubject {
+        let home = admission
+            .home(self.contract.name())
+            .map(|grant| grant.name.as_str());
+        CallSubject::new(self.tool.definition(), arguments, home)
     }
 
     /// Words what a call came to, counts it and logs it.
     fn settle(
         &self,
-        gate: &Gate,
+        admission: &Admission,
         caller: &Caller,
-        about: &About,
+        subject: &CallSubject,
         start: Instant,
-        outcome: Result<Reply, Failure>,
+        outcome: Result<EncodedReply, Failure>,
     ) -> ToolResult {
         let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
-        let tally = match is_violation {
-            true => gate.violated(&caller.account),
-            false => Tally::default(),
+        let stats = match is_violation {
+            true => admission.violated(&caller.account),
+            false => ClientStats::default(),
         };
-        let line = |response_size| self.line(caller, about, start, response_size, tally);
+        let line = |response_size| self.line(caller, subject, start, response_size, stats);
         match outcome {
             Ok(reply) => {
                 let line = line(reply.size());
@@ -99,9 +106,9 @@ impl Entry {
                 }
             }
             Err(failure) => {
-                let worded = self.face.word(&failure, about);
-                let structured = gate.deployment().replies.structured();
-                let reply = failed(&worded, self.face.failure_text(), structured);
+                let worded = self.contract.word(&failure, subject);
+                let structured = admission.deployment().replies.structured();
+                let reply = failed(&worded, self.contract.failure_text(), structured);
                 let line = line(reply.size());
                 self.counters
                     .add(worded.code, line.duration, line.response_size);
@@ -117,15 +124,15 @@ impl Entry {
     fn line<'call>(
         &self,
         caller: &'call Caller,
-        about: &'call About,
+        subject: &'call CallSubject,
         start: Instant,
         response_size: usize,
-        tally: Tally,
-    ) -> audit::Line<'call> {
-        audit::Line {
-            tally,
-            toolset: self.face.name(),
-            about,
+        stats: ClientStats,
+    ) -> audit::CallRecord<'call> {
+        audit::CallRecord {
+            stats,
+            toolset: self.contract.name(),
+            subject,
             client: &caller.name,
             duration: start.elapsed(),
             response_size,
@@ -134,40 +141,40 @@ impl Entry {
 
     async fn admit_and_run(
         &self,
-        gate: &Gate,
+        admission: &Admission,
         arguments: JsonObject,
         caller: &Caller,
     ) -> Result<Ended, Failure> {
-        gate.check_rate(&caller.allowance)?;
-        let (call, prepared) = self.begin(gate, arguments, caller)?;
+        admission.check_rate(&caller.allowance)?;
+        let (call, prepared) = self.begin(admission, arguments, caller)?;
         let cancel = call.context.cancel.clone();
-        let mut patience = Patience::new(cancel, prepared.timeout, caller, gate);
+        let mut patience = Patience::new(cancel, prepared.timeout, caller, admission);
         self.wait_for_record(&mut patience).await?;
-        if let Work::Blocking(work) = &prepared.work
-            && self.tool.may_be_at_hand()
-            && let Some(reply) = at_once(&**work, &call, gate)
+        if let CallWork::Blocking(work) = &prepared.work
+            && self.tool.tries_inline()
+            && let Some(reply) = try_inline(&**work, &call, admission)
         {
             return reply.map(Ended::Reply);
         }
         match prepared.work {
-            Work::Blocking(work) => {
+            CallWork::Blocking(work) => {
                 let reply = patience
-                    .wait(gate.run(&caller.account, move || work.run(&call)))
+                    .wait(admission.run(&caller.account, move || work.run(&call)))
                     .await??;
                 reply.map(Ended::Reply)
             }
-            Work::Asking(work) => patience.wait(work(call, gate)).await?,
+            CallWork::Asking(work) => patience.wait(work(call, admission)).await?,
         }
     }
 
     /// Waits until the call can be recorded. A call whose time runs out here has changed nothing.
     async fn wait_for_record(&self, patience: &mut Patience<'_>) -> Result<(), Failure> {
-        let Some(recorder) = &patience.gate.deployment().recorder else {
+        let Some(recorder) = &patience.admission.deployment().recorder else {
             return Ok(());
         };
         let kind = match self.tool.definition().effect {
-            Effect::Read => Recorded::Read,
-            Effect::Write { .. } => Recorded::Change,
+            ToolEffect::Read => Recorded::Read,
+            ToolEffect::Write { .. } => Recorded::Change,
         };
         if recorder.has_room(kind) {
             return Ok(());
@@ -178,34 +185,38 @@ impl Entry {
     /// Admits a call to its roots and decodes it; nothing has happened yet.
     fn begin(
         &self,
-        gate: &Gate,
+        admission: &Admission,
         arguments: JsonObject,
         caller: &Caller,
     ) -> Result<(Call, Prepared), Failure> {
-        let deployment = gate.deployment();
-        let grants = gate.admit(self.face.name(), self.tool.definition(), &arguments)?;
+        let deployment = admission.deployment();
+        let grants = admission.admit(self.contract.name(), self.tool.definition(), &arguments)?;
         let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;
         let call = Call {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
-                line_indexes: gate.line_indexes(),
+                line_indexes: admission.line_indexes(),
                 cancel: Cancel::after(prepared.timeout),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             directory: Arc::clone(&self.directory),
             replies: deployment.replies,
             caller: caller.clone(),
-            tallies: gate.tallies(),
+            client_stats: admission.client_stats(),
         };
         Ok((call, prepared))
     }
 }
 
 /// Does work on this thread if it need not wait for anything; two threads woken for it would cost more than a small read.
-fn at_once(work: &dyn Job, call: &Call, gate: &Gate) -> Option<Result<Reply, Failure>> {
-    let _turn = gate.enter_at_once(&call.caller.account)?;
-    let ended = catch_unwind(AssertUnwindSafe(|| work.run_at_once(call)));
+fn try_inline(
+    work: &dyn BlockingWork,
+    call: &Call,
+    admission: &Admission,
+) -> Option<Result<EncodedReply, Failure>> {
+    let _turn = admission.try_enter(&call.caller.account)?;
+    let ended = catch_unwind(AssertUnwindSafe(|| work.try_inline(call)));
     ended.unwrap_or_else(|panic| Some(Err(crashed(Some(&*panic)))))
 }
 
@@ -214,7 +225,7 @@ fn at_once(work: &dyn Job, call: &Call, gate: &Gate) -> Option<Result<Reply, Fai
 struct Patience<'caller> {
     cancel: Cancel,
     caller: &'caller Caller,
-    gate: &'caller Gate,
+    admission: &'caller Admission,
     deadline: std::pin::Pin<Box<Sleep>>,
     ticks: Option<Interval>,
     told: u64,
@@ -225,7 +236,7 @@ impl<'caller> Patience<'caller> {
         cancel: Cancel,
         timeout: Duration,
         caller: &'caller Caller,
-        gate: &'caller Gate,
+        admission: &'caller Admission,
     ) -> Patience<'caller> {
         let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE)));
         let ticks = caller.client.wants_progress().then(|| {
@@ -237,7 +248,7 @@ impl<'caller> Patience<'caller> {
         Patience {
             cancel,
             caller,
-            gate,
+            admission,
             deadline,
             ticks,
             told: 0,
@@ -250,7 +261,7 @@ impl<'caller> Patience<'caller> {
             tokio::select! {
                 biased;
                 output = &mut work => return Ok(output),
-                () = given_up(self.caller, self.gate), if !self.cancel.is_cancelled() => {
+                () = given_up(self.caller, self.admission), if !self.cancel.is_cancelled() => {
                     self.cancel.cancel();
                     self.deadline.as_mut().reset(tokio::time::Instant::now() + STOPPING);
                 }
@@ -280,10 +291,10 @@ impl<'caller> Patience<'caller> {
 }
 
 /// Waits until the caller gives up or the process has to end.
-async fn given_up(caller: &Caller, gate: &Gate) {
+async fn given_up(caller: &Caller, admission: &Admission) {
     tokio::select! {
         () = caller.client.gone().cancelled() => {}
-        () = gate.cut() => {}
+        () = admission.cut() => {}
     }
 }
 
@@ -304,22 +315,21 @@ async fn tick(ticks: Option<&mut Interval>) {
 }
 
 /// A failure keeps its text in every mode: it is short, and some clients show the model nothing else.
-fn failed(worded: &Worded, text: FailureText, structured: bool) -> Reply {
+fn failed(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
     let object = worded.object.to_string();
     let text = match text {
         FailureText::Message => worded.message.clone(),
         FailureText::Object => object.clone(),
     };
-    Reply::new(structured.then_some(object), text)
+    EncodedReply::new(structured.then_some(object), text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployment::{Allowlist, Deployment, Replies, RootGrant};
-    use crate::reply::Answer as Answered;
-    use crate::service::Service;
-    use crate::tool::{Access, Effect, RootUse, Tool, ToolSet, tool};
+    use crate::catalogue::Service;
+    use crate::deployment::{Allowlist, Deployment, ReplyHalves, RootGrant};
+    use crate::tool::{PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
     use crate::workspace;
     use ops::Root;
     use schemars::JsonSchema;
@@ -356,30 +366,30 @@ mod tests {
     }
 
     #[derive(Serialize, JsonSchema)]
-    struct Answer {
+    struct ToyReply {
         path: String,
     }
 
     impl Tool for Toy {
         type Arguments = Arguments;
-        type Reply = Answer;
+        type Reply = ToyReply;
 
         const NAME: &'static str = "toy";
         const TITLE: &'static str = "Toy";
         const DESCRIPTION: &'static str = "A toy.";
-        const EFFECT: Effect = Effect::Write {
+        const EFFECT: ToolEffect = ToolEffect::Write {
             destructive: false,
             idempotent: true,
         };
         const ROOTS: &'static [RootUse] = &[
             RootUse::READ,
-            RootUse::named("other_root", "path", Access::Write),
+            RootUse::named("other_root", "path", PlaceAccess::Write),
         ];
 
-        fn run(arguments: Arguments, call: &Call) -> ops::Result<Answer> {
+        fn run(arguments: Arguments, call: &Call) -> ops::Result<ToyReply> {
             let path = arguments.path;
             match arguments.act {
-                Act::Answer => Ok(Answer { path }),
+                Act::Answer => Ok(ToyReply { path }),
                 Act::Panic => panic!("toy broken"),
                 Act::Escape => Err(ops::Error::Outside {
                     path,
@@ -387,7 +397,7 @@ mod tests {
                 }),
                 Act::Sleep => {
                     std::thread::sleep(Duration::from_millis(1500));
-                    Ok(Answer { path })
+                    Ok(ToyReply { path })
                 }
                 Act::Work => {
                     let error = loop {
@@ -402,7 +412,7 @@ mod tests {
             }
         }
 
-        fn text(reply: &Answer, _replies: Replies) -> Option<String> {
+        fn text(reply: &ToyReply, _replies: ReplyHalves) -> Option<String> {
             Some(format!("text of {}", reply.path))
         }
     }
@@ -429,15 +439,15 @@ mod tests {
         };
         change(&mut deployment);
         let set = ToolSet {
-            face: workspace::toolset().face,
+            contract: workspace::toolset().contract,
             tools: vec![tool::<Toy>()],
         };
-        Service::new(vec![set], Gate::new(deployment)).expect("a service")
+        Service::new(vec![set], Admission::new(deployment)).expect("a service")
     }
 
     async fn call(service: &Service, arguments: Value, caller: &Caller) -> ToolResult {
         match service.call("toy", arguments, caller).await {
-            Some(Answered::Result(result)) => result,
+            Some(CallOutcome::Result(result)) => result,
             other => panic!("{other:?}"),
         }
     }
@@ -498,9 +508,9 @@ mod tests {
         let halves = |result: ToolResult| (text(&result), structured(&result));
         let structured = || Some(json!({ "path": "a" }));
         for (replies, expected) in [
-            (Replies::Both, ("text of a".to_owned(), structured())),
-            (Replies::Text, ("text of a".to_owned(), None)),
-            (Replies::Structured, (String::new(), structured())),
+            (ReplyHalves::Both, ("text of a".to_owned(), structured())),
+            (ReplyHalves::Text, ("text of a".to_owned(), None)),
+            (ReplyHalves::Structured, (String::new(), structured())),
         ] {
             let service = service(|deployment| deployment.replies = replies);
             let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
@@ -511,7 +521,7 @@ mod tests {
                 .expect("the toy")
                 .output_schema
                 .is_some();
-            assert_eq!(schema, replies != Replies::Text);
+            assert_eq!(schema, replies != ReplyHalves::Text);
         }
     }
 
@@ -692,10 +702,10 @@ mod tests {
     #[test]
     fn two_tools_of_one_name_are_a_start_up_error() {
         let set = || ToolSet {
-            face: workspace::toolset().face,
+            contract: workspace::toolset().contract,
             tools: vec![tool::<Toy>()],
         };
-        let error = Service::new(vec![set(), set()], Gate::new(Deployment::default())).err();
+        let error = Service::new(vec![set(), set()], Admission::new(Deployment::default())).err();
         let expected =
             "the tool sets workspace and workspace cannot share one endpoint: both have toy";
         assert_eq!(

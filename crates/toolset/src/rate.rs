@@ -13,7 +13,7 @@ const OTHERS: &str = "";
 
 /// A client's allowance of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct CallRate {
     /// Calls a second in the long run.
     pub per_second: u32,
     /// Calls at once after a pause.
@@ -38,7 +38,7 @@ struct Clients {
 }
 
 impl RateLimit {
-    pub(crate) fn new(rate: Rate) -> RateLimit {
+    pub(crate) fn new(rate: CallRate) -> RateLimit {
         let each = Duration::from_secs(1) / rate.per_second.max(1);
         RateLimit {
             each,
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn limit(per_second: u32, burst: u32) -> RateLimit {
-        RateLimit::new(Rate { per_second, burst })
+        RateLimit::new(CallRate { per_second, burst })
     }
 
     #[test]

@@ -6,12 +6,12 @@
 use rmcp::model::InputRequiredResult;
 use serde::Serialize;
 
-use crate::deployment::Replies;
-use crate::face::Failure;
+use crate::contract::Failure;
+use crate::deployment::ReplyHalves;
 
 /// What a call says, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct EncodedReply {
     /// The whole reply object, as JSON.
     structured: Option<String>,
     text: Option<Text>,
@@ -26,10 +26,10 @@ enum Text {
     Same,
 }
 
-impl Reply {
+impl EncodedReply {
     /// A reply whose text has words of its own.
-    pub(crate) fn new(structured: Option<String>, text: String) -> Reply {
-        Reply {
+    pub(crate) fn new(structured: Option<String>, text: String) -> EncodedReply {
+        EncodedReply {
             structured,
             text: Some(Text::Own(text)),
         }
@@ -61,8 +61,8 @@ impl Reply {
 pub(crate) fn halves<R: Serialize>(
     reply: &R,
     own_text: impl FnOnce(&R) -> Option<String>,
-    replies: Replies,
-) -> Result<Reply, Failure> {
+    replies: ReplyHalves,
+) -> Result<EncodedReply, Failure> {
     let json = || {
         serde_json::to_string(reply).map_err(|error| Failure::Internal {
             reason: error.to_string(),
@@ -75,12 +75,12 @@ pub(crate) fn halves<R: Serialize>(
         (Some(None), Some(_)) => Some(Text::Same),
         (Some(None), None) => Some(Text::Own(json()?)),
     };
-    Ok(Reply { structured, text })
+    Ok(EncodedReply { structured, text })
 }
 
 /// What a call came to.
 #[derive(Debug)]
-pub enum Answer {
+pub enum CallOutcome {
     /// A success or a failure.
     Result(ToolResult),
     /// A question; the client calls again with the answer.
@@ -91,7 +91,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// What it says.
-    pub reply: Reply,
+    pub reply: EncodedReply,
     /// Whether the call failed.
     pub is_error: bool,
 }

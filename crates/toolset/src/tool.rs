@@ -12,14 +12,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::admit::Gate;
+use crate::admission::Admission;
 use crate::arguments::{self, BadArgument};
 use crate::client::Caller;
-use crate::deployment::Replies;
-use crate::face::{Face, Failure};
-use crate::reply::{self, Reply};
+use crate::client_stats::StatsTable;
+use crate::contract::{Contract, Failure};
+use crate::deployment::ReplyHalves;
+use crate::reply::{self, EncodedReply};
 use crate::schema;
-use crate::tally::Tallies;
 
 /// One tool: what it is called, takes and answers, and how it is done.
 pub trait Tool: Send + Sync + 'static {
@@ -35,11 +35,11 @@ pub trait Tool: Send + Sync + 'static {
     /// What a language model needs to know to use it.
     const DESCRIPTION: &'static str;
     /// What it does to files: gives the hints.
-    const EFFECT: Effect;
+    const EFFECT: ToolEffect;
     /// Which roots a call uses, and for what: gives admission and the write gate.
     const ROOTS: &'static [RootUse];
-    /// Whether [`Tool::run_at_once`] may be worth trying.
-    const AT_HAND: bool = false;
+    /// Whether [`Tool::try_inline`] may be worth trying.
+    const TRY_INLINE: bool = false;
     /// Calls and what comes of them, for the reference.
     const EXAMPLES: &'static [Example] = &[];
 
@@ -53,12 +53,12 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Does it at once where all that it needs lies in memory; `None`, with nothing done, where it would have to wait.
     /// Runs on a thread that others need too.
-    fn run_at_once(_arguments: &Self::Arguments, _call: &Call) -> Option<ops::Result<Self::Reply>> {
+    fn try_inline(_arguments: &Self::Arguments, _call: &Call) -> Option<ops::Result<Self::Reply>> {
         None
     }
 
     /// The text block, where it is not the reply's JSON. `replies` says whether it is sent alone.
-    fn text(_reply: &Self::Reply, _replies: Replies) -> Option<String> {
+    fn text(_reply: &Self::Reply, _replies: ReplyHalves) -> Option<String> {
         None
     }
 }
@@ -76,7 +76,7 @@ pub struct Example {
 
 /// What a tool does to files, as the hints tell it to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ToolEffect {
     /// Changes nothing.
     Read,
     /// Changes something.
@@ -88,12 +88,12 @@ pub enum Effect {
     },
 }
 
-impl Effect {
+impl ToolEffect {
     /// The MCP annotations; nothing here ever reaches an open world.
     fn annotations(self) -> ToolAnnotations {
         let (read_only, destructive, idempotent) = match self {
-            Effect::Read => (true, false, true),
-            Effect::Write {
+            ToolEffect::Read => (true, false, true),
+            ToolEffect::Write {
                 destructive,
                 idempotent,
             } => (false, destructive, idempotent),
@@ -114,18 +114,18 @@ pub struct RootUse {
     /// The argument that holds the path inside the root, for logs and error details.
     pub path: &'static str,
     /// What is done there.
-    pub access: Access,
+    pub access: PlaceAccess,
 }
 
 impl RootUse {
     /// The usual `root` and `path` of a tool that only reads.
-    pub const READ: RootUse = RootUse::named("root", "path", Access::Read);
+    pub const READ: RootUse = RootUse::named("root", "path", PlaceAccess::Read);
     /// The usual `root` and `path` of a tool that changes something.
-    pub const WRITE: RootUse = RootUse::named("root", "path", Access::Write);
+    pub const WRITE: RootUse = RootUse::named("root", "path", PlaceAccess::Write);
 
     /// A root named by an argument.
     #[must_use]
-    pub const fn named(root: &'static str, path: &'static str, access: Access) -> RootUse {
+    pub const fn named(root: &'static str, path: &'static str, access: PlaceAccess) -> RootUse {
         RootUse {
             root: RootSource::Argument(root),
             path,
@@ -135,7 +135,7 @@ impl RootUse {
 
     /// The one root of a single-root tool set.
     #[must_use]
-    pub const fn home(path: &'static str, access: Access) -> RootUse {
+    pub const fn home(path: &'static str, access: PlaceAccess) -> RootUse {
         RootUse {
             root: RootSource::Home,
             path,
@@ -155,7 +155,7 @@ pub enum RootSource {
 
 /// What is done in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum PlaceAccess {
     /// Reading only: allowed on a read-only root.
     Read,
     /// Changing something.
@@ -168,10 +168,10 @@ pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
     pub context: Context,
     pub(crate) roots: Vec<Arc<Root>>,
-    pub(crate) directory: Arc<[RootCard]>,
-    pub(crate) replies: Replies,
+    pub(crate) directory: Arc<[RootInfo]>,
+    pub(crate) replies: ReplyHalves,
     pub(crate) caller: Caller,
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) client_stats: Arc<StatsTable>,
 }
 
 impl Call {
@@ -187,7 +187,7 @@ impl Call {
 
     /// What clients may know of every root.
     #[must_use]
-    pub fn directory(&self) -> &[RootCard] {
+    pub fn directory(&self) -> &[RootInfo] {
         &self.directory
     }
 }
@@ -204,7 +204,7 @@ fn place(root: Option<&Arc<Root>>, path: &str) -> ops::Result<Place> {
 
 /// What clients may know of a root: never where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RootCard {
+pub struct RootInfo {
     /// Its name.
     pub name: String,
     /// The set's tools that may be used on it, in the set's order.
@@ -226,7 +226,7 @@ pub struct Definition {
     /// See [`Tool::DESCRIPTION`].
     pub description: &'static str,
     /// See [`Tool::EFFECT`].
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// See [`Tool::ROOTS`].
     pub roots: &'static [RootUse],
     /// The schema of the arguments, flat.
@@ -251,7 +251,7 @@ pub trait AnyTool: Send + Sync {
     fn definition(&self) -> &Definition;
 
     /// Whether a call may need no waiting.
-    fn may_be_at_hand(&self) -> bool {
+    fn tries_inline(&self) -> bool {
         false
     }
 
@@ -263,32 +263,34 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
-/// Work that needs nobody else.
-pub trait Job: Send {
+/// CallWork that needs nobody else.
+pub trait BlockingWork: Send {
     /// Does it at once where that means no waiting; `None`, with nothing done, where it does.
-    fn run_at_once(&self, _call: &Call) -> Option<Result<Reply, Failure>> {
+    fn try_inline(&self, _call: &Call) -> Option<Result<EncodedReply, Failure>> {
         None
     }
 
     /// Does it, on the blocking pool.
-    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure>;
+    fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure>;
 }
 
-impl<Work: FnOnce(&Call) -> Result<Reply, Failure> + Send> Job for Work {
-    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure> {
+impl<Step: FnOnce(&Call) -> Result<EncodedReply, Failure> + Send> BlockingWork for Step {
+    fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
         self(call)
     }
 }
 
-/// Work that runs on the blocking pool from beginning to end.
-pub type Blocking = Box<dyn Job>;
-/// Work that waits for the client in between; only its steps run on the blocking pool.
-pub type Asking = Box<dyn for<'gate> FnOnce(Call, &'gate Gate) -> Talk<'gate> + Send>;
+/// CallWork that runs on the blocking pool from beginning to end.
+pub type Blocking = Box<dyn BlockingWork>;
+/// CallWork that waits for the client in between; only its steps run on the blocking pool.
+pub type Asking =
+    Box<dyn for<'admission> FnOnce(Call, &'admission Admission) -> Talk<'admission> + Send>;
 /// A conversation with the client, which ends in a reply or a question.
-pub type Talk<'gate> = Pin<Box<dyn Future<Output = Result<Ended, Failure>> + Send + 'gate>>;
+pub type Talk<'admission> =
+    Pin<Box<dyn Future<Output = Result<Ended, Failure>> + Send + 'admission>>;
 
 /// The work of one call.
-pub enum Work {
+pub enum CallWork {
     /// It needs nobody else.
     Blocking(Blocking),
     /// It may ask the client.
@@ -299,7 +301,7 @@ pub enum Work {
 #[derive(Debug)]
 pub enum Ended {
     /// With a reply.
-    Reply(Reply),
+    Reply(EncodedReply),
     /// With a question; the client calls again with the answer.
     Question(Box<InputRequiredResult>),
 }
@@ -309,7 +311,7 @@ pub struct Prepared {
     /// How long it may take.
     pub timeout: Duration,
     /// The work itself.
-    pub work: Work,
+    pub work: CallWork,
 }
 
 /// Puts a tool into its erased form.
@@ -340,8 +342,8 @@ impl<T: Tool> AnyTool for Erased<T> {
         &self.definition
     }
 
-    fn may_be_at_hand(&self) -> bool {
-        T::AT_HAND
+    fn tries_inline(&self) -> bool {
+        T::TRY_INLINE
     }
 
     fn prepare(
@@ -353,7 +355,7 @@ impl<T: Tool> AnyTool for Erased<T> {
         let timeout = T::timeout(&arguments, request_timeout);
         Ok(Prepared {
             timeout,
-            work: Work::Blocking(Box::new(Decoded::<T>(arguments))),
+            work: CallWork::Blocking(Box::new(Decoded::<T>(arguments))),
         })
     }
 }
@@ -361,25 +363,25 @@ impl<T: Tool> AnyTool for Erased<T> {
 /// A tool's decoded arguments.
 struct Decoded<T: Tool>(T::Arguments);
 
-impl<T: Tool> Job for Decoded<T> {
-    fn run_at_once(&self, call: &Call) -> Option<Result<Reply, Failure>> {
-        let reply = T::run_at_once(&self.0, call)?;
+impl<T: Tool> BlockingWork for Decoded<T> {
+    fn try_inline(&self, call: &Call) -> Option<Result<EncodedReply, Failure>> {
+        let reply = T::try_inline(&self.0, call)?;
         Some(finished::<T>(reply, call))
     }
 
-    fn run(self: Box<Self>, call: &Call) -> Result<Reply, Failure> {
+    fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
         finished::<T>(T::run(self.0, call), call)
     }
 }
 
-fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Reply, Failure> {
+fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
     reply::halves(&reply?, |reply| T::text(reply, call.replies), call.replies)
 }
 
 /// A set of tools that share their words.
 pub struct ToolSet {
     /// Its words.
-    pub face: &'static dyn Face,
+    pub contract: &'static dyn Contract,
     /// Its tools, in the order clients see them.
     pub tools: Vec<Box<dyn AnyTool>>,
 }

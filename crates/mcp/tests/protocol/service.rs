@@ -6,7 +6,9 @@ use mcp::{Incoming, Message, Notification, Request, Server, message};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolset::{Call, Deployment, Effect, Gate, RootUse, Service, Tool, ToolSet, tool, workspace};
+use toolset::{
+    Admission, Call, Deployment, RootUse, Service, Tool, ToolEffect, ToolSet, tool, workspace,
+};
 
 /// The revision in which every request introduces its client.
 pub(crate) const NEWEST: &str = "2026-07-28";
@@ -35,7 +37,7 @@ impl Tool for Toy {
     const NAME: &'static str = "toy";
     const TITLE: &'static str = "Toy";
     const DESCRIPTION: &'static str = "A toy.";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
@@ -51,10 +53,10 @@ impl Tool for Toy {
 /// A server with the toy.
 pub(crate) fn server() -> Server {
     let set = ToolSet {
-        face: workspace::toolset().face,
+        contract: workspace::toolset().contract,
         tools: vec![tool::<Toy>()],
     };
-    let gate = Gate::new(Deployment::default());
+    let gate = Admission::new(Deployment::default());
     Server::new(Service::new(vec![set], gate).expect("a service"))
 }
 

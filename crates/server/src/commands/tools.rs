@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::json;
-use toolset::{Deployment, Gate, Service};
+use toolset::{Admission, Deployment, Service};
 
 use crate::command_line::Format;
 use crate::settings::{Settings, Toolset};
@@ -32,6 +32,6 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
 fn every_tool(set: Toolset) -> Result<Service> {
     Ok(Service::new(
         vec![tools_of(set, None)],
-        Gate::new(Deployment::default()),
+        Admission::new(Deployment::default()),
     )?)
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use toolset::{DURATION_CLASSES, Figures};
+use toolset::{DURATION_BUCKETS, ToolMetrics};
 
 /// Everything that is shown.
 pub(super) struct Snapshot {
     /// The calls of every tool of every endpoint.
-    pub(super) tools: Vec<Figures>,
+    pub(super) tools: Vec<ToolMetrics>,
     /// How many requests were refused before any call, by status.
     pub(super) refusals: BTreeMap<u16, u64>,
     /// Open connections.
@@ -81,7 +81,7 @@ impl Page {
         let _ = self.0.write_fmt(text);
     }
 
-    fn calls(&mut self, tools: &[Figures]) {
+    fn calls(&mut self, tools: &[ToolMetrics]) {
         self.head(
             "calls_total",
             "counter",
@@ -95,7 +95,7 @@ impl Page {
         }
     }
 
-    fn durations(&mut self, tools: &[Figures]) {
+    fn durations(&mut self, tools: &[ToolMetrics]) {
         self.head("call_duration_seconds", "histogram", "How long calls took.");
         for tool in tools {
             let count: u64 = tool.outcomes.values().sum();
@@ -103,7 +103,7 @@ impl Page {
                 continue;
             }
             let labels = labels(tool);
-            for (most, calls) in DURATION_CLASSES.iter().zip(tool.at_most) {
+            for (most, calls) in DURATION_BUCKETS.iter().zip(tool.at_most) {
                 let labels = format!("{labels},le=\"{most}\"");
                 self.line("call_duration_seconds_bucket", &labels, calls);
             }
@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    fn bytes(&mut self, tools: &[Figures]) {
+    fn bytes(&mut self, tools: &[ToolMetrics]) {
         self.head(
             "response_bytes_total",
             "counter",
@@ -142,7 +142,7 @@ impl Page {
     }
 }
 
-fn labels(tool: &Figures) -> String {
+fn labels(tool: &ToolMetrics) -> String {
     format!("toolset=\"{}\",tool=\"{}\"", tool.toolset, tool.tool)
 }
 
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_page_reads_as_prometheus_expects_it() {
-        let mut at_most = [3; DURATION_CLASSES.len()];
+        let mut at_most = [3; DURATION_BUCKETS.len()];
         at_most[0] = 1;
-        let tool = Figures {
+        let tool = ToolMetrics {
             toolset: "workspace",
             tool: "grep",
             outcomes: BTreeMap::from([("ok", 3), ("timeout", 1)]),

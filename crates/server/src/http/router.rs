@@ -12,8 +12,8 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use tokio_rustls::TlsAcceptor;
-use toolset::Gate;
-use toolset::guide::Desk;
+use toolset::Admission;
+use toolset::guide::GuideState;
 
 use super::answers::{HttpReply, method_not_allowed, text};
 use super::credentials::CredentialStore;
@@ -32,9 +32,9 @@ pub(crate) struct HttpOptions {
     /// Whom to let in by token, and how it is encrypted.
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) admission: Arc<Admission>,
     /// What the calls of `guide` share, where it is served.
-    pub(crate) desk: Option<Arc<Desk>>,
+    pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
     pub(crate) max_body_size: usize,
     /// The most connections at once; further ones wait to be accepted.
@@ -54,8 +54,8 @@ pub(super) struct RequestInfo {
 pub(super) struct Router {
     host_check: HostCheck,
     credentials: Arc<CredentialStore>,
-    gate: Arc<Gate>,
-    desk: Option<Arc<Desk>>,
+    admission: Arc<Admission>,
+    guide_state: Option<Arc<GuideState>>,
     max_body_size: usize,
     endpoints: Vec<Endpoint>,
     reply_budget: ReplyBudget,
@@ -79,8 +79,8 @@ impl Router {
             endpoints,
             host_check: options.host_check,
             credentials: options.credentials,
-            gate: options.gate,
-            desk: options.desk,
+            admission: options.admission,
+            guide_state: options.guide_state,
             max_body_size: options.max_body_size,
             reply_budget: ReplyBudget::new(),
             connections: Arc::default(),
@@ -232,20 +232,23 @@ impl Router {
         if method != Method::GET && method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
-        let (running, waiting) = self.gate.busy();
+        let (running, waiting) = self.admission.busy();
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let page = metrics::page(&metrics::Snapshot {
             tools: self
                 .endpoints
                 .iter()
-                .flat_map(|endpoint| endpoint.server().service().figures())
+                .flat_map(|endpoint| endpoint.server().service().metrics())
                 .collect(),
             refusals: refusals.clone(),
             connections: self.connections.load(Ordering::Relaxed),
             sessions: self.endpoints.iter().map(Endpoint::session_count).sum(),
             running,
             waiting,
-            cache: self.desk.as_ref().map(|desk| desk.cache_figures()),
+            cache: self
+                .guide_state
+                .as_ref()
+                .map(|guide_state| guide_state.cache_figures()),
         });
         drop(refusals);
         let mut reply = text(StatusCode::OK, page);
@@ -268,26 +271,26 @@ mod tests {
     use hyper::header::ACCEPT;
     use serde_json::{Value, json};
     use std::convert::Infallible;
-    use toolset::{Deployment, Gate, RootGrant, Service, workspace};
+    use toolset::{Admission, Deployment, RootGrant, Service, workspace};
 
     const MODERN: &str = "2026-07-28";
 
     fn router() -> Router {
         let root = Arc::new(sandbox::Root::open(&std::env::temp_dir()).expect("a directory"));
         let roots = vec![RootGrant::new("temp", root)];
-        let gate = Gate::new(Deployment {
+        let admission = Admission::new(Deployment {
             roots,
             ..Deployment::default()
         });
         let service =
-            Service::new(vec![workspace::toolset()], Arc::clone(&gate)).expect("a service");
+            Service::new(vec![workspace::toolset()], Arc::clone(&admission)).expect("a service");
         let host_check = HostCheck::new("127.0.0.1", &[], &[]);
         let settings = crate::settings::Partial::default().complete();
         let options = HttpOptions {
             host_check,
             credentials: Arc::new(CredentialStore::load(&settings).expect("no credentials")),
-            gate,
-            desk: None,
+            admission,
+            guide_state: None,
             max_body_size: 4096,
             max_connections: 1,
         };

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::move_to::on_existing;
 use crate::defaults::yes;
-use crate::left_out::LeftOut;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::skipped::SkippedEntry;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct CopyTool;
 
@@ -38,7 +38,7 @@ pub(super) struct Reply {
     bytes_copied: u64,
     /// What was left out of a directory: symlinks that lead outside, special files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    skipped: Vec<LeftOut>,
+    skipped: Vec<SkippedEntry>,
 }
 
 impl Tool for CopyTool {
@@ -52,13 +52,13 @@ impl Tool for CopyTool {
         Missing parent directories are made. Returns success, source, destination and bytes_copied, and skipped where symlinks \
         that lead outside or special files were left out. \
         Example: {\"source\":\"data/report.csv\",\"destination\":\"backup/report.csv\",\"overwrite\":true}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::home("source", Access::Read),
-        RootUse::home("destination", Access::Write),
+        RootUse::home("source", PlaceAccess::Read),
+        RootUse::home("destination", PlaceAccess::Write),
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -78,7 +78,7 @@ impl Tool for CopyTool {
             source: copied.source,
             destination: copied.destination,
             bytes_copied: copied.bytes,
-            skipped: copied.skipped.iter().map(LeftOut::from).collect(),
+            skipped: copied.skipped.iter().map(SkippedEntry::from).collect(),
         })
     }
 }

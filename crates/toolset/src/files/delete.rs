@@ -4,8 +4,8 @@ use ops::{Error, OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::face;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use super::errors;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Delete;
 
@@ -57,11 +57,11 @@ impl Tool for Delete {
         recursive: true. A symlink is deleted itself, its target stays. The root itself cannot be deleted. force: true \
         succeeds where nothing is there, and goes on past what cannot be deleted: success is then false and errors lists what \
         stayed. Returns success, path and type. Example: {\"path\":\"tmp/build\",\"recursive\":true}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let (on_missing, on_fault) = match arguments.force {
@@ -91,7 +91,7 @@ impl Tool for Delete {
 fn left(fault: &Error) -> Left {
     Left {
         path: fault.path().unwrap_or_default().to_owned(),
-        code: face::operation_code(fault.kind()),
-        message: face::operation_message(fault, Delete::NAME),
+        code: errors::operation_code(fault.kind()),
+        message: errors::operation_message(fault, Delete::NAME),
     }
 }

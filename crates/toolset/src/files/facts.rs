@@ -4,7 +4,7 @@ use ops::Metadata;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::moment::iso;
+use crate::iso_time::iso;
 
 /// The file itself.
 #[derive(Serialize, JsonSchema)]

@@ -4,8 +4,8 @@ use ops::{ContentType, Error, Operation, Stat, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::moment::iso;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::iso_time::iso;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Info;
 
@@ -26,11 +26,11 @@ pub(super) struct Reply {
     path: String,
     /// Everything else.
     #[serde(flatten)]
-    facts: Option<Facts>,
+    facts: Option<InfoFacts>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Facts {
+struct InfoFacts {
     /// file, directory, symlink (one that leads to nothing), or the kind of special file.
     #[serde(rename = "type")]
     kind: String,
@@ -44,7 +44,7 @@ struct Facts {
     /// When it was last read, ISO 8601.
     accessed: String,
     /// What the server may do with it.
-    permissions: Permissions,
+    permissions: PermissionFlags,
     /// Whether its name begins with a dot.
     is_hidden: bool,
     /// What a file holds, e.g. text/plain or image/png.
@@ -56,7 +56,7 @@ struct Facts {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Permissions {
+struct PermissionFlags {
     /// May be read.
     readable: bool,
     /// May be written.
@@ -75,8 +75,8 @@ impl Tool for Info {
         and accessed (ISO 8601), permissions (readable, writable, executable by the server), is_hidden, and for files mime_type. \
         A path where nothing is gives exists: false and is no error, so use it to look before you write. \
         Example: {\"path\":\"data/input.json\"}";
-    const EFFECT: Effect = Effect::Read;
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let stat = Stat {
@@ -108,13 +108,13 @@ fn there(status: Status) -> Reply {
         exists: true,
         name: status.name,
         path: status.path,
-        facts: Some(Facts {
+        facts: Some(InfoFacts {
             kind: metadata.kind.to_string(),
             size: metadata.size,
             created: metadata.created.map(iso),
             modified: iso(metadata.modified),
             accessed: iso(metadata.accessed),
-            permissions: Permissions {
+            permissions: PermissionFlags {
                 readable: status.access.readable,
                 writable: status.access.writable,
                 executable: status.access.executable,

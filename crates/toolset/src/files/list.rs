@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
-use crate::moment::iso;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::iso_time::iso;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct ListTool;
 
@@ -81,8 +81,8 @@ impl Tool for ListTool {
         Returns entries with name, path (relative to the root: give it to the other tools), type, size, modified and \
         is_hidden; metadata: false leaves out type, size and modified. \
         Example: {\"path\":\"src\",\"pattern\":\"*.rs\",\"recursive\":true}";
-    const EFFECT: Effect = Effect::Read;
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = List {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Mkdir;
 
@@ -36,11 +36,11 @@ impl Tool for Mkdir {
     const DESCRIPTION: &'static str = "Creates a directory. recursive (default true) also makes missing parents and succeeds where \
         the directory exists; with recursive: false the parent must exist and the directory must not. Fails where a file has \
         that path. Returns success and path. Example: {\"path\":\"a/b/c\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let (parents, on_existing) = match arguments.recursive {

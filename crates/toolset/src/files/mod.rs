@@ -4,7 +4,7 @@
 
 mod copy;
 mod delete;
-mod face;
+mod errors;
 mod facts;
 mod info;
 mod list;
@@ -20,7 +20,7 @@ use crate::tool::{ToolSet, tool};
 #[must_use]
 pub fn toolset() -> ToolSet {
     ToolSet {
-        face: &face::Files,
+        contract: &errors::Files,
         tools: vec![
             tool::<list::ListTool>(),
             tool::<read::ReadTool>(),
@@ -30,7 +30,7 @@ pub fn toolset() -> ToolSet {
             tool::<copy::CopyTool>(),
             tool::<move_to::MoveTool>(),
             tool::<info::Info>(),
-            tool::<search::Search>(),
+            tool::<search::SearchTool>(),
         ],
     }
 }

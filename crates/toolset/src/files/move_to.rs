@@ -4,7 +4,7 @@ use ops::{Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct MoveTool;
 
@@ -39,13 +39,13 @@ impl Tool for MoveTool {
     const DESCRIPTION: &'static str = "Moves or renames a file or directory. destination is its new path itself. Where that exists the \
         call fails with already_exists; overwrite: true replaces a file or an empty directory. Missing parent directories are \
         made. Returns success, source and destination. Example: {\"source\":\"old.txt\",\"destination\":\"archive/new.txt\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::home("source", Access::Write),
-        RootUse::home("destination", Access::Write),
+        RootUse::home("source", PlaceAccess::Write),
+        RootUse::home("destination", PlaceAccess::Write),
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

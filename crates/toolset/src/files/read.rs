@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct ReadTool;
 
@@ -74,17 +74,17 @@ impl Tool for ReadTool {
         that are not UTF-8 text come as base64. Line numbers of search count from 1, so line n of search is start_line n-1. \
         Returns content, encoding (utf8 or base64), size and line_count of what is returned, truncated, and metadata (path, \
         modified and size of the whole file). Example: {\"path\":\"logs/app.log\",\"start_line\":100,\"end_line\":149}";
-    const EFFECT: Effect = Effect::Read;
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
-    const AT_HAND: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
+    const TRY_INLINE: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let contents = request(&arguments, call)?.run(&call.context)?;
         Ok(reply(contents, &arguments, call))
     }
 
-    fn run_at_once(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
-        let contents = request(arguments, call).ok()?.run_at_once(&call.context)?;
+    fn try_inline(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
+        let contents = request(arguments, call).ok()?.try_inline(&call.context)?;
         Some(contents.map(|contents| reply(contents, arguments, call)))
     }
 }

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
-use crate::search::{MAX_RESULTS, max_results};
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::search_bounds::{MAX_RESULTS, max_results};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
-pub(super) struct Search;
+pub(super) struct SearchTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
@@ -64,7 +64,7 @@ pub(super) struct Reply {
     /// How many files have matches.
     files_matched: usize,
     /// The files with matches.
-    matches: Vec<File>,
+    matches: Vec<MatchedFile>,
     /// How many files were left out because they are over max_file_size, where some were.
     #[serde(skip_serializing_if = "Option::is_none")]
     files_too_large: Option<u64>,
@@ -75,7 +75,7 @@ pub(super) struct Reply {
 
 /// A file with matches.
 #[derive(Serialize, JsonSchema)]
-struct File {
+struct MatchedFile {
     /// The file, relative to the root.
     file: String,
     /// Its matching lines.
@@ -90,7 +90,7 @@ struct Match {
     /// The line.
     line: String,
     /// With context_lines: the lines around it and itself, in order.
-    context: Vec<Line>,
+    context: Vec<ContextLine>,
     /// True where the line is longer than 2,000 bytes and cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
@@ -98,14 +98,14 @@ struct Match {
 
 /// A line of context.
 #[derive(Serialize, JsonSchema)]
-struct Line {
+struct ContextLine {
     /// The line's number, from 1.
     line_number: u64,
     /// The line.
     content: String,
 }
 
-impl Tool for Search {
+impl Tool for SearchTool {
     type Arguments = Arguments;
     type Reply = Reply;
 
@@ -117,8 +117,8 @@ impl Tool for Search {
         file, each with line_number (from 1), line and context; total_matches, files_searched and files_matched; files_too_large \
         where files were left out for their size; and truncated where there are more than max_results. No match is no error. \
         Example: {\"root_path\":\"src\",\"pattern\":\"todo\",\"file_pattern\":\"*.rs\",\"context_lines\":2}";
-    const EFFECT: Effect = Effect::Read;
-    const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", Access::Read)];
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let context_lines = arguments.context_lines;
@@ -172,9 +172,9 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
     }
 }
 
-fn of_file(file: FileMatches, context_lines: usize) -> File {
+fn of_file(file: FileMatches, context_lines: usize) -> MatchedFile {
     let matches = file.matches.into_iter();
-    File {
+    MatchedFile {
         file: file.path,
         matches: matches.map(|line| of_line(line, context_lines)).collect(),
     }
@@ -193,12 +193,12 @@ fn of_line(found: LineMatch, context_lines: usize) -> Match {
     }
 }
 
-fn context(found: &LineMatch) -> Vec<Line> {
+fn context(found: &LineMatch) -> Vec<ContextLine> {
     let first = found.line_number.saturating_sub(found.before.len() as u64);
     let lines = found.before.iter().chain([&found.line]).chain(&found.after);
     let numbered = lines.zip(first..);
     numbered
-        .map(|(content, line_number)| Line {
+        .map(|(content, line_number)| ContextLine {
             line_number,
             content: content.clone(),
         })

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct WriteTool;
 
@@ -75,12 +75,12 @@ impl Tool for WriteTool {
         and whole, never in part. encoding \"base64\" takes bytes that are not text. Missing parent directories are only made \
         with make_dirs: true. Returns success, path, bytes_written and metadata (path, modified, size). \
         Example: {\"path\":\"config/app.yaml\",\"content\":\"port: 80\\n\",\"mode\":\"create\",\"make_dirs\":true}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         // Appending twice is not appending once.
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let write = Write {

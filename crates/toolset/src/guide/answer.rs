@@ -22,7 +22,7 @@ const NO_TEXT: &str = "its answer has no text";
 
 /// What came back for a question.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum AgentAnswer {
     /// A sampling result.
     Sampled(Box<CreateMessageResult>),
     /// A JSON-RPC error.
@@ -33,38 +33,38 @@ pub(super) enum Answer {
     Late(u64),
 }
 
-impl Answer {
+impl AgentAnswer {
     /// Reads what a client puts into a call: a result, or an error with or without its envelope.
-    pub(super) fn read(value: &Value) -> Answer {
+    pub(super) fn read(value: &Value) -> AgentAnswer {
         if let Ok(result) = serde_json::from_value(value.clone()) {
-            return Answer::Sampled(Box::new(result));
+            return AgentAnswer::Sampled(Box::new(result));
         }
         let error = value.get("error").unwrap_or(value);
         match serde_json::from_value(error.clone()) {
-            Ok(error) => Answer::Refused(error),
-            Err(_) => Answer::Useless(NO_RESULT.to_owned()),
+            Ok(error) => AgentAnswer::Refused(error),
+            Err(_) => AgentAnswer::Useless(NO_RESULT.to_owned()),
         }
     }
 
     /// What became of a request of ours; nothing where the connection is closed.
-    pub(super) fn received(answered: Option<Result<Value, ErrorData>>) -> Answer {
+    pub(super) fn received(answered: Option<Result<Value, ErrorData>>) -> AgentAnswer {
         match answered {
             Some(Ok(result)) => match serde_json::from_value(result) {
-                Ok(result) => Answer::Sampled(Box::new(result)),
-                Err(_) => Answer::Useless(NO_RESULT.to_owned()),
+                Ok(result) => AgentAnswer::Sampled(Box::new(result)),
+                Err(_) => AgentAnswer::Useless(NO_RESULT.to_owned()),
             },
-            Some(Err(error)) => Answer::Refused(error),
-            None => Answer::Useless("the connection was closed".to_owned()),
+            Some(Err(error)) => AgentAnswer::Refused(error),
+            None => AgentAnswer::Useless("the connection was closed".to_owned()),
         }
     }
 
     /// What it means for the question it answers.
     pub(super) fn about(self, question: &AgentQuestion) -> AskResult {
         match self {
-            Answer::Sampled(result) => sampled(question, *result),
-            Answer::Refused(error) => AskResult::Failed(refusal(question, &error)),
-            Answer::Useless(reason) => AskResult::Failed(question.failed(&reason)),
-            Answer::Late(seconds) => AskResult::Failed(Error::Timeout {
+            AgentAnswer::Sampled(result) => sampled(question, *result),
+            AgentAnswer::Refused(error) => AskResult::Failed(refusal(question, &error)),
+            AgentAnswer::Useless(reason) => AskResult::Failed(question.failed(&reason)),
+            AgentAnswer::Late(seconds) => AskResult::Failed(Error::Timeout {
                 path: question.path.to_string(),
                 seconds,
             }),
@@ -86,7 +86,7 @@ fn refusal(question: &AgentQuestion, error: &ErrorData) -> Error {
 }
 
 /// How an answer ended.
-enum Ending {
+enum AnswerEnding {
     /// With its last word.
     Whole,
     /// At the limit of what the model may write.
@@ -97,9 +97,9 @@ enum Ending {
     Unfinished,
 }
 
-impl Ending {
+impl AnswerEnding {
     /// Clients write the protocol's words, or pass those of their model on.
-    fn of(stop_reason: Option<&str>) -> Ending {
+    fn of(stop_reason: Option<&str>) -> AnswerEnding {
         let plain = stop_reason.unwrap_or_default().replace('_', "");
         match plain.to_ascii_lowercase().as_str() {
             "maxtokens"
@@ -109,11 +109,11 @@ impl Ending {
             | "pauseturn"
             | "incomplete"
             | "error"
-            | "cancelled" => Ending::Cut,
-            "refusal" | "contentfilter" | "safety" | "recitation" => Ending::Refused,
+            | "cancelled" => AnswerEnding::Cut,
+            "refusal" | "contentfilter" | "safety" | "recitation" => AnswerEnding::Refused,
             // It wanted to do something first; what it wrote is no answer yet.
-            "tooluse" | "toolcalls" | "functioncall" => Ending::Unfinished,
-            _ => Ending::Whole,
+            "tooluse" | "toolcalls" | "functioncall" => AnswerEnding::Unfinished,
+            _ => AnswerEnding::Whole,
         }
     }
 }
@@ -121,14 +121,14 @@ impl Ending {
 /// What a sampling result says.
 fn sampled(question: &AgentQuestion, result: CreateMessageResult) -> AskResult {
     let path = question.path.to_string();
-    match Ending::of(result.stop_reason.as_deref()) {
-        Ending::Cut => AskResult::Failed(Error::Cut { path }),
-        Ending::Refused => AskResult::Failed(Error::PermissionDenied {
+    match AnswerEnding::of(result.stop_reason.as_deref()) {
+        AnswerEnding::Cut => AskResult::Failed(Error::Cut { path }),
+        AnswerEnding::Refused => AskResult::Failed(Error::PermissionDenied {
             path,
             said: REFUSED.to_owned(),
         }),
-        Ending::Unfinished => AskResult::Failed(question.failed(NO_TEXT)),
-        Ending::Whole => match written(question, result.message.content.into_vec()) {
+        AnswerEnding::Unfinished => AskResult::Failed(question.failed(NO_TEXT)),
+        AnswerEnding::Whole => match written(question, result.message.content.into_vec()) {
             Some(text) => AskResult::Answered(text),
             None => AskResult::Failed(question.failed(NO_TEXT)),
         },
@@ -170,16 +170,28 @@ mod tests {
             "pause_turn",
             "incomplete",
         ] {
-            assert!(matches!(Ending::of(Some(cut)), Ending::Cut), "{cut}");
+            assert!(
+                matches!(AnswerEnding::of(Some(cut)), AnswerEnding::Cut),
+                "{cut}"
+            );
         }
         for unfinished in ["toolUse", "tool_calls"] {
-            assert!(matches!(Ending::of(Some(unfinished)), Ending::Unfinished));
+            assert!(matches!(
+                AnswerEnding::of(Some(unfinished)),
+                AnswerEnding::Unfinished
+            ));
         }
         for refused in ["refusal", "content_filter", "SAFETY"] {
-            assert!(matches!(Ending::of(Some(refused)), Ending::Refused));
+            assert!(matches!(
+                AnswerEnding::of(Some(refused)),
+                AnswerEnding::Refused
+            ));
         }
         for whole in [None, Some("endTurn"), Some("stopSequence"), Some("other")] {
-            assert!(matches!(Ending::of(whole), Ending::Whole), "{whole:?}");
+            assert!(
+                matches!(AnswerEnding::of(whole), AnswerEnding::Whole),
+                "{whole:?}"
+            );
         }
     }
 }

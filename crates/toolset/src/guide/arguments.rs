@@ -5,12 +5,12 @@ use ops::text::encoding::from_base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::face::Failure;
+use crate::contract::Failure;
 
 /// What an agent knows of its file.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Metadata {
+pub(super) struct GivenMetadata {
     /// When the file was changed last, in seconds since the epoch. Cached content older than that is not used any more.
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
@@ -21,15 +21,15 @@ pub(super) struct Metadata {
 }
 
 /// A file's content as it comes.
-pub(super) struct Given<'call> {
+pub(super) struct GivenFile<'call> {
     pub(super) path: &'call str,
     pub(super) content: &'call str,
     pub(super) binary: bool,
     pub(super) encoding: Option<&'call str>,
-    pub(super) metadata: Option<&'call Metadata>,
+    pub(super) metadata: Option<&'call GivenMetadata>,
 }
 
-impl Given<'_> {
+impl GivenFile<'_> {
     /// Decodes the content and names the encoding.
     pub(super) fn handover(&self) -> Result<IncomingFile, Failure> {
         let metadata = self.metadata.cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Asking the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
+//! CarriedShape the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
 //! a result that names what is missing (2026-07-28). The call goes the same steps either way.
 //!
 //! In the second way nothing is remembered here: the client carries our state, sealed, and any replica with the same
@@ -23,13 +23,13 @@ use rmcp::model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
-use super::desk::{Desk, QUESTIONS_MAX};
-use super::tool::{GuideTool, Visit, open, step};
-use super::{listed, words};
-use crate::admit::Gate;
+use super::answer::AgentAnswer;
+use super::state::{GuideState, QUESTIONS_MAX};
+use super::tool::{GuideTool, StepContext, open, step};
+use super::{listing_json, prompts};
+use crate::admission::Admission;
 use crate::client::{Answers, AskBy, Caller};
-use crate::face::Failure;
+use crate::contract::Failure;
 use crate::reply::halves;
 use crate::tool::{Call, Ended};
 
@@ -40,9 +40,9 @@ const SAMPLING: &str = "sampling/createMessage";
 
 /// Brings the agent's answer, where it is there already.
 #[derive(Debug, Default)]
-pub(super) struct Courier(Option<Answer>);
+pub(super) struct ReadyAnswer(Option<AgentAnswer>);
 
-impl Agent for Courier {
+impl Agent for ReadyAnswer {
     fn ask(&mut self, question: &AgentQuestion) -> AskResult {
         let answer = self.0.take();
         answer.map_or(AskResult::Waiting, |answer| answer.about(question))
@@ -56,68 +56,68 @@ impl Agent for Courier {
     }
 
     fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String> {
-        listed::parse(answer)
+        listing_json::parse(answer)
     }
 }
 
 /// What the client carries for us.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct State {
+struct CarriedState {
     asked_at: f64,
     looked_at: f64,
-    shape: Asking,
-    lack: Option<Lacking>,
+    shape: CarriedShape,
+    lack: Option<CarriedLack>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Asking {
+enum CarriedShape {
     Text,
     Bytes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Lacking {
+enum CarriedLack {
     Children,
     Files,
     Changes,
     Bytes,
 }
 
-impl From<Resume> for State {
-    fn from(resume: Resume) -> State {
-        State {
+impl From<Resume> for CarriedState {
+    fn from(resume: Resume) -> CarriedState {
+        CarriedState {
             asked_at: resume.asked_at,
             looked_at: resume.looked_at,
             shape: match resume.shape {
-                ContentShape::Text => Asking::Text,
-                ContentShape::Bytes => Asking::Bytes,
+                ContentShape::Text => CarriedShape::Text,
+                ContentShape::Bytes => CarriedShape::Bytes,
             },
             lack: resume.lack.map(|lack| match lack {
-                Lack::Children => Lacking::Children,
-                Lack::Files => Lacking::Files,
-                Lack::Changes => Lacking::Changes,
-                Lack::Bytes => Lacking::Bytes,
+                Lack::Children => CarriedLack::Children,
+                Lack::Files => CarriedLack::Files,
+                Lack::Changes => CarriedLack::Changes,
+                Lack::Bytes => CarriedLack::Bytes,
             }),
         }
     }
 }
 
-impl From<State> for Resume {
-    fn from(state: State) -> Resume {
+impl From<CarriedState> for Resume {
+    fn from(state: CarriedState) -> Resume {
         Resume {
             asked_at: state.asked_at,
             looked_at: state.looked_at,
             shape: match state.shape {
-                Asking::Text => ContentShape::Text,
-                Asking::Bytes => ContentShape::Bytes,
+                CarriedShape::Text => ContentShape::Text,
+                CarriedShape::Bytes => ContentShape::Bytes,
             },
             lack: state.lack.map(|lack| match lack {
-                Lacking::Children => Lack::Children,
-                Lacking::Files => Lack::Files,
-                Lacking::Changes => Lack::Changes,
-                Lacking::Bytes => Lack::Bytes,
+                CarriedLack::Children => Lack::Children,
+                CarriedLack::Files => Lack::Files,
+                CarriedLack::Changes => Lack::Changes,
+                CarriedLack::Bytes => Lack::Bytes,
             }),
         }
     }
@@ -126,30 +126,30 @@ impl From<State> for Resume {
 /// A call that may ask the agent, from its first step to its end.
 pub(super) async fn converse<T: GuideTool>(
     arguments: T::Arguments,
-    desk: Option<Arc<Desk>>,
+    state: Option<Arc<GuideState>>,
     call: Call,
-    gate: &Gate,
+    admission: &Admission,
 ) -> Result<Ended, Failure> {
-    let desk = open(desk)?;
+    let state = open(state)?;
     let caller = call.caller;
     let arguments = Arc::new(arguments);
-    let mut talk = Conversation::begin(&desk, &caller, binding::<T>(&arguments))?;
+    let mut talk = Conversation::begin(&state, &caller, binding::<T>(&arguments))?;
     loop {
-        let (desk, own) = (Arc::clone(&desk), (Arc::clone(&arguments), caller.clone()));
-        let tallies = Arc::clone(&call.tallies);
-        let (resume, agent) = (talk.resume, Courier(talk.answer.take()));
-        let looked = gate.run(&caller.account, move || {
+        let (state, own) = (Arc::clone(&state), (Arc::clone(&arguments), caller.clone()));
+        let client_stats = Arc::clone(&call.client_stats);
+        let (resume, agent) = (talk.resume, ReadyAnswer(talk.answer.take()));
+        let looked = admission.run(&caller.account, move || {
             let (arguments, caller) = own;
             let now = Now::read();
-            let visit = Visit {
-                desk: &desk,
+            let context = StepContext {
+                state: &state,
                 account: &caller.account,
-                tallies: &tallies,
+                client_stats: &client_stats,
                 now,
                 resume,
                 agent,
             };
-            (now.wall, step::<T>(&arguments, visit, &caller))
+            (now.wall, step::<T>(&arguments, context, &caller))
         });
         let (looked_at, outcome) = looked.await?;
         match outcome? {
@@ -173,22 +173,22 @@ fn binding<T: GuideTool>(arguments: &T::Arguments) -> String {
 
 /// Where a call stands with the agent.
 struct Conversation<'call> {
-    desk: &'call Desk,
+    state: &'call GuideState,
     caller: &'call Caller,
     binding: String,
     resume: Option<Resume>,
-    answer: Option<Answer>,
+    answer: Option<AgentAnswer>,
 }
 
 impl<'call> Conversation<'call> {
     /// Begins, or goes on where the client brings our state back.
     fn begin(
-        desk: &'call Desk,
+        state: &'call GuideState,
         caller: &'call Caller,
         binding: String,
     ) -> guide::Result<Conversation<'call>> {
         let mut talk = Conversation {
-            desk,
+            state,
             caller,
             binding,
             resume: None,
@@ -196,22 +196,22 @@ impl<'call> Conversation<'call> {
         };
         if let Some(Answers { state, responses }) = &caller.answers {
             talk.resume = Some(talk.opened(state)?);
-            talk.answer = responses.get(QUESTION).map(Answer::read);
+            talk.answer = responses.get(QUESTION).map(AgentAnswer::read);
         }
         Ok(talk)
     }
 
     fn opened(&self, state: &str) -> guide::Result<Resume> {
         let opened = self
-            .desk
+            .state
             .seal
-            .open_json_with::<State>(state, self.binding.as_bytes());
+            .open_json_with::<CarriedState>(state, self.binding.as_bytes());
         match opened {
             Ok(state) => Ok(Resume::from(state)),
             // The seal is ours, so it may be said that it is only late.
             Err(RequestStateError::Expired) => Err(Error::Timeout {
                 path: String::new(),
-                seconds: self.desk.sampling_timeout.as_secs(),
+                seconds: self.state.sampling_timeout.as_secs(),
             }),
             Err(_) => Err(Error::Violation {
                 path: String::new(),
@@ -249,9 +249,9 @@ impl<'call> Conversation<'call> {
             .associated_data(self.binding.as_bytes())
             .ttl(self.left(resume.asked_at));
         let sealed = self
-            .desk
+            .state
             .seal
-            .seal_json_with(&State::from(resume), &options);
+            .seal_json_with(&CarriedState::from(resume), &options);
         let sealed = sealed.map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })?;
@@ -267,34 +267,34 @@ impl<'call> Conversation<'call> {
         &self,
         question: &AgentQuestion,
         resume: Resume,
-    ) -> Result<Option<Answer>, Failure> {
-        let turn = self.desk.questions.try_acquire();
-        let _turn = turn.map_err(|_| Error::Busy {
+    ) -> Result<Option<AgentAnswer>, Failure> {
+        let slot = self.state.questions.try_acquire();
+        let _turn = slot.map_err(|_| Error::Busy {
             limit: QUESTIONS_MAX,
         })?;
         let params = serde_json::to_value(params(question)).map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })?;
         let Some(mut open) = self.caller.client.ask(SAMPLING, params).await else {
-            return Ok(Some(Answer::received(None)));
+            return Ok(Some(AgentAnswer::received(None)));
         };
         tokio::select! {
             biased;
-            () = self.desk.arrival(question, resume.looked_at) => {
+            () = self.state.arrival(question, resume.looked_at) => {
                 open.withdraw("the content was handed over");
                 Ok(None)
             }
-            answered = open.answer() => Ok(Some(Answer::received(answered))),
+            answered = open.answer() => Ok(Some(AgentAnswer::received(answered))),
             () = tokio::time::sleep(self.left(resume.asked_at)) => {
                 open.withdraw("it took too long");
-                Ok(Some(Answer::Late(self.desk.sampling_timeout.as_secs())))
+                Ok(Some(AgentAnswer::Late(self.state.sampling_timeout.as_secs())))
             }
         }
     }
 
     fn left(&self, asked_at: f64) -> Duration {
         let passed = Duration::try_from_secs_f64(Now::read().wall - asked_at);
-        self.desk
+        self.state
             .sampling_timeout
             .saturating_sub(passed.unwrap_or_default())
     }
@@ -315,10 +315,10 @@ fn resumed(question: &AgentQuestion, looked_at: f64, earlier: Option<Resume>) ->
 
 /// The question in words.
 fn params(question: &AgentQuestion) -> CreateMessageRequestParams {
-    let prompt = words::prompt(question);
+    let prompt = prompts::prompt(question);
     let params = CreateMessageRequestParams::new(
         vec![SamplingMessage::user_text(prompt)],
-        words::MAX_TOKENS,
+        prompts::MAX_TOKENS,
     );
-    params.with_system_prompt(words::SYSTEM_PROMPT)
+    params.with_system_prompt(prompts::SYSTEM_PROMPT)
 }

@@ -4,12 +4,12 @@ use guide::{StepOutcome, StoredFiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{Given, Metadata};
+use super::arguments::{GivenFile, GivenMetadata};
 use super::reply::{CacheFigures, EvictedFigures, StoredFile, Success};
-use super::tool::{GuideTool, Visit};
+use super::tool::{GuideTool, StepContext};
 use crate::arguments::BadArgument;
-use crate::face::Failure;
-use crate::tool::{Effect, Example};
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
 pub(super) struct CacheFile;
 
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     binary: bool,
     /// What is known of the file.
-    metadata: Option<Metadata>,
+    metadata: Option<GivenMetadata>,
     /// Several files at once, instead of path and content: all are cached, or none.
     #[schemars(length(min = 1, max = 1000))]
     files: Option<Vec<FileArgument>>,
@@ -40,7 +40,7 @@ struct FileArgument {
     #[serde(default)]
     binary: bool,
     /// What is known of the file.
-    metadata: Option<Metadata>,
+    metadata: Option<GivenMetadata>,
 }
 
 /// What was cached.
@@ -76,7 +76,7 @@ impl GuideTool for CacheFile {
         and cache statistics. Security: the path has to lie in an allowed directory of the project (docs, src, tests, .guide, \
         .todo unless configured otherwise); .. above the project root and links that lead out are refused and logged, and \
         nothing is cached. Example: {\"path\":\"docs/plan.md\",\"content\":\"# Plan\\n\",\"metadata\":{\"mtime\":1770000000}}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
@@ -95,19 +95,19 @@ impl GuideTool for CacheFile {
 
     fn step(
         arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let (given, is_batch) = given(arguments)?;
         // Every path is judged before any content is decoded.
         for file in &given {
-            visit.desk.bridge.validator().validate_file(file.path)?;
+            context.state.bridge.validator().validate_file(file.path)?;
         }
-        let files = given.iter().map(Given::handover);
+        let files = given.iter().map(GivenFile::handover);
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let stored = visit.desk.bridge.store(files, visit.now)?;
+        let stored = context.state.bridge.store(files, context.now)?;
         let paths = stored.files.iter().map(|file| file.path.to_string());
         let paths: Vec<String> = paths.collect();
-        let data = data(&stored, is_batch, CacheFigures::now(visit.desk));
+        let data = data(&stored, is_batch, CacheFigures::now(context.state));
         let message = message(&data);
         Ok(StepOutcome::Done(Success::new(
             data,
@@ -119,7 +119,7 @@ impl GuideTool for CacheFile {
 }
 
 /// The files, and whether they came as a batch.
-fn given(arguments: &Arguments) -> Result<(Vec<Given<'_>>, bool), BadArgument> {
+fn given(arguments: &Arguments) -> Result<(Vec<GivenFile<'_>>, bool), BadArgument> {
     let missing = |argument: &str, expected: &str| BadArgument::Missing {
         argument: argument.to_owned(),
         expected: expected.to_owned(),
@@ -136,7 +136,7 @@ fn given(arguments: &Arguments) -> Result<(Vec<Given<'_>>, bool), BadArgument> {
         (None, _, None) => Err(missing("path", "string")),
         (_, None, None) => Err(missing("content", "string")),
         (Some(path), Some(content), None) => {
-            let file = Given {
+            let file = GivenFile {
                 path,
                 content,
                 binary: arguments.binary,
@@ -149,8 +149,8 @@ fn given(arguments: &Arguments) -> Result<(Vec<Given<'_>>, bool), BadArgument> {
 }
 
 impl FileArgument {
-    fn given(&self) -> Given<'_> {
-        Given {
+    fn given(&self) -> GivenFile<'_> {
+        GivenFile {
             path: &self.path,
             content: &self.content,
             binary: self.binary,

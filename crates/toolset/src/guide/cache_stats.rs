@@ -6,12 +6,12 @@ use guide::StepOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::desk::QUESTIONS_MAX;
 use super::reply::{CacheFigures, Success};
-use super::tool::{GuideTool, Visit};
-use crate::face::Failure;
-use crate::tally::Tally;
-use crate::tool::{Effect, Example};
+use super::state::QUESTIONS_MAX;
+use super::tool::{GuideTool, StepContext};
+use crate::client_stats::ClientStats;
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
 pub(super) struct CacheStats;
 
@@ -62,7 +62,7 @@ impl GuideTool for CacheStats {
         invalidations), which uploads and questions are pending, how often each client calls and how often it tried what is \
         forbidden, and which directories are allowed. Security: other clients are told by number only, never by name or \
         address. Example: {}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const EXAMPLES: &'static [Example] = &[
         Example {
             title: "A server that was just started",
@@ -78,19 +78,19 @@ impl GuideTool for CacheStats {
 
     fn step(
         _arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
-        let (desk, now) = (visit.desk, Instant::now());
-        let clients = visit.tallies.all(visit.account, now);
-        let (uploads_pending, upload_bytes) = desk.bridge.uploads().usage(now);
-        let figures = desk.bridge.cache().usage(now);
-        let allowed = desk.bridge.validator().policy().allowed();
+        let (state, now) = (context.state, Instant::now());
+        let clients = context.client_stats.all(context.account, now);
+        let (uploads_pending, upload_bytes) = state.bridge.uploads().usage(now);
+        let figures = state.bridge.cache().usage(now);
+        let allowed = state.bridge.validator().policy().allowed();
         let data = Data {
-            cache: CacheFigures::now(desk),
+            cache: CacheFigures::now(state),
             uploads_pending,
             upload_bytes,
-            questions_pending: QUESTIONS_MAX.saturating_sub(desk.questions.available_permits()),
-            violations: clients.iter().map(|(tally, _)| tally.violations).sum(),
+            questions_pending: QUESTIONS_MAX.saturating_sub(state.questions.available_permits()),
+            violations: clients.iter().map(|(stats, _)| stats.violations).sum(),
             clients: clients.iter().take(100).map(ClientFigures::of).collect(),
             allowed_paths: allowed.map(str::to_owned).collect(),
         };
@@ -108,13 +108,13 @@ impl GuideTool for CacheStats {
 }
 
 impl ClientFigures {
-    fn of((tally, is_you): &(Tally, bool)) -> ClientFigures {
+    fn of((stats, is_you): &(ClientStats, bool)) -> ClientFigures {
         ClientFigures {
-            client: tally.number,
+            client: stats.number,
             is_you: *is_you,
-            calls: tally.calls,
-            recent_calls: tally.recent,
-            violations: tally.violations,
+            calls: stats.calls,
+            recent_calls: stats.recent,
+            violations: stats.violations,
         }
     }
 }

@@ -5,14 +5,14 @@ use ops::FileFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::listed::{Entry, infos};
+use super::listing_json::{ListedEntry, infos};
+use super::prompts;
 use super::reply::{CacheFigures, EvictedFigures, Success};
-use super::tool::{GuideTool, Visit};
-use super::words;
-use crate::face::Failure;
-use crate::tool::{Effect, Example};
+use super::tool::{GuideTool, StepContext};
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
-pub(super) struct ListDirectoryTool;
+pub(super) struct HandOverListing;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     /// Its entries: files, directories and links, in any order. Directories may have children, 32 levels at most; 30000 entries
     /// at most, counted at every level.
     #[schemars(length(max = guide::ENTRIES_MAX))]
-    entries: Vec<Entry>,
+    entries: Vec<ListedEntry>,
     /// Takes only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the
     /// directory. Directories are always taken.
     pattern: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Data {
     cache: CacheFigures,
 }
 
-impl GuideTool for ListDirectoryTool {
+impl GuideTool for HandOverListing {
     type Arguments = Arguments;
     type Data = Data;
 
@@ -60,7 +60,7 @@ impl GuideTool for ListDirectoryTool {
         Security: the directory and every name below it have to lie in an allowed directory; one name that leads out (.., a \
         slash, a link to elsewhere) refuses the whole listing, and is logged. \
         Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\",\"size\":7,\"mtime\":1770000000}]}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
@@ -79,25 +79,25 @@ impl GuideTool for ListDirectoryTool {
 
     fn step(
         arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let filter = filter(arguments.pattern.as_deref())?;
         let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
         let wanted = arguments.pattern.as_deref();
-        let stored = visit.desk.bridge.store_listing(
+        let stored = context.state.bridge.store_listing(
             &arguments.path,
             infos(arguments.entries.clone()),
             wanted.map(|pattern| (pattern, &accepts as _)),
-            visit.now,
+            context.now,
         )?;
         let data = Data {
             cache_key: stored.path.to_string(),
-            status: words::status(stored.status),
+            status: prompts::status(stored.status),
             file_count: stored.files,
             directory_count: stored.directories,
             invalidated: stored.invalidated,
             evicted: EvictedFigures::of(stored.evicted),
-            cache: CacheFigures::now(visit.desk),
+            cache: CacheFigures::now(context.state),
         };
         let message = format!(
             "{} is known: {} files, {} directories",

@@ -7,36 +7,36 @@ mod arguments;
 mod asking;
 mod cache_file;
 mod cache_stats;
-mod desk;
-mod face;
+mod errors;
 mod list_directory;
-mod listed;
+mod listing_json;
+mod prompts;
 mod read_file;
 mod reply;
 mod request_directory;
 mod request_file;
+mod state;
 mod tool;
-mod words;
 
 use std::sync::Arc;
 
-pub use desk::{BadKey, Desk, Options};
+pub use state::{BadKey, GuideOptions, GuideState};
 
 use crate::tool::ToolSet;
 use tool::guide_tool;
 
 /// The set, its tools in the specification's order. Without a desk its tools can be described but not called.
 #[must_use]
-pub fn toolset(desk: Option<Arc<Desk>>) -> ToolSet {
+pub fn toolset(state: Option<Arc<GuideState>>) -> ToolSet {
     ToolSet {
-        face: &face::Guide,
+        contract: &errors::Guide,
         tools: vec![
-            guide_tool::<cache_file::CacheFile>(desk.clone()),
-            guide_tool::<list_directory::ListDirectoryTool>(desk.clone()),
-            guide_tool::<read_file::ReadFileTool>(desk.clone()),
-            guide_tool::<request_file::RequestFile>(desk.clone()),
-            guide_tool::<request_directory::RequestDirectory>(desk.clone()),
-            guide_tool::<cache_stats::CacheStats>(desk),
+            guide_tool::<cache_file::CacheFile>(state.clone()),
+            guide_tool::<list_directory::HandOverListing>(state.clone()),
+            guide_tool::<read_file::HandOverFile>(state.clone()),
+            guide_tool::<request_file::RequestFile>(state.clone()),
+            guide_tool::<request_directory::RequestDirectory>(state.clone()),
+            guide_tool::<cache_stats::CacheStats>(state),
         ],
     }
 }

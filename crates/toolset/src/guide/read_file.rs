@@ -4,14 +4,14 @@ use guide::{Chunk, ChunkFault, Error, StepOutcome, Upload, Uploaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{Given, Metadata};
+use super::arguments::{GivenFile, GivenMetadata};
+use super::prompts;
 use super::reply::{CacheFigures, EvictedFigures, StoredFile, Success};
-use super::tool::{GuideTool, Visit};
-use super::words;
-use crate::face::Failure;
-use crate::tool::{Effect, Example};
+use super::tool::{GuideTool, StepContext};
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
-pub(super) struct ReadFileTool;
+pub(super) struct HandOverFile;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     binary: bool,
     /// What is known of the file.
-    metadata: Option<Metadata>,
+    metadata: Option<GivenMetadata>,
     /// The number of this chunk, from 0. Chunks may come in any order.
     chunk_index: Option<u32>,
     /// How many chunks there are. A file under 10 MB needs none.
@@ -64,7 +64,7 @@ pub(super) struct Data {
     cache: CacheFigures,
 }
 
-impl GuideTool for ReadFileTool {
+impl GuideTool for HandOverFile {
     type Arguments = Arguments;
     type Data = Data;
 
@@ -77,7 +77,7 @@ impl GuideTool for ReadFileTool {
         complete: false while chunks are missing. Security: the path has to lie in an allowed directory of the project; \
         paths and links that lead out are refused and logged, and nothing is cached. \
         Example: {\"path\":\"docs/logo.png\",\"content\":\"iVBORw0KGgo=\",\"binary\":true}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
@@ -96,13 +96,13 @@ impl GuideTool for ReadFileTool {
 
     fn step(
         arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
-        let bridge = &visit.desk.bridge;
+        let bridge = &context.state.bridge;
         bridge.validator().validate_file(&arguments.path)?;
         let upload = upload(arguments)?;
-        let uploaded = bridge.upload(visit.account, upload, visit.now)?;
-        let cache = CacheFigures::now(visit.desk);
+        let uploaded = bridge.upload(context.account, upload, context.now)?;
+        let cache = CacheFigures::now(context.state);
         Ok(StepOutcome::Done(match uploaded {
             Uploaded::Partial {
                 path,
@@ -111,7 +111,7 @@ impl GuideTool for ReadFileTool {
                 count,
                 warnings,
             } => {
-                let message = words::chunks_missing(&path.to_string(), received, count, &missing);
+                let message = prompts::chunks_missing(&path.to_string(), received, count, &missing);
                 let path = path.to_string();
                 let data = Data {
                     stored: None,
@@ -150,7 +150,7 @@ impl GuideTool for ReadFileTool {
 }
 
 fn upload(arguments: &Arguments) -> Result<Upload, Failure> {
-    let given = Given {
+    let given = GivenFile {
         path: &arguments.path,
         content: &arguments.content,
         binary: arguments.binary,

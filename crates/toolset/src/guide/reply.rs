@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::desk::Desk;
-use super::words;
+use super::prompts;
+use super::state::GuideState;
 
 /// A success: what was asked for, what to know about it, and what is odd about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -33,11 +33,11 @@ impl<T> Success<T> {
         Success {
             success: true,
             data,
-            message: Some(match warnings.iter().any(words::is_partial) {
-                true => words::partial(&message),
+            message: Some(match warnings.iter().any(prompts::is_partial) {
+                true => prompts::partial(&message),
                 false => message,
             }),
-            warnings: warnings.iter().map(words::warning).collect(),
+            warnings: warnings.iter().map(prompts::warning).collect(),
             paths,
         }
     }
@@ -68,14 +68,14 @@ pub(super) struct CacheFigures {
 
 impl CacheFigures {
     /// How it is doing now.
-    pub(super) fn now(desk: &Desk) -> CacheFigures {
+    pub(super) fn now(state: &GuideState) -> CacheFigures {
         let now = std::time::Instant::now();
         let CacheUsage {
             entries,
             bytes,
             max_bytes,
             counters,
-        } = desk.bridge.cache().usage(now);
+        } = state.bridge.cache().usage(now);
         let CacheCounters {
             hits,
             misses,
@@ -151,7 +151,7 @@ impl StoredFile {
     pub(super) fn of(stored: &Stored) -> StoredFile {
         StoredFile {
             cache_key: stored.path.to_string(),
-            status: words::status(stored.status),
+            status: prompts::status(stored.status),
             content_hash: stored.hash.to_string(),
             metadata: FileMetadata::of(&stored.file),
         }

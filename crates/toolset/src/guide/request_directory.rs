@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::list_directory::{filter, is_match};
-use super::listed::{Entry, entries};
+use super::listing_json::{ListedEntry, entries};
 use super::reply::{CacheFigures, Success, iso};
 use super::request_file::{freshness, source};
-use super::tool::{GuideTool, Manner, Visit};
-use crate::face::Failure;
-use crate::tool::{Effect, Example};
+use super::tool::{GuideTool, MayAsk, StepContext};
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
 pub(super) struct RequestDirectory;
 
@@ -35,7 +35,7 @@ pub(super) struct Data {
     /// The directory, relative to the project root.
     path: String,
     /// Its entries in the order of their names.
-    entries: Vec<Entry>,
+    entries: Vec<ListedEntry>,
     /// Files in entries, at every depth.
     file_count: u64,
     /// Directories in entries, at every depth.
@@ -61,7 +61,7 @@ impl GuideTool for RequestDirectory {
         unsupported where the client has no sampling: then hand the listing over with guide_list_directory. Security: the \
         directory, and every name in the answer, is checked against the allowed directories. \
         Example: {\"path\":\"docs\",\"recursive\":true,\"pattern\":\"*.md\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
@@ -77,11 +77,11 @@ impl GuideTool for RequestDirectory {
             reply: r#"{"success": false, "error": "Security violation: \"/etc\" is refused: it is outside the allowed directories", "error_type": "security", "instruction": "Do not try this path again. Use a path inside the allowed directories of the project (docs, src, tests, .guide, .todo), and leave what lies outside out of batches and listings; only the operator can allow more."}"#,
         },
     ];
-    const MANNER: Manner = Manner::Asking;
+    const MAY_ASK: MayAsk = MayAsk::Yes;
 
     fn step(
         arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let filter = filter(arguments.pattern.as_deref())?;
         let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
@@ -92,12 +92,13 @@ impl GuideTool for RequestDirectory {
             filter: wanted.map(|pattern| (pattern, &accepts as _)),
             freshness: freshness(arguments.refresh),
         };
-        let bridge = &visit.desk.bridge;
-        let outcome = bridge.list_directory(&request, visit.resume, &mut visit.agent, visit.now)?;
+        let bridge = &context.state.bridge;
+        let outcome =
+            bridge.list_directory(&request, context.resume, &mut context.agent, context.now)?;
         Ok(match outcome {
             StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
             StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(visit.desk);
+                let cache = CacheFigures::now(context.state);
                 StepOutcome::Done(success(read, cache))
             }
         })

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::{encoding, shape};
 use super::reply::{CacheFigures, FileMetadata, Success};
-use super::tool::{GuideTool, Manner, Visit};
-use crate::face::Failure;
-use crate::tool::{Effect, Example};
+use super::tool::{GuideTool, MayAsk, StepContext};
+use crate::contract::Failure;
+use crate::tool::{Example, ToolEffect};
 
 pub(super) struct RequestFile;
 
@@ -65,7 +65,7 @@ impl GuideTool for RequestFile {
         unsupported where the client has no sampling: then hand the file over with guide_cache_file and call again. Failures \
         are never cached. Security: the path is checked against the allowed directories before anyone is asked. \
         Example: {\"path\":\"docs/plan.md\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };
@@ -81,11 +81,11 @@ impl GuideTool for RequestFile {
             reply: r#"{"success": false, "error": "The agent has to be asked for docs/other.md, and this client cannot be: it does not support sampling", "error_type": "unsupported", "instruction": "Read the file yourself and hand it over with guide_cache_file, then call again without refresh; or give its content as a resource or in the conversation."}"#,
         },
     ];
-    const MANNER: Manner = Manner::Asking;
+    const MAY_ASK: MayAsk = MayAsk::Yes;
 
     fn step(
         arguments: &Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let request = FileRequest {
             path: arguments.path.clone(),
@@ -94,12 +94,13 @@ impl GuideTool for RequestFile {
             mtime: arguments.mtime,
             freshness: freshness(arguments.refresh),
         };
-        let bridge = &visit.desk.bridge;
-        let outcome = bridge.read_file(&request, visit.resume, &mut visit.agent, visit.now)?;
+        let bridge = &context.state.bridge;
+        let outcome =
+            bridge.read_file(&request, context.resume, &mut context.agent, context.now)?;
         Ok(match outcome {
             StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
             StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(visit.desk);
+                let cache = CacheFigures::now(context.state);
                 StepOutcome::Done(success(read, cache))
             }
         })

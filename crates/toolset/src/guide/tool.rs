@@ -12,16 +12,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::asking::{Courier, converse};
-use super::desk::Desk;
+use super::asking::{ReadyAnswer, converse};
 use super::reply::Success;
+use super::state::GuideState;
 use crate::arguments::{self, BadArgument};
 use crate::client::Caller;
-use crate::face::Failure;
-use crate::reply::{Reply, halves};
+use crate::client_stats::StatsTable;
+use crate::contract::Failure;
+use crate::reply::{EncodedReply, halves};
 use crate::schema;
-use crate::tally::Tallies;
-use crate::tool::{AnyTool, Call, Definition, Effect, Example, Prepared, Work};
+use crate::tool::{AnyTool, Call, CallWork, Definition, Example, Prepared, ToolEffect};
 
 /// One tool of the set.
 pub(super) trait GuideTool: Send + Sync + 'static {
@@ -33,41 +33,41 @@ pub(super) trait GuideTool: Send + Sync + 'static {
     const NAME: &'static str;
     const TITLE: &'static str;
     const DESCRIPTION: &'static str;
-    const EFFECT: Effect;
+    const EFFECT: ToolEffect;
     const EXAMPLES: &'static [Example];
     /// Whether it may ask the agent.
-    const MANNER: Manner = Manner::Alone;
+    const MAY_ASK: MayAsk = MayAsk::No;
 
     /// Goes as far as it can without an answer. Runs on the blocking pool.
     fn step(
         arguments: &Self::Arguments,
-        visit: &mut Visit<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Self::Data>>, Failure>;
 }
 
 /// Whether a tool may ask the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
-    Alone,
-    Asking,
+pub(super) enum MayAsk {
+    No,
+    Yes,
 }
 
 /// What a step is given.
-pub(super) struct Visit<'call> {
-    pub(super) desk: &'call Desk,
+pub(super) struct StepContext<'call> {
+    pub(super) state: &'call GuideState,
     /// Whose call it is.
     pub(super) account: &'call str,
     /// What every client did so far.
-    pub(super) tallies: &'call Tallies,
+    pub(super) client_stats: &'call StatsTable,
     pub(super) now: Now,
     /// Where to go on, where the agent was asked before.
     pub(super) resume: Option<Resume>,
     /// Whom to ask.
-    pub(super) agent: Courier,
+    pub(super) agent: ReadyAnswer,
 }
 
 /// Puts a tool into its erased form.
-pub(super) fn guide_tool<T: GuideTool>(desk: Option<Arc<Desk>>) -> Box<dyn AnyTool> {
+pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dyn AnyTool> {
     Box::new(Erased::<T> {
         definition: Definition {
             name: T::NAME,
@@ -79,14 +79,14 @@ pub(super) fn guide_tool<T: GuideTool>(desk: Option<Arc<Desk>>) -> Box<dyn AnyTo
             output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
             examples: T::EXAMPLES,
         },
-        desk,
+        state,
         tool: PhantomData,
     })
 }
 
 struct Erased<T> {
     definition: Definition,
-    desk: Option<Arc<Desk>>,
+    state: Option<Arc<GuideState>>,
     tool: PhantomData<fn() -> T>,
 }
 
@@ -101,19 +101,19 @@ impl<T: GuideTool> AnyTool for Erased<T> {
         request_timeout: Duration,
     ) -> Result<Prepared, BadArgument> {
         let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
-        let desk = self.desk.clone();
-        let patience = desk.as_ref().map(|desk| desk.sampling_timeout);
-        Ok(match T::MANNER {
-            Manner::Alone => Prepared {
+        let state = self.state.clone();
+        let patience = state.as_ref().map(|state| state.sampling_timeout);
+        Ok(match T::MAY_ASK {
+            MayAsk::No => Prepared {
                 timeout: request_timeout,
-                work: Work::Blocking(Box::new(move |call: &Call| {
-                    alone::<T>(&arguments, desk, call)
+                work: CallWork::Blocking(Box::new(move |call: &Call| {
+                    alone::<T>(&arguments, state, call)
                 })),
             },
-            Manner::Asking => Prepared {
+            MayAsk::Yes => Prepared {
                 timeout: request_timeout.saturating_add(patience.unwrap_or_default()),
-                work: Work::Asking(Box::new(move |call, gate| {
-                    Box::pin(converse::<T>(arguments, desk, call, gate))
+                work: CallWork::Asking(Box::new(move |call, admission| {
+                    Box::pin(converse::<T>(arguments, state, call, admission))
                 })),
             },
         })
@@ -123,19 +123,19 @@ impl<T: GuideTool> AnyTool for Erased<T> {
 /// A call that needs nobody else.
 fn alone<T: GuideTool>(
     arguments: &T::Arguments,
-    desk: Option<Arc<Desk>>,
+    state: Option<Arc<GuideState>>,
     call: &Call,
-) -> Result<Reply, Failure> {
-    let desk = open(desk)?;
-    let visit = Visit {
-        desk: &desk,
+) -> Result<EncodedReply, Failure> {
+    let state = open(state)?;
+    let context = StepContext {
+        state: &state,
         account: &call.caller.account,
-        tallies: &call.tallies,
+        client_stats: &call.client_stats,
         now: Now::read(),
         resume: None,
-        agent: Courier::default(),
+        agent: ReadyAnswer::default(),
     };
-    match step::<T>(arguments, visit, &call.caller)? {
+    match step::<T>(arguments, context, &call.caller)? {
         StepOutcome::Done(success) => halves(&success, |_| None, call.replies),
         StepOutcome::Waiting(question) => Err(Failure::Internal {
             reason: format!("{} may not ask for {}", T::NAME, question.path),
@@ -143,9 +143,9 @@ fn alone<T: GuideTool>(
     }
 }
 
-/// The desk, which is only missing where nobody calls.
-pub(super) fn open(desk: Option<Arc<Desk>>) -> Result<Arc<Desk>, Failure> {
-    desk.ok_or_else(|| Failure::Internal {
+/// The state, which is only missing where nobody calls.
+pub(super) fn open(state: Option<Arc<GuideState>>) -> Result<Arc<GuideState>, Failure> {
+    state.ok_or_else(|| Failure::Internal {
         reason: "the guide set has no project".to_owned(),
     })
 }
@@ -153,20 +153,20 @@ pub(super) fn open(desk: Option<Arc<Desk>>) -> Result<Arc<Desk>, Failure> {
 /// Goes one step and tells the log what came of it.
 pub(super) fn step<T: GuideTool>(
     arguments: &T::Arguments,
-    mut visit: Visit<'_>,
+    mut context: StepContext<'_>,
     caller: &Caller,
 ) -> Result<StepOutcome<Success<T::Data>>, Failure> {
-    let desk = visit.desk;
-    let outcome = T::step(arguments, &mut visit);
+    let state = context.state;
+    let outcome = T::step(arguments, &mut context);
     match &outcome {
         Ok(StepOutcome::Done(success)) => {
-            desk.announce();
+            state.announce();
             tell_success::<T>(&success.paths, caller);
         }
         Ok(StepOutcome::Waiting(question)) => {
             tracing::trace!(operation = T::NAME, path = %question.path, client = caller.name, "asking the agent");
         }
-        Err(failure) => tell_denied::<T>(failure, desk, caller),
+        Err(failure) => tell_denied::<T>(failure, state, caller),
     }
     outcome
 }
@@ -184,12 +184,12 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
 }
 
 /// Tells of access that was denied over there.
-fn tell_denied<T: GuideTool>(failure: &Failure, desk: &Desk, caller: &Caller) {
+fn tell_denied<T: GuideTool>(failure: &Failure, state: &GuideState, caller: &Caller) {
     let Failure::Guide(error) = failure else {
         return;
     };
     if error.kind() == ErrorKind::Permission {
-        let allowed: Vec<&str> = desk.bridge.validator().policy().allowed().collect();
+        let allowed: Vec<&str> = state.bridge.validator().policy().allowed().collect();
         tracing::warn!(
             operation = T::NAME,
             path = error.path(),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::done::Done;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Create;
 
@@ -40,11 +40,11 @@ impl Tool for Create {
         a file or directory has that name, and then changes nothing: change a file with str_replace or insert. encoding is required: \
         \"utf-8\" for text, \"base64\" for bytes. The file appears at once and whole. Returns success and path. \
         Example: {\"path\":\"projects/new.md\",\"content\":\"# New project\\n\",\"encoding\":\"utf-8\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let write = Write {

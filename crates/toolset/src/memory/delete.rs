@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Delete;
 
@@ -24,11 +24,11 @@ impl Tool for Delete {
     const DESCRIPTION: &'static str = "Deletes a file, or a directory with nothing in it, for good; there is no undo. A directory \
         that holds anything, hidden files too, fails with directory_not_empty: delete what is in it first. The directory above \
         stays. Returns success and path. Example: {\"path\":\"archive/old.md\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let remove = Remove {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Insert;
 
@@ -30,11 +30,11 @@ impl Tool for Insert {
         is, so end it with \\n to make a line of its own; in a file with CRLF its line ends become CRLF, unless it has a \\r itself. Only text files up to \
         100 MB. Returns success and path. \
         Example: {\"path\":\"notes/tasks.md\",\"insert_line\":3,\"new_str\":\"- New task\\n\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let insert = InsertLines {

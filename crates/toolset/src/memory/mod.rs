@@ -5,7 +5,7 @@
 mod create;
 mod delete;
 mod done;
-mod face;
+mod errors;
 mod insert;
 mod rename;
 mod str_replace;
@@ -17,7 +17,7 @@ use crate::tool::{ToolSet, tool};
 #[must_use]
 pub fn toolset() -> ToolSet {
     ToolSet {
-        face: &face::Memory,
+        contract: &errors::Memory,
         tools: vec![
             tool::<view::View>(),
             tool::<create::Create>(),

@@ -4,7 +4,7 @@ use ops::{Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Rename;
 
@@ -37,13 +37,13 @@ impl Tool for Rename {
         directories. new_path is the complete new path, not a directory to move into; where anything is there already it fails \
         with file_exists and changes nothing. A symlink is moved itself. Returns success, old_path and new_path. \
         Example: {\"old_path\":\"drafts/note.md\",\"new_path\":\"archive/2025/note.md\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::home("old_path", Access::Write),
-        RootUse::home("new_path", Access::Write),
+        RootUse::home("old_path", PlaceAccess::Write),
+        RootUse::home("new_path", PlaceAccess::Write),
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

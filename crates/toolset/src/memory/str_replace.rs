@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct StrReplace;
 
@@ -30,11 +30,11 @@ impl Tool for StrReplace {
         the line most like it; where it is not unique, the error's lines tell where it occurs. Everything else in the file \
         stays byte for byte. Only text files up to 100 MB. Returns success and path. \
         Example: {\"path\":\"projects/current.md\",\"old_str\":\"Status: Planning\",\"new_str\":\"Status: In Progress\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let replace = ReplaceString {

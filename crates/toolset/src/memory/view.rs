@@ -8,7 +8,7 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct View;
 
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ViewedKind {
     File,
     Directory,
 }
@@ -30,7 +30,7 @@ enum Kind {
 pub(super) struct Reply {
     /// What the path names.
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: ViewedKind,
     /// The whole content of a file: text, or base64 where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
@@ -62,8 +62,8 @@ impl Tool for View {
         directory it returns type \"directory\" and entries: the names in it sorted by Unicode code point; names that begin \
         with a dot are left out, but can be viewed when named. View \".\" to see what there is. \
         Example: {\"path\":\"notes/meeting.md\"}";
-    const EFFECT: Effect = Effect::Read;
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", Access::Read)];
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let place = call.place(&arguments.path)?.relative()?;
@@ -102,7 +102,7 @@ fn file(contents: Contents) -> Reply {
         Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
     };
     Reply {
-        kind: Kind::File,
+        kind: ViewedKind::File,
         content: Some(content),
         encoding: Some(encoding),
         size: Some(size),
@@ -119,7 +119,7 @@ fn directory(listed: &Listed) -> Reply {
     // The listing is in byte order, which is not the order of what is shown for names that are not UTF-8.
     names.sort_unstable();
     Reply {
-        kind: Kind::Directory,
+        kind: ViewedKind::Directory,
         content: None,
         encoding: None,
         size: None,

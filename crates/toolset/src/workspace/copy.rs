@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::transfer::{Arguments, End};
-use crate::left_out::LeftOut;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::skipped::SkippedEntry;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct CopyTool;
 
@@ -24,7 +24,7 @@ pub(super) struct Reply {
     /// How many files were copied.
     files_copied: u64,
     /// What was left out of a directory: symlinks that lead outside, special files.
-    skipped: Vec<LeftOut>,
+    skipped: Vec<SkippedEntry>,
     /// How many were left out, where not all of them are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_total: Option<u64>,
@@ -42,13 +42,13 @@ impl Tool for CopyTool {
         Returns source, destination (where the copy really is), is_directory, size in bytes, files_copied, and skipped \
         (symlinks that lead outside the root and special files are left out and named). \
         Example: {\"source_root\":\"workspace\",\"source_path\":\"data/report.csv\",\"dest_root\":\"backup\",\"dest_path\":\"data/report.csv\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::named("source_root", "source_path", Access::Read),
-        RootUse::named("dest_root", "dest_path", Access::Write),
+        RootUse::named("source_root", "source_path", PlaceAccess::Read),
+        RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -73,7 +73,7 @@ impl Tool for CopyTool {
             is_directory: copied.is_directory,
             size: copied.bytes,
             files_copied: copied.files,
-            skipped: copied.skipped.iter().map(LeftOut::from).collect(),
+            skipped: copied.skipped.iter().map(SkippedEntry::from).collect(),
             skipped_total: (copied.skipped_total > listed).then_some(copied.skipped_total),
         })
     }

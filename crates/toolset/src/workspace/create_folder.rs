@@ -4,7 +4,7 @@ use ops::{MakeDirectory, OnExistingDirectory, Operation, Parents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct CreateFolder;
 
@@ -39,7 +39,7 @@ impl Tool for CreateFolder {
     const DESCRIPTION: &'static str = "Makes a directory and all missing parent directories. Succeeds where it exists already \
         (existed: true); fails where a file has that path. Not needed before write_file, copy or move, which make parents \
         themselves. Returns path and created: true. Example: {\"root\":\"workspace\",\"path\":\"a/b/c\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
     };

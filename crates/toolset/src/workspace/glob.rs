@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
-use crate::moment::iso;
-use crate::search::{
+use crate::iso_time::iso;
+use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, timeout_seconds,
 };
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct GlobTool;
 
@@ -103,7 +103,7 @@ impl Tool for GlobTool {
         included, symlinks are not followed. Use grep to search what is in files instead. \
         Returns matches sorted by path, each with path, type, size and modified_at; total_matches, truncated (more follow) and \
         timed_out. No match is no error. Example: {\"root\":\"workspace\",\"pattern\":\"src/**/*.rs\",\"type_filter\":\"file\"}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn timeout(arguments: &Arguments, _request_timeout: Duration) -> Duration {

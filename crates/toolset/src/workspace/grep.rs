@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Output as Wanted, Pattern, Syntax};
+use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Output, Pattern, Syntax};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::search::{MAX_RESULTS, TIMEOUT_SECONDS, here, max_results, timeout_seconds};
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::search_bounds::{MAX_RESULTS, TIMEOUT_SECONDS, here, max_results, timeout_seconds};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct GrepTool;
 
@@ -46,12 +46,12 @@ pub(super) struct Arguments {
     respect_gitignore: bool,
     /// What to return.
     #[serde(default)]
-    output: Output,
+    output: GrepOutput,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Output {
+enum GrepOutput {
     /// Every matching line with its context.
     #[default]
     Matches,
@@ -70,7 +70,7 @@ pub(super) struct Reply {
     matches: Vec<Match>,
     /// With output files or count: the files that match.
     #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<Vec<File>>,
+    files: Option<Vec<GrepFile>>,
     /// How many matches are returned or counted; with output files, how many files.
     total_matches: u64,
     /// How many files were searched.
@@ -106,7 +106,7 @@ struct Match {
 
 /// A file with matches.
 #[derive(Serialize, JsonSchema)]
-struct File {
+struct GrepFile {
     /// The file, relative to the root.
     file: String,
     /// With output count: how many lines match.
@@ -129,11 +129,11 @@ impl Tool for GrepTool {
         total_matches, truncated (more follow: raise max_results or narrow glob_filter or path) and timed_out. No match is no \
         error. output \"files\" or \"count\" gives only files or counts per file. \
         Example: {\"root\":\"workspace\",\"pattern\":\"TODO|FIXME\",\"glob_filter\":\"*.go\",\"context_lines\":2}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn timeout(arguments: &Arguments, _request_timeout: Duration) -> Duration {
-        crate::search::call_timeout(arguments.timeout_seconds)
+        crate::search_bounds::call_timeout(arguments.timeout_seconds)
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -164,9 +164,9 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         max_file_size: None,
         ignore_rules: ignore_rules(arguments.respect_gitignore),
         output: match arguments.output {
-            Output::Matches => Wanted::Matches,
-            Output::Files => Wanted::Files,
-            Output::Count => Wanted::Count,
+            GrepOutput::Matches => Output::Matches,
+            GrepOutput::Files => Output::Files,
+            GrepOutput::Count => Output::Count,
         },
     })
 }
@@ -179,11 +179,11 @@ pub(super) fn ignore_rules(respect: bool) -> IgnoreRules {
     }
 }
 
-fn reply(root: String, output: Output, grepped: Grepped) -> Reply {
+fn reply(root: String, output: GrepOutput, grepped: Grepped) -> Reply {
     let files = match output {
-        Output::Matches => None,
-        Output::Files => Some(files(&grepped, false)),
-        Output::Count => Some(files(&grepped, true)),
+        GrepOutput::Matches => None,
+        GrepOutput::Files => Some(files(&grepped, false)),
+        GrepOutput::Count => Some(files(&grepped, true)),
     };
     Reply {
         root,
@@ -197,10 +197,10 @@ fn reply(root: String, output: Output, grepped: Grepped) -> Reply {
     }
 }
 
-fn files(grepped: &Grepped, counted: bool) -> Vec<File> {
+fn files(grepped: &Grepped, counted: bool) -> Vec<GrepFile> {
     let files = grepped.files.iter();
     files
-        .map(|file| File {
+        .map(|file| GrepFile {
             file: file.path.clone(),
             count: counted.then_some(file.count),
             invalid_utf8: file.invalid_utf8,

@@ -4,7 +4,7 @@ use ops::{Hash, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct HashFile;
 
@@ -15,12 +15,12 @@ pub(super) struct Arguments {
     /// The file, relative to the root.
     path: String,
     /// Which hash.
-    algorithm: Algorithm,
+    algorithm: HashAlgorithm,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
-enum Algorithm {
+enum HashAlgorithm {
     Md5,
     Sha1,
     Sha256,
@@ -34,7 +34,7 @@ pub(super) struct Reply {
     /// The file, relative to the root.
     path: String,
     /// Which hash.
-    algorithm: Algorithm,
+    algorithm: HashAlgorithm,
     /// The hash in lower-case hexadecimal digits.
     hash: String,
     /// How many bytes were hashed.
@@ -50,16 +50,16 @@ impl Tool for HashFile {
     const DESCRIPTION: &'static str = "Computes the md5, sha1 or sha256 of a file's content, of any size. Use it to tell whether \
         files are equal or have changed without reading them. Returns hash (hexadecimal), algorithm and size. \
         Example: {\"root\":\"workspace\",\"path\":\"data.bin\",\"algorithm\":\"sha256\"}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let hash = Hash {
             place: call.place(&arguments.path)?,
             algorithm: match arguments.algorithm {
-                Algorithm::Md5 => ops::Algorithm::Md5,
-                Algorithm::Sha1 => ops::Algorithm::Sha1,
-                Algorithm::Sha256 => ops::Algorithm::Sha256,
+                HashAlgorithm::Md5 => ops::Algorithm::Md5,
+                HashAlgorithm::Sha1 => ops::Algorithm::Sha1,
+                HashAlgorithm::Sha256 => ops::Algorithm::Sha256,
             },
         };
         let hashed = hash.run(&call.context)?;

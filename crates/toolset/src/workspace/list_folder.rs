@@ -4,8 +4,8 @@ use ops::{Detail, Entry, FileKind, Hidden, LinkTarget, List, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::moment::iso;
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::iso_time::iso;
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct ListFolder;
 
@@ -64,7 +64,7 @@ impl Tool for ListFolder {
         Returns entries with name, type (file, directory or symlink), size in bytes and modified_at; a symlink also has \
         target_type (file, directory, or external when it leads outside the root). \
         Example: {\"root\":\"workspace\",\"path\":\"src\"}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct ListRoots;
 
@@ -14,12 +14,12 @@ pub(super) struct Arguments {}
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// The roots, in the operator's order.
-    roots: Vec<Root>,
+    roots: Vec<RootEntry>,
 }
 
 /// A root.
 #[derive(Serialize, JsonSchema)]
-struct Root {
+struct RootEntry {
     /// The name to give as `root` in other calls.
     name: String,
     /// The tools that may be used on it. On a read-only root those that only read it.
@@ -40,15 +40,15 @@ impl Tool for ListRoots {
         Returns for each root its name, the tools allowed on it and whether it is read-only; never host paths. \
         Takes no arguments. Example: {} → \
         {\"roots\":[{\"name\":\"workspace\",\"allowed_tools\":[\"read_file\",\"grep\"],\"read_only\":false}]}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 
     fn run(_arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let cards = call.directory().iter();
-        let roots = cards.map(|card| Root {
-            name: card.name.clone(),
-            allowed_tools: card.allowed_tools.clone(),
-            read_only: card.read_only,
+        let infos = call.directory().iter();
+        let roots = infos.map(|info| RootEntry {
+            name: info.name.clone(),
+            allowed_tools: info.allowed_tools.clone(),
+            read_only: info.read_only,
         });
         Ok(Reply {
             roots: roots.collect(),

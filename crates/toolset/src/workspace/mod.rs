@@ -4,7 +4,7 @@
 
 mod copy;
 mod create_folder;
-mod face;
+mod errors;
 mod glob;
 mod grep;
 mod hash_file;
@@ -26,11 +26,11 @@ use crate::tool::{ToolSet, tool};
 #[must_use]
 pub fn toolset() -> ToolSet {
     ToolSet {
-        face: &face::Workspace,
+        contract: &errors::Workspace,
         tools: vec![
             tool::<list_roots::ListRoots>(),
             tool::<list_folder::ListFolder>(),
-            tool::<read_file::ReadFile>(),
+            tool::<read_file::ReadFileTool>(),
             tool::<write_file::WriteFile>(),
             tool::<remove_file::RemoveFile>(),
             tool::<patch_file::PatchFile>(),

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::transfer::{Arguments, End};
-use crate::left_out::LeftOut;
-use crate::tool::{Access, Call, Effect, RootUse, Tool};
+use crate::skipped::SkippedEntry;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct MoveTool;
 
@@ -25,7 +25,7 @@ pub(super) struct Reply {
     /// How many files had to be copied; 0 where it was renamed.
     files_copied: u64,
     /// Always empty: a move that cannot take everything along fails and changes nothing.
-    skipped: Vec<LeftOut>,
+    skipped: Vec<SkippedEntry>,
 }
 
 impl Tool for MoveTool {
@@ -39,13 +39,13 @@ impl Tool for MoveTool {
         own name. Missing parent directories are made. A symlink is moved itself. move must be allowed on both roots. \
         Returns source and destination (where it really is now). \
         Example: {\"source_root\":\"workspace\",\"source_path\":\"old.txt\",\"dest_root\":\"workspace\",\"dest_path\":\"archive/new.txt\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::named("source_root", "source_path", Access::Write),
-        RootUse::named("dest_root", "dest_path", Access::Write),
+        RootUse::named("source_root", "source_path", PlaceAccess::Write),
+        RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

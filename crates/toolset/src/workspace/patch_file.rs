@@ -1,10 +1,10 @@
 //! `patch_file`: a unified diff, applied whole or not at all.
 
-use ops::{Effect as Done, Operation, Patch};
+use ops::{Effect, Operation, Patch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct PatchFile;
 
@@ -29,7 +29,7 @@ pub(super) struct Reply {
     /// How many hunks were applied: all of them.
     hunks_applied: usize,
     /// Where each hunk went.
-    hunks: Vec<Hunk>,
+    hunks: Vec<HunkReply>,
     /// True where the file is new.
     created: bool,
     /// Size of the file now, in bytes.
@@ -38,7 +38,7 @@ pub(super) struct Reply {
 
 /// Where a hunk went.
 #[derive(Serialize, JsonSchema)]
-struct Hunk {
+struct HunkReply {
     /// The line of the new content where it begins.
     line: u64,
     /// How many lines it was shifted from where its header said.
@@ -56,7 +56,7 @@ impl Tool for PatchFile {
         taken. A missing file counts as empty, so a patch of added lines makes it. Read the file first and copy the context \
         lines from it. To replace a whole file use write_file. Returns hunks_applied and where each hunk went. \
         Example: {\"root\":\"workspace\",\"path\":\"hello.txt\",\"patch\":\"@@ -1 +1 @@\\n-Hello World\\n+Hello Agent\\n\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
@@ -69,7 +69,7 @@ impl Tool for PatchFile {
         };
         let patched = patch.run(&call.context)?;
         let hunks = patched.hunks.iter();
-        let hunks = hunks.map(|hunk| Hunk {
+        let hunks = hunks.map(|hunk| HunkReply {
             line: hunk.line as u64,
             offset: hunk.offset,
         });
@@ -78,7 +78,7 @@ impl Tool for PatchFile {
             path: patched.path,
             hunks_applied: patched.hunks.len(),
             hunks: hunks.collect(),
-            created: patched.effect == Done::Created,
+            created: patched.effect == Effect::Created,
             size: patched.metadata.size,
         })
     }

@@ -4,7 +4,7 @@ use ops::{Operation, Permissions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct PermissionsFile;
 
@@ -42,7 +42,7 @@ impl Tool for PermissionsFile {
     const DESCRIPTION: &'static str = "Tells owner, group and permission bits of a file, directory or symlink; nothing is changed, \
         and no tool here can change them. Returns owner, group, mode (\"0644\") and mode_string (\"-rw-r--r--\"). \
         Example: {\"root\":\"workspace\",\"path\":\"script.sh\"}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {

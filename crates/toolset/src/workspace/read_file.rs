@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
-use crate::deployment::Replies;
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::deployment::ReplyHalves;
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
-pub(super) struct ReadFile;
+pub(super) struct ReadFileTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
@@ -66,7 +66,7 @@ pub(super) struct Reply {
     line_numbers: bool,
 }
 
-impl Tool for ReadFile {
+impl Tool for ReadFileTool {
     type Arguments = Arguments;
     type Reply = Reply;
 
@@ -81,21 +81,21 @@ impl Tool for ReadFile {
         lines_total, start_line, end_line, and truncated (more follows). The text block shows line numbers; they are not \
         part of the file. Use grep to find where to read. \
         Example: {\"root\":\"logs\",\"path\":\"app.log\",\"offset_lines\":1000,\"limit_lines\":50}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
-    const AT_HAND: bool = true;
+    const TRY_INLINE: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let contents = request(&arguments, call)?.run(&call.context)?;
         Ok(reply(&arguments, contents))
     }
 
-    fn run_at_once(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
-        let contents = request(arguments, call).ok()?.run_at_once(&call.context)?;
+    fn try_inline(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
+        let contents = request(arguments, call).ok()?.try_inline(&call.context)?;
         Some(contents.map(|contents| reply(arguments, contents)))
     }
 
-    fn text(reply: &Reply, replies: Replies) -> Option<String> {
+    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
         Some(match (reply.binary, &reply.note, reply.start_line) {
             // Nothing else is sent, so the content has to be here.
             (true, ..) if !replies.structured() => return None,

@@ -4,7 +4,7 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct RemoveFile;
 
@@ -36,7 +36,7 @@ impl Tool for RemoveFile {
     const DESCRIPTION: &'static str = "Removes one file for good; there is no undo. For a directory use remove_folder. \
         A symlink is removed itself, its target stays. Fails where the file does not exist. \
         Returns path and removed: true. Example: {\"root\":\"workspace\",\"path\":\"tmp/old.txt\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };

@@ -4,7 +4,7 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct RemoveFolder;
 
@@ -41,7 +41,7 @@ impl Tool for RemoveFolder {
         use remove_file. Symlinks inside are removed themselves, never followed. The root itself cannot be removed. \
         Returns path, removed: true, and how many files and directories went. \
         Example: {\"root\":\"workspace\",\"path\":\"tmp/build-output\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };

@@ -4,8 +4,8 @@ use ops::{ContentType, FileKind, LinkStatus, LinkTarget, Metadata, Operation, St
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::moment::iso;
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::iso_time::iso;
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct StatFile;
 
@@ -28,7 +28,7 @@ pub(super) struct Reply {
     path: String,
     /// The facts.
     #[serde(flatten)]
-    facts: Facts,
+    facts: StatFacts,
     /// Whether it is a directory; for a symlink, whether its target is.
     is_directory: bool,
     /// Whether the path itself is a symlink.
@@ -42,7 +42,7 @@ pub(super) struct Reply {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Facts {
+struct StatFacts {
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
     kind: String,
@@ -59,7 +59,7 @@ struct Facts {
 struct Link {
     /// The link's own facts.
     #[serde(flatten)]
-    facts: Facts,
+    facts: StatFacts,
     /// Where it leads, relative to the root; left out where nothing is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
@@ -77,7 +77,7 @@ impl Tool for StatFile {
         modified_at and created_at (ISO 8601). Use it to see whether something exists and how large it is before reading; use \
         permissions_file for owner and mode, hash_file for a checksum. For a symlink the facts are its target's and the \
         link's own stand under link. Example: {\"root\":\"workspace\",\"path\":\"data/input.json\"}";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -99,8 +99,8 @@ impl Tool for StatFile {
     }
 }
 
-fn facts(metadata: &Metadata) -> Facts {
-    Facts {
+fn facts(metadata: &Metadata) -> StatFacts {
+    StatFacts {
         kind: metadata.kind.to_string(),
         size: metadata.size,
         modified_at: iso(metadata.modified),

@@ -1,10 +1,10 @@
 //! `write_file`: a file's content, made, replaced or added to.
 
-use ops::{Effect as Done, Operation, Parents, Write, WriteMode};
+use ops::{Effect, Operation, Parents, Write, WriteMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, Effect, RootUse, Tool};
+use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct WriteFile;
 
@@ -59,7 +59,7 @@ impl Tool for WriteFile {
         file exists. The file changes at once and whole, never in part. To change a part of a file use patch_file. \
         Returns path, size (bytes written), mode, and created (true for a new file). \
         Example: {\"root\":\"workspace\",\"path\":\"config/app.yaml\",\"content\":\"port: 80\\n\",\"mode\":\"create_only\"}";
-    const EFFECT: Effect = Effect::Write {
+    const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
     };
@@ -82,7 +82,7 @@ impl Tool for WriteFile {
             path: written.path,
             size: written.bytes_written,
             mode: arguments.mode,
-            created: written.effect == Done::Created,
+            created: written.effect == Effect::Created,
         })
     }
 }

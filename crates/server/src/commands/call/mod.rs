@@ -11,7 +11,7 @@ use sandbox::Users;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolset::{Answer, Caller, Client, Gate, Reply, Service};
+use toolset::{Admission, CallOutcome, Caller, Client, EncodedReply, Service};
 
 use self::readable::readable;
 use crate::command_line::CallArguments;
@@ -29,8 +29,8 @@ pub(crate) fn run(settings: &Settings, tool: &str, arguments: &CallArguments) ->
     let project = guide_project::open(settings)?;
     let users = Users::load();
     sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
-    let gate = Gate::new(deployment(settings, &roots, users));
-    let service = every_set(settings, gate, project.as_ref())?;
+    let admission = Admission::new(deployment(settings, &roots, users));
+    let service = every_set(settings, admission, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -51,7 +51,7 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
     let arguments = Value::Object(parse(arguments)?);
     let work = service.call(tool, arguments, &caller);
     // Nobody can be asked here, so the answer is never a question.
-    let Some(Answer::Result(result)) = progress_bar::shown(work, done).await else {
+    let Some(CallOutcome::Result(result)) = progress_bar::shown(work, done).await else {
         let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
     };
@@ -101,7 +101,7 @@ fn read_standard_input() -> Result<String> {
     Ok(text)
 }
 
-fn print(reply: &Reply) -> Result<()> {
+fn print(reply: &EncodedReply) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let shown = match (reply.structured(), out.is_terminal()) {
         (Some(structured), false) => structured.to_owned(),
@@ -112,7 +112,7 @@ fn print(reply: &Reply) -> Result<()> {
 }
 
 /// What a person reads: the text for models, or the structured half where the text only repeats it as JSON.
-fn text(reply: &Reply) -> Result<String> {
+fn text(reply: &EncodedReply) -> Result<String> {
     let text = reply.text().unwrap_or_default();
     let Some(structured) = reply.structured() else {
         return Ok(text.to_owned());

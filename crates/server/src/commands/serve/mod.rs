@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use mcp::Server;
 use sandbox::{Exception, ExceptionRights, Users};
-use toolset::{Deployment, Gate, Service};
+use toolset::{Admission, Deployment, Service};
 
 use super::check::open_door;
 use crate::deployment::deployment;
@@ -49,7 +49,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let log = log::start(settings, audit)?;
     roots.count_in_background();
     project.iter().for_each(GuideProject::warn);
-    let gate = Gate::new(Deployment {
+    let admission = Admission::new(Deployment {
         recorder: log.recorder(),
         ..deployment(settings, &roots, users)
     });
@@ -64,7 +64,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
         tokio::spawn(after_start(sweep));
-        serve(settings, listener, gate, credentials, project.as_ref()).await
+        serve(settings, listener, admission, credentials, project.as_ref()).await
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
@@ -107,14 +107,14 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
 async fn serve(
     settings: &Settings,
     listener: Option<TcpListener>,
-    gate: Arc<Gate>,
+    admission: Arc<Admission>,
     credentials: Arc<CredentialStore>,
     project: Option<&GuideProject>,
 ) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
     let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
-        let service = every_set(settings, gate, project)?;
+        let service = every_set(settings, admission, project)?;
         tokio::spawn(after_start(prepared(service.clone())));
         stdio::serve(Server::new(service), max_size, shutdown).await;
         return Ok(());
@@ -126,15 +126,15 @@ async fn serve(
             &settings.allowed_origins,
         ),
         credentials,
-        gate: Arc::clone(&gate),
-        desk: project.map(|project| Arc::clone(&project.desk)),
+        admission: Arc::clone(&admission),
+        guide_state: project.map(|project| Arc::clone(&project.state)),
         max_body_size: max_size,
         max_connections: settings.max_connections,
     };
     let endpoints = settings
         .toolsets
         .iter()
-        .map(|set| endpoint(*set, settings, &gate, project));
+        .map(|set| endpoint(*set, settings, &admission, project));
     let endpoints = endpoints.collect::<Result<_>>()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     http::serve(listener, options, endpoints, shutdown).await;
@@ -144,11 +144,11 @@ async fn serve(
 fn endpoint(
     set: Toolset,
     settings: &Settings,
-    gate: &Arc<Gate>,
+    admission: &Arc<Admission>,
     project: Option<&GuideProject>,
 ) -> Result<http::Endpoint> {
-    let desk = project.map(|project| &project.desk);
-    let service = Service::new(vec![tools_of(set, desk)], Arc::clone(gate))?;
+    let guide_state = project.map(|project| &project.state);
+    let service = Service::new(vec![tools_of(set, guide_state)], Arc::clone(admission))?;
     tokio::spawn(after_start(prepared(service.clone())));
     let has_sessions = match settings.sessions {
         SessionPolicy::On => true,

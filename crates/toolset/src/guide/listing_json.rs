@@ -13,12 +13,13 @@ use crate::{arguments, schema};
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+#[schemars(rename = "Entry")]
+pub(super) struct ListedEntry {
     /// Its name in the directory: one name, without slashes.
     name: String,
     /// What it is.
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: ListedKind,
     /// Its size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
@@ -28,25 +29,25 @@ pub(super) struct Entry {
     mtime: Option<f64>,
     /// The entries of a directory, where they are listed too; 32 levels at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    children: Option<Vec<Entry>>,
+    children: Option<Vec<ListedEntry>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ListedKind {
     File,
     Directory,
     Symlink,
 }
 
-impl From<Entry> for PathInfo {
-    fn from(entry: Entry) -> PathInfo {
+impl From<ListedEntry> for PathInfo {
+    fn from(entry: ListedEntry) -> PathInfo {
         PathInfo {
             name: entry.name.into(),
             kind: match entry.kind {
-                Kind::File => EntryKind::File,
-                Kind::Directory => EntryKind::Directory,
-                Kind::Symlink => EntryKind::Symlink,
+                ListedKind::File => EntryKind::File,
+                ListedKind::Directory => EntryKind::Directory,
+                ListedKind::Symlink => EntryKind::Symlink,
             },
             size: entry.size,
             mtime: entry.mtime,
@@ -55,14 +56,14 @@ impl From<Entry> for PathInfo {
     }
 }
 
-impl From<PathInfo> for Entry {
-    fn from(info: PathInfo) -> Entry {
-        Entry {
+impl From<PathInfo> for ListedEntry {
+    fn from(info: PathInfo) -> ListedEntry {
+        ListedEntry {
             name: info.name.into(),
             kind: match info.kind {
-                EntryKind::File => Kind::File,
-                EntryKind::Directory => Kind::Directory,
-                EntryKind::Symlink => Kind::Symlink,
+                EntryKind::File => ListedKind::File,
+                EntryKind::Directory => ListedKind::Directory,
+                EntryKind::Symlink => ListedKind::Symlink,
             },
             size: info.size,
             mtime: info.mtime,
@@ -72,13 +73,13 @@ impl From<PathInfo> for Entry {
 }
 
 /// What the bridge takes.
-pub(super) fn infos(entries: Vec<Entry>) -> Vec<PathInfo> {
+pub(super) fn infos(entries: Vec<ListedEntry>) -> Vec<PathInfo> {
     entries.into_iter().map(PathInfo::from).collect()
 }
 
 /// What clients get.
-pub(super) fn entries(infos: Vec<PathInfo>) -> Vec<Entry> {
-    infos.into_iter().map(Entry::from).collect()
+pub(super) fn entries(infos: Vec<PathInfo>) -> Vec<ListedEntry> {
+    infos.into_iter().map(ListedEntry::from).collect()
 }
 
 /// Reads an agent's answer: a JSON array of entries, perhaps between code fences.
@@ -89,18 +90,18 @@ pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
     }
     let mut listed = JsonObject::new();
     listed.insert("entries".to_owned(), entries);
-    let listed: Listed = arguments::decode(&LISTED, listed)
+    let listed: ListingJson = arguments::decode(&LISTED, listed)
         .map_err(|bad| format!("the agent's answer is no listing: {bad}"))?;
     Ok(infos(listed.entries))
 }
 
 /// An answer, to be judged as the arguments of a tool are.
 #[derive(Deserialize, JsonSchema)]
-struct Listed {
-    entries: Vec<Entry>,
+struct ListingJson {
+    entries: Vec<ListedEntry>,
 }
 
-static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<Listed>);
+static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<ListingJson>);
 /// What is said of an answer that is something else altogether.
 const NO_LISTING: &str = "the agent's answer is no JSON array of entries with name and type";
 

@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 use rmcp::model::{JsonObject, Tool as McpTool};
 use serde_json::{Map, Value, json};
 
-use crate::dispatch::Entry;
-use crate::face::About;
+use crate::contract::CallSubject;
+use crate::dispatch::ToolEntry;
 
 /// A Markdown page that tells everything about these tools.
 #[must_use]
-pub(crate) fn markdown(title: &str, entries: &[Entry], tools: &[McpTool]) -> String {
+pub(crate) fn markdown(title: &str, entries: &[ToolEntry], tools: &[McpTool]) -> String {
     let mut page = format!("# {title}\n");
     if let Some(first) = entries.first() {
-        let _ = writeln!(page, "\n{}", first.face.security());
+        let _ = writeln!(page, "\n{}", first.contract.security());
     }
     for (entry, tool) in entries.iter().zip(tools) {
         tool_section(&mut page, tool);
@@ -24,7 +24,7 @@ pub(crate) fn markdown(title: &str, entries: &[Entry], tools: &[McpTool]) -> Str
 }
 
 /// The tool's own examples, or else the call its description shows; and always a failure in the set's words.
-fn examples(page: &mut String, entry: &Entry) {
+fn examples(page: &mut String, entry: &ToolEntry) {
     let definition = entry.tool.definition();
     for example in definition.examples {
         show(
@@ -63,13 +63,16 @@ fn described_call(description: &str) -> Option<Value> {
 }
 
 /// A call that the tool's own schema refuses: without its required arguments, or with one it does not have.
-fn refused_call(entry: &Entry) -> Option<(Value, Value)> {
+fn refused_call(entry: &ToolEntry) -> Option<(Value, Value)> {
     let calls = [json!({}), json!({ "unknown": true })];
     calls.into_iter().find_map(|arguments| {
         let given: JsonObject = arguments.as_object().cloned()?;
-        let about = About::new(entry.tool.definition(), &given, None);
+        let about = CallSubject::new(entry.tool.definition(), &given, None);
         let refused = entry.tool.prepare(given, std::time::Duration::ZERO).err()?;
-        Some((arguments, entry.face.word(&refused.into(), &about).object))
+        Some((
+            arguments,
+            entry.contract.word(&refused.into(), &about).object,
+        ))
     })
 }
 

@@ -12,109 +12,109 @@ const WAITING_PER_RUNNING: usize = 16;
 
 /// Shares out the right to run.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct CallSlots {
     most_running: usize,
     /// The most of them that one client may have: a quarter stays for the others, however much he wants.
     most_of_one: usize,
     most_waiting: usize,
-    state: Mutex<State>,
+    calls: Mutex<WaitingCalls>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitingCalls {
     running: usize,
     running_of: HashMap<Arc<str>, usize>,
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
-    queues: HashMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
+    queues: HashMap<Arc<str>, VecDeque<oneshot::Sender<CallSlot>>>,
 }
 
 /// The right to run, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Option<Arc<Turns>>,
+pub(crate) struct CallSlot {
+    slots: Option<Arc<CallSlots>>,
     client: Arc<str>,
 }
 
 /// Too many calls wait already.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct QueueFull;
 
-impl Turns {
-    pub(crate) fn new(most_running: usize) -> Arc<Turns> {
+impl CallSlots {
+    pub(crate) fn new(most_running: usize) -> Arc<CallSlots> {
         let most_running = most_running.max(1);
-        Arc::new(Turns {
+        Arc::new(CallSlots {
             most_running,
             most_of_one: most_running - most_running / 4,
             most_waiting: most_running.saturating_mul(WAITING_PER_RUNNING),
-            state: Mutex::default(),
+            calls: Mutex::default(),
         })
     }
 
     /// A client's turn where it has one right away.
-    pub(crate) fn take_at_once(self: &Arc<Turns>, client: &str) -> Option<Turn> {
-        let mut state = self.state();
+    pub(crate) fn try_take(self: &Arc<CallSlots>, client: &str) -> Option<CallSlot> {
+        let mut calls = self.calls();
         let is_free =
-            state.running < self.most_running && state.count_of(client) < self.most_of_one;
-        is_free.then(|| self.turn(state.begin(client.into())))
+            calls.running < self.most_running && calls.count_of(client) < self.most_of_one;
+        is_free.then(|| self.slot(calls.begin(client.into())))
     }
 
     /// Waits for a client's turn. Who gives up waiting just drops the future.
-    pub(crate) async fn take(self: &Arc<Turns>, client: &str) -> Result<Turn, Full> {
-        if let Some(turn) = self.take_at_once(client) {
-            return Ok(turn);
+    pub(crate) async fn take(self: &Arc<CallSlots>, client: &str) -> Result<CallSlot, QueueFull> {
+        if let Some(slot) = self.try_take(client) {
+            return Ok(slot);
         }
         let waiting = {
-            let mut state = self.state();
-            if state.waiting >= self.most_waiting {
-                state.forget_the_gone();
+            let mut calls = self.calls();
+            if calls.waiting >= self.most_waiting {
+                calls.forget_the_gone();
             }
-            if state.waiting >= self.most_waiting {
-                return Err(Full);
+            if calls.waiting >= self.most_waiting {
+                return Err(QueueFull);
             }
-            state.enqueue(client)
+            calls.enqueue(client)
         };
         // The sender is only dropped with the whole table.
-        waiting.await.map_err(|_| Full)
+        waiting.await.map_err(|_| QueueFull)
     }
 
     /// How many calls run and how many wait.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let state = self.state();
-        (state.running, state.waiting)
+        let calls = self.calls();
+        (calls.running, calls.waiting)
     }
 
-    fn turn(self: &Arc<Turns>, client: Arc<str>) -> Turn {
-        Turn {
-            turns: Some(Arc::clone(self)),
+    fn slot(self: &Arc<CallSlots>, client: Arc<str>) -> CallSlot {
+        CallSlot {
+            slots: Some(Arc::clone(self)),
             client,
         }
     }
 
     /// Ends a client's turn, and begins those of whoever waits and may run now.
-    fn pass_on(self: Arc<Turns>, client: &Arc<str>) {
-        let mut state = self.state();
-        state.end(client);
-        while state.running < self.most_running
-            && let Some((client, next)) = state.next(self.most_of_one)
+    fn pass_on(self: Arc<CallSlots>, client: &Arc<str>) {
+        let mut calls = self.calls();
+        calls.end(client);
+        while calls.running < self.most_running
+            && let Some((client, next)) = calls.next(self.most_of_one)
         {
-            let client = state.begin(client);
-            if let Err(mut unwanted) = next.send(self.turn(client)) {
+            let client = calls.begin(client);
+            if let Err(mut unwanted) = next.send(self.slot(client)) {
                 // He gave up waiting. His turn must not be passed on again when it is dropped here.
-                unwanted.turns = None;
-                state.end(&unwanted.client);
+                unwanted.slots = None;
+                calls.end(&unwanted.client);
             }
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, WaitingCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn enqueue(&mut self, client: &str) -> oneshot::Receiver<Turn> {
+impl WaitingCalls {
+    fn enqueue(&mut self, client: &str) -> oneshot::Receiver<CallSlot> {
         let (sender, receiver) = oneshot::channel();
         self.waiting += 1;
         match self.queues.get_mut(client) {
@@ -159,7 +159,7 @@ impl State {
     }
 
     /// Takes one call of the first client in line that has not its whole share, and sends it to the end of the line.
-    fn next(&mut self, most_of_one: usize) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
+    fn next(&mut self, most_of_one: usize) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
         let first = self.order.iter();
         let place = first
             .map(|client| self.count_of(client))
@@ -177,10 +177,10 @@ impl State {
     }
 }
 
-impl Drop for Turn {
+impl Drop for CallSlot {
     fn drop(&mut self) {
-        if let Some(turns) = self.turns.take() {
-            turns.pass_on(&self.client);
+        if let Some(slots) = self.slots.take() {
+            slots.pass_on(&self.client);
         }
     }
 }
@@ -190,16 +190,16 @@ mod tests {
     use super::*;
     use std::task::Poll;
 
-    type Waiting = std::pin::Pin<Box<dyn Future<Output = Result<Turn, Full>>>>;
+    type Waiting = std::pin::Pin<Box<dyn Future<Output = Result<CallSlot, QueueFull>>>>;
 
-    fn waiting(turns: &Arc<Turns>, client: &'static str) -> Waiting {
-        let turns = Arc::clone(turns);
-        let mut future: Waiting = Box::pin(async move { turns.take(client).await });
+    fn waiting(slots: &Arc<CallSlots>, client: &'static str) -> Waiting {
+        let slots = Arc::clone(slots);
+        let mut future: Waiting = Box::pin(async move { slots.take(client).await });
         assert!(now(&mut future).is_none());
         future
     }
 
-    fn now(future: &mut Waiting) -> Option<Result<Turn, Full>> {
+    fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match future.as_mut().poll(&mut context) {
             Poll::Ready(outcome) => Some(outcome),
@@ -207,18 +207,18 @@ mod tests {
         }
     }
 
-    fn taken(turns: &Arc<Turns>, client: &'static str) -> Turn {
-        let turns = Arc::clone(turns);
-        let mut future: Waiting = Box::pin(async move { turns.take(client).await });
+    fn taken(slots: &Arc<CallSlots>, client: &'static str) -> CallSlot {
+        let slots = Arc::clone(slots);
+        let mut future: Waiting = Box::pin(async move { slots.take(client).await });
         now(&mut future).expect("at once").expect("room")
     }
 
     #[test]
     fn clients_take_turns_however_much_one_of_them_wants() {
-        let turns = Turns::new(1);
-        let running = taken(&turns, "greedy");
-        let mut greedy = [waiting(&turns, "greedy"), waiting(&turns, "greedy")];
-        let mut modest = waiting(&turns, "modest");
+        let slots = CallSlots::new(1);
+        let running = taken(&slots, "greedy");
+        let mut greedy = [waiting(&slots, "greedy"), waiting(&slots, "greedy")];
+        let mut modest = waiting(&slots, "modest");
         drop(running);
         let first = now(&mut greedy[0]).expect("it came first");
         drop(first);
@@ -226,56 +226,56 @@ mod tests {
         assert!(now(&mut greedy[1]).is_none());
         drop(second);
         drop(now(&mut greedy[1]).expect("then the rest"));
-        assert_eq!(turns.counts(), (0, 0));
+        assert_eq!(slots.counts(), (0, 0));
     }
 
     #[test]
     fn whoever_gives_up_loses_his_place_and_nobody_elses() {
-        let turns = Turns::new(1);
-        let running = taken(&turns, "a");
-        let gone = waiting(&turns, "a");
-        let mut stays = waiting(&turns, "b");
+        let slots = CallSlots::new(1);
+        let running = taken(&slots, "a");
+        let gone = waiting(&slots, "a");
+        let mut stays = waiting(&slots, "b");
         drop(gone);
         drop(running);
         drop(now(&mut stays).expect("passed on past the one who left"));
-        assert_eq!(turns.counts(), (0, 0));
-        let late = taken(&turns, "a");
-        let gone = waiting(&turns, "a");
+        assert_eq!(slots.counts(), (0, 0));
+        let late = taken(&slots, "a");
+        let gone = waiting(&slots, "a");
         drop(late);
         drop(gone);
         assert_eq!(
-            turns.counts(),
+            slots.counts(),
             (0, 0),
-            "a turn that was not picked up comes back"
+            "a slot that was not picked up comes back"
         );
     }
 
     #[test]
     fn nobody_gets_everything() {
-        let turns = Turns::new(4);
-        let greedy: Vec<Turn> = (0..3).map(|_| taken(&turns, "greedy")).collect();
-        let mut more = waiting(&turns, "greedy");
-        let modest = taken(&turns, "modest");
+        let slots = CallSlots::new(4);
+        let greedy: Vec<CallSlot> = (0..3).map(|_| taken(&slots, "greedy")).collect();
+        let mut more = waiting(&slots, "greedy");
+        let modest = taken(&slots, "modest");
         drop(modest);
         assert!(now(&mut more).is_none(), "the last place stays for others");
         drop(greedy);
         drop(now(&mut more).expect("there is room in its share again"));
-        assert_eq!(turns.counts(), (0, 0));
+        assert_eq!(slots.counts(), (0, 0));
     }
 
     #[test]
     fn the_line_has_an_end() {
-        let turns = Turns::new(1);
-        let _running = taken(&turns, "a");
+        let slots = CallSlots::new(1);
+        let _running = taken(&slots, "a");
         let line: Vec<Waiting> = (0..WAITING_PER_RUNNING)
-            .map(|_| waiting(&turns, "a"))
+            .map(|_| waiting(&slots, "a"))
             .collect();
-        let full = Arc::clone(&turns);
+        let full = Arc::clone(&slots);
         let mut more: Waiting = Box::pin(async move { full.take("b").await });
-        assert!(matches!(now(&mut more), Some(Err(Full))));
-        assert_eq!(turns.counts(), (1, line.len()));
+        assert!(matches!(now(&mut more), Some(Err(QueueFull))));
+        assert_eq!(slots.counts(), (1, line.len()));
         drop(line);
-        let _waits = waiting(&turns, "b");
-        assert_eq!(turns.counts(), (1, 1), "those who left made room");
+        let _waits = waiting(&slots, "b");
+        assert_eq!(slots.counts(), (1, 1), "those who left made room");
     }
 }

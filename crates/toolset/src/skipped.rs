@@ -6,15 +6,15 @@ use serde::Serialize;
 
 /// Something that was left out.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct LeftOut {
+pub(crate) struct SkippedEntry {
     /// Its path, relative to the source root.
     path: String,
     /// Why.
     reason: String,
 }
 
-impl From<&Skipped> for LeftOut {
-    fn from(skipped: &Skipped) -> LeftOut {
+impl From<&Skipped> for SkippedEntry {
+    fn from(skipped: &Skipped) -> SkippedEntry {
         let reason = match skipped.reason {
             SkipReason::LeadsOutside => "symlink leads outside the root".to_owned(),
             SkipReason::Dangling => "symlink leads to nothing".to_owned(),
@@ -22,7 +22,7 @@ impl From<&Skipped> for LeftOut {
             SkipReason::Untranslatable => "symlink cannot be written at the destination".to_owned(),
             SkipReason::Special(kind) => format!("{kind}: not a regular file"),
         };
-        LeftOut {
+        SkippedEntry {
             path: skipped.path.clone(),
             reason,
         }

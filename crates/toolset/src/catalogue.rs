@@ -9,15 +9,15 @@ use rmcp::model::{
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use crate::admit::Gate;
+use crate::admission::Admission;
 use crate::arguments::nearest;
 use crate::client::Caller;
-use crate::dispatch::Entry;
-use crate::figures::{Counters, Figures};
-use crate::reference;
-use crate::reply::Answer;
+use crate::dispatch::ToolEntry;
+use crate::metrics::{CallCounters, ToolMetrics};
+use crate::reply::CallOutcome;
 use crate::schema;
-use crate::tool::{Definition, Effect, RootCard, RootSource, ToolSet};
+use crate::tool::{Definition, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool_reference;
 
 /// Why a service cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -40,13 +40,13 @@ pub enum SetupError {
 /// One endpoint's tools. Cloning is cheap.
 #[derive(Clone)]
 pub struct Service {
-    inner: Arc<Inner>,
+    inner: Arc<EndpointTools>,
 }
 
-struct Inner {
+struct EndpointTools {
     info: ServerConfig,
-    gate: Arc<Gate>,
-    entries: Vec<Entry>,
+    admission: Arc<Admission>,
+    entries: Vec<ToolEntry>,
     by_name: HashMap<&'static str, usize>,
     catalogue: OnceLock<Catalogue>,
     /// The calls that run, whether somebody waits for them or not.
@@ -61,18 +61,22 @@ struct Catalogue {
     tools: Vec<McpTool>,
 }
 
-impl Inner {
+impl EndpointTools {
     /// The tools as clients see them, made when they are first asked for.
     fn catalogue(&self) -> &Catalogue {
         self.catalogue
-            .get_or_init(|| Catalogue::new(&self.entries, &self.gate))
+            .get_or_init(|| Catalogue::new(&self.entries, &self.admission))
     }
 }
 
 impl Catalogue {
-    fn new(entries: &[Entry], gate: &Gate) -> Catalogue {
-        let tools: Vec<McpTool> = entries.iter().map(|entry| described(entry, gate)).collect();
-        let offered = |entry: &Entry| gate.offers(entry.face.name(), entry.tool.definition());
+    fn new(entries: &[ToolEntry], admission: &Admission) -> Catalogue {
+        let tools: Vec<McpTool> = entries
+            .iter()
+            .map(|entry| described(entry, admission))
+            .collect();
+        let offered =
+            |entry: &ToolEntry| admission.offers(entry.contract.name(), entry.tool.definition());
         let listed = entries
             .iter()
             .zip(&tools)
@@ -86,17 +90,17 @@ impl Catalogue {
 
 impl Service {
     /// Prepares an endpoint that speaks one set, or several whose names do not collide.
-    pub fn new(sets: Vec<ToolSet>, gate: Arc<Gate>) -> Result<Service, SetupError> {
-        let info = introduction(&sets, &gate).ok_or(SetupError::Empty)?;
-        let entries: Vec<Entry> = sets
+    pub fn new(sets: Vec<ToolSet>, admission: Arc<Admission>) -> Result<Service, SetupError> {
+        let info = introduction(&sets, &admission).ok_or(SetupError::Empty)?;
+        let entries: Vec<ToolEntry> = sets
             .into_iter()
-            .flat_map(|set| entries(set, &gate))
+            .flat_map(|set| entries(set, &admission))
             .collect();
         let by_name = index(&entries)?;
         Ok(Service {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EndpointTools {
                 info,
-                gate,
+                admission,
                 entries,
                 by_name,
                 catalogue: OnceLock::new(),
@@ -106,10 +110,10 @@ impl Service {
     }
 
     /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
-    pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<Answer> {
+    pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<CallOutcome> {
         let entry = self.entry(tool)?;
         let _known = self.inner.running.token();
-        Some(entry.call(&self.inner.gate, arguments, caller).await)
+        Some(entry.call(&self.inner.admission, arguments, caller).await)
     }
 
     /// What the endpoint says of itself.
@@ -119,14 +123,14 @@ impl Service {
     }
 
     /// What the calls of every tool came to so far, in order.
-    pub fn figures(&self) -> impl Iterator<Item = Figures> {
+    pub fn metrics(&self) -> impl Iterator<Item = ToolMetrics> {
         self.inner.entries.iter().map(|entry| {
             let tool = entry.tool.definition().name;
-            entry.counters.figures(entry.face.name(), tool)
+            entry.counters.metrics(entry.contract.name(), tool)
         })
     }
 
-    fn entry(&self, tool: &str) -> Option<&Entry> {
+    fn entry(&self, tool: &str) -> Option<&ToolEntry> {
         let index = self.inner.by_name.get(tool)?;
         self.inner.entries.get(*index)
     }
@@ -146,7 +150,7 @@ impl Service {
     /// A page that tells everything about the tools.
     #[must_use]
     pub fn reference(&self, title: &str) -> String {
-        reference::markdown(title, &self.inner.entries, self.described())
+        tool_reference::markdown(title, &self.inner.entries, self.described())
     }
 
     /// Waits until no call runs. For the end, when none can begin: also calls whose clients hung up have to be logged.
@@ -157,7 +161,7 @@ impl Service {
 
     /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
     pub fn cut_calls(&self) {
-        self.inner.gate.close();
+        self.inner.admission.close();
     }
 
     /// A tool as clients see it, listed or not.
@@ -179,9 +183,12 @@ impl Service {
     }
 }
 
-fn introduction(sets: &[ToolSet], gate: &Gate) -> Option<ServerConfig> {
-    let first = sets.first()?.face;
-    let instructions: Vec<String> = sets.iter().map(|set| instructions(set, gate)).collect();
+fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig> {
+    let first = sets.first()?.contract;
+    let instructions: Vec<String> = sets
+        .iter()
+        .map(|set| instructions(set, admission))
+        .collect();
     let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
         .with_title(first.server_title());
     let mut capabilities = ServerCapabilities::default();
@@ -194,35 +201,36 @@ fn introduction(sets: &[ToolSet], gate: &Gate) -> Option<ServerConfig> {
 }
 
 /// How the tools of a set are meant to be used; how to change files only where some root lets them.
-fn instructions(set: &ToolSet, gate: &Gate) -> String {
-    let face = set.face;
+fn instructions(set: &ToolSet, admission: &Admission) -> String {
+    let contract = set.contract;
     let mut definitions = set.tools.iter().map(|tool| tool.definition());
-    let changes = |tool: &Definition| tool.effect != Effect::Read;
-    let may_change = definitions.any(|tool| changes(tool) && gate.offers(face.name(), tool));
-    match face.changing() {
-        Some(changing) if may_change => format!("{} {changing}", face.instructions()),
-        _ => face.instructions().to_owned(),
+    let changes = |tool: &Definition| tool.effect != ToolEffect::Read;
+    let may_change =
+        definitions.any(|tool| changes(tool) && admission.offers(contract.name(), tool));
+    match contract.changing() {
+        Some(changing) if may_change => format!("{} {changing}", contract.instructions()),
+        _ => contract.instructions().to_owned(),
     }
 }
 
-fn entries(set: ToolSet, gate: &Gate) -> Vec<Entry> {
-    let directory = directory(&set, gate);
-    let face = set.face;
-    let entry = |tool| Entry {
+fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
+    let directory = directory(&set, admission);
+    let contract = set.contract;
+    let entry = |tool| ToolEntry {
         tool,
-        face,
+        contract,
         directory: Arc::clone(&directory),
-        counters: Counters::default(),
+        counters: CallCounters::default(),
     };
     set.tools.into_iter().map(entry).collect()
 }
 
 /// What clients of a set may know of every root.
-fn directory(set: &ToolSet, gate: &Gate) -> Arc<[RootCard]> {
-    let name = set.face.name();
-    let grants = gate.deployment().roots.iter();
+fn directory(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
+    let name = set.contract.name();
+    let grants = admission.deployment().roots.iter();
     grants
-        .map(|grant| RootCard {
+        .map(|grant| RootInfo {
             name: grant.name.clone(),
             read_only: grant.read_only,
             allowed_tools: set
@@ -230,14 +238,14 @@ fn directory(set: &ToolSet, gate: &Gate) -> Arc<[RootCard]> {
                 .iter()
                 .map(|tool| tool.definition())
                 // A tool that names no root is always there; no root allows or forbids it.
-                .filter(|tool| Gate::lets_use(grant, name, tool))
+                .filter(|tool| Admission::lets_use(grant, name, tool))
                 .map(|tool| tool.name)
                 .collect(),
         })
         .collect()
 }
 
-fn index(entries: &[Entry]) -> Result<HashMap<&'static str, usize>, SetupError> {
+fn index(entries: &[ToolEntry]) -> Result<HashMap<&'static str, usize>, SetupError> {
     let mut by_name = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let tool = entry.tool.definition().name;
@@ -245,7 +253,7 @@ fn index(entries: &[Entry]) -> Result<HashMap<&'static str, usize>, SetupError> 
             .insert(tool, index)
             .and_then(|earlier| entries.get(earlier));
         if let Some(earlier) = earlier {
-            let (first, second) = (earlier.face.name(), entry.face.name());
+            let (first, second) = (earlier.contract.name(), entry.contract.name());
             return Err(SetupError::Collision {
                 tool,
                 first,
@@ -257,9 +265,9 @@ fn index(entries: &[Entry]) -> Result<HashMap<&'static str, usize>, SetupError> 
 }
 
 /// A tool as clients see it.
-fn described(entry: &Entry, gate: &Gate) -> McpTool {
+fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
     let definition = entry.tool.definition();
-    let deployment = gate.deployment();
+    let deployment = admission.deployment();
     let mut tool = McpTool::new(
         definition.name,
         definition.description,
@@ -268,7 +276,7 @@ fn described(entry: &Entry, gate: &Gate) -> McpTool {
     .with_title(definition.title)
     .with_annotations(definition.annotations());
     if deployment.replies.structured() {
-        let either = schema::or_error(&definition.output, &entry.face.error_schema());
+        let either = schema::or_error(&definition.output, &entry.contract.error_schema());
         tool = tool.with_raw_output_schema(Arc::new(either));
     }
     tool

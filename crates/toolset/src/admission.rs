@@ -12,40 +12,40 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
+use crate::client_stats::{ClientStats, StatsTable};
+use crate::contract::Failure;
 use crate::deployment::{Deployment, RootGrant};
-use crate::face::Failure;
+use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
-use crate::tally::{Tallies, Tally};
-use crate::tool::{Access, Definition, RootSource, RootUse};
-use crate::turns::{Full, Turn, Turns};
+use crate::tool::{Definition, PlaceAccess, RootSource, RootUse};
 
 /// When to try again where too many calls wait already: by then many of them have run.
 const LATER_MS: u64 = 1000;
 
 /// Stands before every call of every tool set of the process.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Admission {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
     rate: Option<RateLimit>,
-    turns: Arc<Turns>,
-    tallies: Arc<Tallies>,
+    slots: Arc<CallSlots>,
+    client_stats: Arc<StatsTable>,
     line_indexes: Arc<LineIndexes>,
     closing: CancellationToken,
 }
 
-impl Gate {
+impl Admission {
     /// Takes the operator's decisions.
     #[must_use]
-    pub fn new(deployment: Deployment) -> Arc<Gate> {
+    pub fn new(deployment: Deployment) -> Arc<Admission> {
         let names = deployment.roots.iter().enumerate();
         let by_name = names
             .map(|(index, grant)| (grant.name.clone(), index))
             .collect();
-        Arc::new(Gate {
+        Arc::new(Admission {
             rate: deployment.rate.map(RateLimit::new),
-            tallies: Arc::default(),
-            turns: Turns::new(deployment.max_concurrent_calls),
+            client_stats: Arc::default(),
+            slots: CallSlots::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
             line_indexes: Arc::default(),
@@ -96,16 +96,16 @@ impl Gate {
     }
 
     /// Waits for a client's turn, which lasts until the work itself has ended.
-    pub(crate) async fn enter(&self, client: &str) -> Result<Turn, Failure> {
-        let turn = self.turns.take(client).await;
-        turn.map_err(|Full| Failure::RateLimited {
+    pub(crate) async fn enter(&self, client: &str) -> Result<CallSlot, Failure> {
+        let slot = self.slots.take(client).await;
+        slot.map_err(|QueueFull| Failure::RateLimited {
             retry_after_ms: LATER_MS,
         })
     }
 
     /// A client's turn where nobody has to be waited for.
-    pub(crate) fn enter_at_once(&self, client: &str) -> Option<Turn> {
-        self.turns.take_at_once(client)
+    pub(crate) fn try_enter(&self, client: &str) -> Option<CallSlot> {
+        self.slots.try_take(client)
     }
 
     /// Waits for a client's turn, then does some work on the blocking pool.
@@ -114,10 +114,10 @@ impl Gate {
         client: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let turn = self.enter(client).await?;
+        let slot = self.enter(client).await?;
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work, not by the caller: work that is slow to stop still counts as running.
-            let _turn = turn;
+            let _turn = slot;
             work()
         });
         task.await.map_err(|error| {
@@ -128,23 +128,23 @@ impl Gate {
 
     /// Counts a client's call, and says how many there were of late where that has just become more than usual.
     pub(crate) fn called(&self, client: &str, usual: Option<u64>) -> Option<u64> {
-        self.tallies.called(client, usual, Instant::now())
+        self.client_stats.called(client, usual, Instant::now())
     }
 
     /// Counts a client's violation, and tells what it did so far.
-    pub(crate) fn violated(&self, client: &str) -> Tally {
-        self.tallies.violated(client, Instant::now())
+    pub(crate) fn violated(&self, client: &str) -> ClientStats {
+        self.client_stats.violated(client, Instant::now())
     }
 
     /// What every client did so far.
-    pub(crate) fn tallies(&self) -> Arc<Tallies> {
-        Arc::clone(&self.tallies)
+    pub(crate) fn client_stats(&self) -> Arc<StatsTable> {
+        Arc::clone(&self.client_stats)
     }
 
     /// How many calls run and how many wait for their turn.
     #[must_use]
     pub fn busy(&self) -> (usize, usize) {
-        self.turns.counts()
+        self.slots.counts()
     }
 
     /// Cancels every running call, because the process ends.
@@ -262,8 +262,8 @@ fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure
     }
 }
 
-fn check_access(grant: &RootGrant, access: Access) -> Result<(), Failure> {
-    if grant.read_only && access == Access::Write {
+fn check_access(grant: &RootGrant, access: PlaceAccess) -> Result<(), Failure> {
+    if grant.read_only && access == PlaceAccess::Write {
         Err(Failure::ReadOnly {
             root: grant.name.clone(),
         })

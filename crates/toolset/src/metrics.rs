@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The upper ends of the classes that durations are counted in, in seconds; the last class has none.
-pub const DURATION_CLASSES: [f64; 12] = [
+pub const DURATION_BUCKETS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 300.0,
 ];
 
@@ -15,37 +15,37 @@ pub(crate) const OK: &str = "ok";
 
 /// Counts the calls of one tool.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct CallCounters {
     outcomes: Mutex<BTreeMap<&'static str, u64>>,
-    classes: [AtomicU64; DURATION_CLASSES.len()],
+    classes: [AtomicU64; DURATION_BUCKETS.len()],
     microseconds: AtomicU64,
     bytes: AtomicU64,
 }
 
 /// The figures of one tool at one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct ToolMetrics {
     /// The tool set.
     pub toolset: &'static str,
     /// The tool.
     pub tool: &'static str,
     /// How many calls came to `ok` or to each error code.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// How many calls took at most as long as each of [`DURATION_CLASSES`].
-    pub at_most: [u64; DURATION_CLASSES.len()],
+    /// How many calls took at most as long as each of [`DURATION_BUCKETS`].
+    pub at_most: [u64; DURATION_BUCKETS.len()],
     /// How long all calls took together.
     pub duration: Duration,
     /// How many bytes all replies had together.
     pub bytes: u64,
 }
 
-impl Counters {
+impl CallCounters {
     pub(crate) fn add(&self, outcome: &'static str, duration: Duration, bytes: usize) {
         let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         *outcomes.entry(outcome).or_default() += 1;
         drop(outcomes);
         let seconds = duration.as_secs_f64();
-        let class = DURATION_CLASSES.iter().position(|most| seconds <= *most);
+        let class = DURATION_BUCKETS.iter().position(|most| seconds <= *most);
         if let Some(class) = class.and_then(|class| self.classes.get(class)) {
             class.fetch_add(1, Ordering::Relaxed);
         }
@@ -54,14 +54,14 @@ impl Counters {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn figures(&self, toolset: &'static str, tool: &'static str) -> Figures {
+    pub(crate) fn metrics(&self, toolset: &'static str, tool: &'static str) -> ToolMetrics {
         let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = 0;
         let at_most = self.classes.each_ref().map(|class| {
             sum += class.load(Ordering::Relaxed);
             sum
         });
-        Figures {
+        ToolMetrics {
             toolset,
             tool,
             outcomes: outcomes.clone(),
@@ -78,18 +78,18 @@ mod tests {
 
     #[test]
     fn classes_add_up_and_the_longest_calls_are_in_none() {
-        let counters = Counters::default();
+        let counters = CallCounters::default();
         for milliseconds in [0, 1, 2, 400_000] {
             counters.add(OK, Duration::from_millis(milliseconds), 10);
         }
         counters.add("not_found", Duration::from_millis(1), 1);
-        let figures = counters.figures("workspace", "grep");
-        assert_eq!(figures.at_most[..3], [1, 3, 4]);
-        assert_eq!(figures.at_most[11], 4);
+        let metrics = counters.metrics("workspace", "grep");
+        assert_eq!(metrics.at_most[..3], [1, 3, 4]);
+        assert_eq!(metrics.at_most[11], 4);
         assert_eq!(
-            figures.outcomes,
+            metrics.outcomes,
             BTreeMap::from([("ok", 4), ("not_found", 1)])
         );
-        assert_eq!((figures.bytes, figures.duration.as_secs()), (41, 400));
+        assert_eq!((metrics.bytes, metrics.duration.as_secs()), (41, 400));
     }
 }

@@ -7,10 +7,10 @@ use guide::{
 };
 use serde_json::{Value, json};
 
+use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
-use super::words;
-use crate::face::{About, Face, Failure, FailureText, Worded};
+use crate::contract::{CallSubject, Contract, Failure, FailureText, Worded};
 
 pub(super) struct Guide;
 
@@ -21,7 +21,7 @@ const RULES: &str = "a path is 1 to 4095 bytes long, its names at most 255, with
 /// How many directories a refusal names.
 const NAMED_MAX: usize = 20;
 
-impl Face for Guide {
+impl Contract for Guide {
     fn name(&self) -> &'static str {
         "guide"
     }
@@ -54,14 +54,14 @@ impl Face for Guide {
         Some(100)
     }
 
-    fn word(&self, failure: &Failure, about: &About) -> Worded {
+    fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
         let code = code(failure);
-        let message = message(failure, about.tool);
+        let message = message(failure, subject.tool);
         let object = json!({
             "success": false,
             "error": message,
             "error_type": code,
-            "instruction": instruction(failure, about.tool),
+            "instruction": instruction(failure, subject.tool),
         });
         Worded {
             code,
@@ -175,7 +175,7 @@ fn error_message(error: &Error) -> String {
         }
         Error::Lacking { path, lack } => format!(
             "The agent handed {path} over, but not as it was asked for: {}",
-            words::lacking(*lack)
+            prompts::lacking(*lack)
         ),
         Error::Timeout { path, seconds } if path.is_empty() => {
             format!("Sampling timed out: the answer came after more than {seconds} seconds")
@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn every_failure_says_what_to_do_next_and_nothing_of_this_host() {
-        let about = About {
+        let subject = CallSubject {
             tool: "guide_cache_file",
             places: Vec::new(),
         };
@@ -474,7 +474,7 @@ mod tests {
             },
         ]);
         let objects: Vec<Value> = failures
-            .map(|failure| Guide.word(&failure, &about).object)
+            .map(|failure| Guide.word(&failure, &subject).object)
             .collect();
         for object in &objects {
             let text = object.to_string();

@@ -16,7 +16,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// The calls of one client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct ClientStats {
     /// Clients are numbered in the order they came.
     pub(crate) number: usize,
     pub(crate) calls: u64,
@@ -27,17 +27,17 @@ pub(crate) struct Tally {
 
 /// The calls of every client.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies(Mutex<Clients>);
+pub(crate) struct StatsTable(Mutex<ClientTable>);
 
 #[derive(Debug, Default)]
-struct Clients {
-    table: HashMap<String, Client>,
+struct ClientTable {
+    table: HashMap<String, ClientRecord>,
     /// How many there have been.
     came: usize,
 }
 
 #[derive(Debug)]
-struct Client {
+struct ClientRecord {
     number: usize,
     calls: u64,
     violations: u64,
@@ -48,12 +48,12 @@ struct Client {
     is_told: bool,
 }
 
-impl Tallies {
+impl StatsTable {
     /// Counts a call of a client, and says how many there were in this window where they have just become more than usual.
     pub(crate) fn called(&self, client: &str, usual: Option<u64>, now: Instant) -> Option<u64> {
         let mut clients = self.clients();
         let client = clients.entry(client, now);
-        client.turn(now);
+        client.slot(now);
         client.calls += 1;
         client.in_window += 1;
         let is_unusual = usual.is_some_and(|usual| client.in_window > usual) && !client.is_told;
@@ -62,33 +62,33 @@ impl Tallies {
     }
 
     /// Counts a violation of a client, and tells what it did so far.
-    pub(crate) fn violated(&self, client: &str, now: Instant) -> Tally {
+    pub(crate) fn violated(&self, client: &str, now: Instant) -> ClientStats {
         let mut clients = self.clients();
         let client = clients.entry(client, now);
         client.violations += 1;
-        client.tally()
+        client.stats()
     }
 
     /// Every client in the order they came, and whether it is the one who asks.
-    pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(Tally, bool)> {
+    pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(ClientStats, bool)> {
         let mut clients = self.clients();
         let each = clients.table.iter_mut().map(|(name, client)| {
-            client.turn(now);
-            (client.tally(), name == asking)
+            client.slot(now);
+            (client.stats(), name == asking)
         });
-        let mut tallies: Vec<(Tally, bool)> = each.collect();
-        tallies.sort_unstable_by_key(|(tally, _)| tally.number);
-        tallies
+        let mut table: Vec<(ClientStats, bool)> = each.collect();
+        table.sort_unstable_by_key(|(stats, _)| stats.number);
+        table
     }
 
-    fn clients(&self) -> MutexGuard<'_, Clients> {
+    fn clients(&self) -> MutexGuard<'_, ClientTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Clients {
+impl ClientTable {
     /// What is known of a client; makes room for new ones where it can.
-    fn entry(&mut self, client: &str, now: Instant) -> &mut Client {
+    fn entry(&mut self, client: &str, now: Instant) -> &mut ClientRecord {
         if self.table.len() >= CLIENTS_MAX && !self.table.contains_key(client) {
             self.table.retain(|_, client| client.is_recent(now));
         }
@@ -96,14 +96,14 @@ impl Clients {
         let name = if is_known { client } else { OTHERS };
         self.table.entry(name.to_owned()).or_insert_with(|| {
             self.came += 1;
-            Client::new(self.came, now)
+            ClientRecord::new(self.came, now)
         })
     }
 }
 
-impl Client {
-    fn new(number: usize, now: Instant) -> Client {
-        Client {
+impl ClientRecord {
+    fn new(number: usize, now: Instant) -> ClientRecord {
+        ClientRecord {
             number,
             calls: 0,
             violations: 0,
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Begins a new window where the last is over.
-    fn turn(&mut self, now: Instant) {
+    fn slot(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.window_began);
         if age < WINDOW {
             return;
@@ -129,8 +129,8 @@ impl Client {
         self.window_began = now;
     }
 
-    fn tally(&self) -> Tally {
-        Tally {
+    fn stats(&self) -> ClientStats {
+        ClientStats {
             number: self.number,
             calls: self.calls,
             violations: self.violations,
@@ -145,35 +145,35 @@ mod tests {
 
     #[test]
     fn an_unusual_frequency_is_told_once_a_window() {
-        let (tallies, now) = (Tallies::default(), Instant::now());
+        let (table, now) = (StatsTable::default(), Instant::now());
         let told = |at| {
-            let calls = (0..200).filter_map(|_| tallies.called("a", Some(100), at));
+            let calls = (0..200).filter_map(|_| table.called("a", Some(100), at));
             calls.collect::<Vec<u64>>()
         };
         assert_eq!(told(now), [101]);
-        assert_eq!(tallies.called("b", Some(100), now), None);
+        assert_eq!(table.called("b", Some(100), now), None);
         assert_eq!(told(now + WINDOW), [101]);
-        assert_eq!(tallies.called("a", None, now + WINDOW), None);
-        let all = tallies.all("a", now + WINDOW);
+        assert_eq!(table.called("a", None, now + WINDOW), None);
+        let all = table.all("a", now + WINDOW);
         let [(first, true), (second, false)] = all[..] else {
             panic!("{all:?}")
         };
         assert_eq!((first.calls, first.recent, second.calls), (401, 401, 1));
-        assert_eq!(tallies.all("a", now + WINDOW * 4)[0].0.recent, 0);
+        assert_eq!(table.all("a", now + WINDOW * 4)[0].0.recent, 0);
     }
 
     #[test]
     fn clients_are_counted_apart_in_a_table_that_has_an_end() {
-        let (tallies, now) = (Tallies::default(), Instant::now());
+        let (table, now) = (StatsTable::default(), Instant::now());
         for number in 0..CLIENTS_MAX + 5 {
-            tallies.called(&number.to_string(), None, now);
+            table.called(&number.to_string(), None, now);
         }
-        let first = tallies.violated("0", now);
+        let first = table.violated("0", now);
         assert_eq!((first.calls, first.violations), (1, 1));
-        let others = tallies.violated("new", now);
+        let others = table.violated("new", now);
         assert_eq!((others.calls, others.violations), (5, 1));
-        assert_eq!(tallies.all("", now).len(), CLIENTS_MAX + 1);
-        tallies.called("later", None, now + REMEMBERED);
-        assert_eq!(tallies.all("", now + REMEMBERED).len(), 1);
+        assert_eq!(table.all("", now).len(), CLIENTS_MAX + 1);
+        table.called("later", None, now + REMEMBERED);
+        assert_eq!(table.all("", now + REMEMBERED).len(), 1);
     }
 }

@@ -5,14 +5,14 @@ use ops::{Error, ErrorKind, FileKind, Wanted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, shortened};
-use crate::face::{
-    About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
-    quota_facts, quota_words,
+use crate::contract::{
+    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, error_object_schema,
+    path_fault, quota_facts, quota_words,
 };
 
 pub(super) struct Workspace;
 
-impl Face for Workspace {
+impl Contract for Workspace {
     fn name(&self) -> &'static str {
         "workspace"
     }
@@ -42,11 +42,11 @@ impl Face for Workspace {
          logged with what was tried."
     }
 
-    fn word(&self, failure: &Failure, about: &About) -> Worded {
-        let place = about.place_of(failure);
+    fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
+        let place = subject.place_of(failure);
         let code = code(failure);
-        let message = located(message(failure, about), failure, &place);
-        let details = details(failure, about, &place);
+        let message = located(message(failure, subject), failure, &place);
+        let details = details(failure, subject, &place);
         Worded::with_details(code, message, details)
     }
 
@@ -98,8 +98,8 @@ fn operation_code(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn message(failure: &Failure, about: &About) -> String {
-    let tool = about.tool;
+fn message(failure: &Failure, subject: &CallSubject) -> String {
+    let tool = subject.tool;
     match failure {
         Failure::Operation(error) => operation_message(error, tool),
         Failure::UnknownRoot { root, nearest } => unknown_root(root, nearest.as_deref()),
@@ -307,7 +307,7 @@ fn root_protected(tool: &str) -> String {
 }
 
 /// Adds root and path where a failed operation's message does not have them.
-fn located(message: String, failure: &Failure, place: &PlaceNamed) -> String {
+fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
     if !matches!(failure, Failure::Operation(_)) {
         return message;
     }
@@ -342,9 +342,9 @@ fn names(message: &str, path: &str) -> bool {
     })
 }
 
-fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {
+fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Value {
     let mut details = Map::new();
-    details.insert("tool".to_owned(), about.tool.into());
+    details.insert("tool".to_owned(), subject.tool.into());
     if let Some(root) = &place.root {
         details.insert("root".to_owned(), shortened(root).into());
     }
@@ -421,12 +421,12 @@ fn human_size(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn about(tool: &'static str, places: &[(&str, &str)]) -> About {
-        let place = |(root, path): &(&str, &str)| PlaceNamed {
+    fn subject(tool: &'static str, places: &[(&str, &str)]) -> CallSubject {
+        let place = |(root, path): &(&str, &str)| NamedPlace {
             root: Some((*root).to_owned()),
             path: Some((*path).to_owned()),
         };
-        About {
+        CallSubject {
             tool,
             places: places.iter().map(place).collect(),
         }
@@ -456,7 +456,7 @@ mod tests {
         };
         let worded = Workspace.word(
             &Failure::Operation(error),
-            &about("read_file", &[("ws", "src/main.go")]),
+            &subject("read_file", &[("ws", "src/main.go")]),
         );
         assert_eq!(
             worded.object,
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_second_root_names_the_second_root() {
-        let copy = about("copy", &[("a", "one"), ("b", "two")]);
+        let copy = subject("copy", &[("a", "one"), ("b", "two")]);
         let denied = Workspace.word(&Failure::ToolNotAllowed { root: "b".into() }, &copy);
         assert_eq!(denied.message, "tool copy not allowed on root b");
         assert_eq!(denied.object["error"]["details"]["path"], "two");
@@ -491,7 +491,7 @@ mod tests {
         };
         let worded = Workspace.word(
             &Failure::Operation(error),
-            &about("read_file", &[("ws", "escape/passwd")]),
+            &subject("read_file", &[("ws", "escape/passwd")]),
         );
         assert_eq!(
             worded.message,

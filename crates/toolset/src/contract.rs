@@ -1,4 +1,4 @@
-//! How a tool set speaks of failures. Each set has one [`Face`]; no code and no message is chosen anywhere else.
+//! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
 use ops::{Error, PathFault, QuotaLimit};
 use rmcp::model::JsonObject;
@@ -56,29 +56,29 @@ impl From<BadArgument> for Failure {
 
 /// What a call was about, as the client gave it: for error details and the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct CallSubject {
     /// The tool.
     pub tool: &'static str,
     /// The places it names, in the tool's order.
-    pub places: Vec<PlaceNamed>,
+    pub places: Vec<NamedPlace>,
 }
 
 /// A place as the client named it, before anything was checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlaceNamed {
+pub struct NamedPlace {
     /// The root's name, where one was given.
     pub root: Option<String>,
     /// The path, where one was given.
     pub path: Option<String>,
 }
 
-impl About {
+impl CallSubject {
     /// Reads the places from arguments that nobody has judged yet.
     pub(crate) fn new(
         definition: &Definition,
         arguments: &JsonObject,
         home: Option<&str>,
-    ) -> About {
+    ) -> CallSubject {
         let text = |name: &str| {
             arguments
                 .get(name)
@@ -92,18 +92,18 @@ impl About {
         let places = definition
             .roots
             .iter()
-            .map(|use_| PlaceNamed {
+            .map(|use_| NamedPlace {
                 root: root(use_.root),
                 path: text(use_.path),
             })
             .collect::<Vec<_>>();
         // The agent's files lie in no root, but their paths are worth telling as well.
-        let lone = definition.roots.is_empty().then(|| PlaceNamed {
+        let lone = definition.roots.is_empty().then(|| NamedPlace {
             root: None,
             path: text("path"),
         });
         let places = places.into_iter().chain(lone).collect();
-        About {
+        CallSubject {
             tool: definition.name,
             places,
         }
@@ -111,7 +111,7 @@ impl About {
 
     /// The root and path that a failure is about: the place whose path the error names, else the first.
     #[must_use]
-    pub fn place_of(&self, failure: &Failure) -> PlaceNamed {
+    pub fn place_of(&self, failure: &Failure) -> NamedPlace {
         let path = match failure {
             Failure::Operation(error) => error.path(),
             Failure::Guide(error) => error.path().filter(|path| !path.is_empty()),
@@ -123,7 +123,7 @@ impl About {
             | Failure::ReadOnly { root } => Some(root),
             _ => None,
         };
-        let named = |place: &&PlaceNamed| match (root, path) {
+        let named = |place: &&NamedPlace| match (root, path) {
             (Some(_), _) => place.root.as_ref() == root,
             (None, Some(path)) => place.path.as_deref() == Some(path),
             (None, None) => true,
@@ -170,7 +170,7 @@ pub enum FailureText {
 }
 
 /// How a tool set introduces itself and words its failures.
-pub trait Face: Send + Sync + 'static {
+pub trait Contract: Send + Sync + 'static {
     /// The set's name: in `--toolset`, in the endpoint and in the log.
     fn name(&self) -> &'static str;
 
@@ -197,7 +197,7 @@ pub trait Face: Send + Sync + 'static {
     }
 
     /// Words a failure.
-    fn word(&self, failure: &Failure, about: &About) -> Worded;
+    fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded;
 
     /// What the text block of a failure holds.
     fn failure_text(&self) -> FailureText;

@@ -5,14 +5,14 @@ use ops::{Error, ErrorKind, FileKind};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, shortened};
-use crate::face::{
-    About, Face, Failure, FailureText, PlaceNamed, Worded, error_object_schema, path_fault,
-    quota_facts, quota_words,
+use crate::contract::{
+    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, error_object_schema,
+    path_fault, quota_facts, quota_words,
 };
 
 pub(super) struct Files;
 
-impl Face for Files {
+impl Contract for Files {
     fn name(&self) -> &'static str {
         "files"
     }
@@ -40,11 +40,11 @@ impl Face for Files {
          lead out of it, and nothing outside is touched or told. Refusals are logged with what was tried."
     }
 
-    fn word(&self, failure: &Failure, about: &About) -> Worded {
-        let place = about.place_of(failure);
+    fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
+        let place = subject.place_of(failure);
         let code = code(failure);
-        let message = message(failure, about);
-        let details = details(failure, about, &place);
+        let message = message(failure, subject);
+        let details = details(failure, subject, &place);
         Worded::with_details(code, message, details)
     }
 
@@ -95,8 +95,8 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn message(failure: &Failure, about: &About) -> String {
-    let tool = about.tool;
+fn message(failure: &Failure, subject: &CallSubject) -> String {
+    let tool = subject.tool;
     match failure {
         Failure::Operation(error) => operation_message(error, tool),
         Failure::ToolNotAllowed { .. } => {
@@ -246,12 +246,12 @@ fn parameter(error: &Error, tool: &str) -> Option<&'static str> {
     }
 }
 
-fn details(failure: &Failure, about: &About, place: &PlaceNamed) -> Value {
+fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Value {
     let mut details = Map::new();
     let path = place.path.as_deref().unwrap_or_default();
     details.insert("path".to_owned(), path.into());
-    details.insert("operation".to_owned(), about.tool.into());
-    if let Value::Object(facts) = facts(failure, about.tool) {
+    details.insert("operation".to_owned(), subject.tool.into());
+    if let Value::Object(facts) = facts(failure, subject.tool) {
         details.extend(facts);
     }
     Value::Object(details)
@@ -298,15 +298,15 @@ mod tests {
     use ops::Wanted;
 
     fn worded(failure: Failure, tool: &'static str, path: &str) -> Worded {
-        let place = PlaceNamed {
+        let place = NamedPlace {
             root: Some("home".to_owned()),
             path: Some(path.to_owned()),
         };
-        let about = About {
+        let subject = CallSubject {
             tool,
             places: vec![place],
         };
-        Files.word(&failure, &about)
+        Files.word(&failure, &subject)
     }
 
     #[test]

@@ -5,14 +5,16 @@ use ops::{Error, ErrorKind, PathFault};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
-use crate::face::{About, Face, Failure, FailureText, PlaceNamed, Worded, quota_words};
+use crate::contract::{
+    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, quota_words,
+};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
 
 pub(super) struct Memory;
 
-impl Face for Memory {
+impl Contract for Memory {
     fn name(&self) -> &'static str {
         "memory"
     }
@@ -42,10 +44,10 @@ impl Face for Memory {
          path_security before anything is touched. Refusals are logged with what was tried."
     }
 
-    fn word(&self, failure: &Failure, about: &About) -> Worded {
-        let path = path(failure, about);
-        let code = code(failure, about.tool, &path);
-        let message = message(failure, about.tool, code, &path);
+    fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
+        let path = path(failure, subject);
+        let code = code(failure, subject.tool, &path);
+        let message = message(failure, subject.tool, code, &path);
         let mut object = Map::new();
         object.insert("code".to_owned(), code.into());
         object.insert("message".to_owned(), message.as_str().into());
@@ -71,7 +73,7 @@ impl Face for Memory {
             "properties": {
                 "code": { "type": "string", "description": "Only when the call failed: what went wrong, for programs." },
                 "message": { "type": "string", "description": "Only when the call failed: what went wrong." },
-                "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
+                "path": { "type": "string", "description": "Only when the call failed: the path it is subject." },
                 "hint": {
                     "type": "object",
                     "description": "With string_not_found: the line of the file most like old_str, where one is close.",
@@ -99,11 +101,11 @@ impl Face for Memory {
 }
 
 /// The path a failure is about, as the client gave it; empty where it gave none.
-fn path(failure: &Failure, about: &About) -> String {
-    let given = |named: Option<&PlaceNamed>| named.and_then(|place| place.path.clone());
+fn path(failure: &Failure, subject: &CallSubject) -> String {
+    let given = |named: Option<&NamedPlace>| named.and_then(|place| place.path.clone());
     let place = match failure {
-        Failure::Operation(error) if is_about_last(error, about) => about.places.last(),
-        _ => about.places.first(),
+        Failure::Operation(error) if is_about_last(error, subject) => subject.places.last(),
+        _ => subject.places.first(),
     };
     let path = given(place).unwrap_or_default();
     match path.len() < PATH_MAX {
@@ -113,9 +115,9 @@ fn path(failure: &Failure, about: &About) -> String {
 }
 
 /// Tells whether an error of a tool with two places is about the second.
-fn is_about_last(error: &Error, about: &About) -> bool {
+fn is_about_last(error: &Error, subject: &CallSubject) -> bool {
     let is = |number: usize| {
-        let given = about
+        let given = subject
             .places
             .get(number)
             .and_then(|place| place.path.as_deref());
@@ -288,15 +290,15 @@ mod tests {
     use ops::Wanted;
 
     fn worded(tool: &'static str, paths: &[&str], failure: Failure) -> Value {
-        let place = |path: &&str| PlaceNamed {
+        let place = |path: &&str| NamedPlace {
             root: Some("notes".to_owned()),
             path: Some((*path).to_owned()),
         };
-        let about = About {
+        let subject = CallSubject {
             tool,
             places: paths.iter().map(place).collect(),
         };
-        let worded = Memory.word(&failure, &about);
+        let worded = Memory.word(&failure, &subject);
         assert_eq!(worded.object["code"], worded.code);
         assert_eq!(worded.object["message"], worded.message.as_str());
         worded.object

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 pub(super) const QUESTIONS_MAX: usize = 1024;
 
 /// What the operator decided about the set.
-pub struct Options {
+pub struct GuideOptions {
     /// The way to the agent's files.
     pub bridge: FilesystemBridge,
     /// How long the agent may take for an answer.
@@ -29,7 +29,7 @@ pub struct BadKey;
 
 /// What all calls of the set share.
 #[derive(Debug)]
-pub struct Desk {
+pub struct GuideState {
     pub(super) bridge: FilesystemBridge,
     pub(super) sampling_timeout: Duration,
     pub(super) seal: RequestStateCodec,
@@ -37,10 +37,10 @@ pub struct Desk {
     arrivals: Notify,
 }
 
-impl Desk {
+impl GuideState {
     /// Opens for business.
-    pub fn new(options: Options) -> Result<Desk, BadKey> {
-        Ok(Desk {
+    pub fn new(options: GuideOptions) -> Result<GuideState, BadKey> {
+        Ok(GuideState {
             bridge: options.bridge,
             sampling_timeout: options.sampling_timeout,
             seal: RequestStateCodec::try_new(options.state_key).map_err(|_| BadKey)?,
