@@ -5,109 +5,109 @@ use crate::encoding::TextEncoding;
 use crate::error::Error;
 use crate::file::ContentShape;
 use crate::listing::PathInfo;
-use crate::policy::ProjectPath;
+use crate::project_path::ProjectPath;
 
-/// Something the agent is asked.
+/// A question to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentQuestion {
-    /// What it is about.
+    /// The path that it is about.
     pub path: ProjectPath,
-    /// What is wanted of it.
+    /// What is wanted of the path.
     pub subject: Subject,
-    /// What was handed over lacks this, so it is asked once more.
+    /// What the first hand-over lacked, if this is the second question.
     pub lack: Option<Lack>,
 }
 
 /// What a hand-over lacks of what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// Everything below was asked for, but directories came without their entries.
+    /// The request was recursive, but directories came without their entries.
     Children,
-    /// Only files that match a pattern came, and not the one that was asked for.
+    /// Only files that match another pattern came.
     Files,
-    /// The file has changed after what came.
+    /// The file was changed after the content was taken from it.
     Changes,
-    /// Text came that cannot be turned back into the file's bytes.
+    /// The content came as text that cannot be turned back into the file's bytes.
     Bytes,
 }
 
-/// What is wanted.
+/// What a question asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A file's content.
     File {
-        /// As text, or as bytes.
+        /// Whether text or bytes are wanted.
         shape: ContentShape,
         /// The encoding to read text with.
         encoding: TextEncoding,
     },
     /// A directory's entries.
     Directory {
-        /// With everything below.
+        /// Whether everything below the directory is wanted too.
         recursive: bool,
-        /// Only files that match.
+        /// The pattern that files have to match.
         pattern: Option<String>,
     },
 }
 
-/// Whom to ask. It never waits: where an answer takes time, whoever calls comes back with it.
+/// Someone who can be asked for files. It never waits: if an answer takes time, the caller comes back with it.
 pub trait Agent {
-    /// Asks, or hands over the answer where it is there already.
+    /// Asks, or returns the answer that has already come.
     fn ask(&mut self, question: &AgentQuestion) -> AskResult;
 
-    /// Reads bytes as the agent writes them into an answer, or says why it cannot.
+    /// Decodes bytes from an answer, or returns why it cannot.
     fn bytes(&self, answer: &str) -> Result<Vec<u8>, String>;
 
-    /// Reads a directory's entries as the agent writes them into an answer, or says why it cannot.
+    /// Decodes a directory's entries from an answer, or returns why it cannot.
     fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String>;
 }
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AskResult {
-    /// The text of the answer.
+    /// The agent answered with this text.
     Answered(String),
-    /// It will take time.
+    /// The answer takes time.
     Waiting,
-    /// There is no answer.
+    /// There will be no answer.
     Failed(Error),
 }
 
-/// A question that was asked before: where to go on.
+/// What was asked before, so that a request can continue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resume {
-    /// When the first question of the call was asked, in seconds since the epoch.
+    /// When the first question of the request was asked, in seconds since the epoch.
     pub asked_at: f64,
-    /// When the cache was looked at before the last question: only what came after that answers it.
+    /// When the cache was searched before the last question. Only what was stored after that answers it.
     pub looked_at: f64,
-    /// What was asked for last.
+    /// Whether the last question asked for text or bytes.
     pub shape: ContentShape,
-    /// What a hand-over lacked that was asked for once more: nobody is asked a third time.
+    /// What the first hand-over lacked, if there was a second question. There is no third.
     pub lack: Option<Lack>,
 }
 
-/// What came of a request.
+/// The result of one step of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepOutcome<T> {
-    /// It is done.
+    /// The request is done.
     Done(T),
-    /// The agent has to answer this first.
+    /// The agent has to answer this question first.
     Waiting(AgentQuestion),
 }
 
 /// Where content came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentSource {
-    /// It was there before anyone asked.
+    /// It was in the cache before the agent was asked.
     Cache,
-    /// From the agent's answer.
+    /// It came in the agent's answer.
     Answer,
     /// The agent handed it over while it was being asked.
     Handover,
 }
 
 impl AgentQuestion {
-    /// The failure that an agent's error message tells of.
+    /// Returns the failure that an agent's error message describes.
     #[must_use]
     pub fn failed(&self, message: &str) -> Error {
         agent_answer::failure(&self.path, message)

@@ -1,50 +1,54 @@
 //! What the text of an agent's answer means: content, or a failure in the agent's own words.
 
 use crate::error::Error;
-use crate::policy::ProjectPath;
+use crate::project_path::ProjectPath;
 
-/// How an agent's answer begins that says a file is not there.
+/// The start of an answer that says that the file does not exist.
 const NOT_FOUND: &str = "File not found";
-/// How one begins that says the agent may not look.
+/// The start of an answer that says that the agent may not read the file.
 const PERMISSION_DENIED: &str = "Permission denied";
-/// How one begins that says a file cannot be read as text.
+/// The start of an answer that says that the file cannot be read as text.
 const ENCODING_ERROR: &str = "Encoding error";
-/// How an answer of one line begins, in small letters, that says in other words that a file is not there.
-const NOT_FOUND_TOO: [&str; 3] = ["not found:", "error: file not found", "enoent"];
-/// How much of an answer is looked at for such words.
-const WORDS_MAX: usize = 64;
-/// What stands around a code fence.
+/// Other starts, in lower case, of a one-line answer that says that the file does not exist.
+const NOT_FOUND_VARIANTS: [&str; 3] = ["not found:", "error: file not found", "enoent"];
+/// How many characters of an answer are compared with these texts.
+const COMPARED_MAX: usize = 64;
+/// The start and the end of a code fence.
 const FENCE: &str = "```";
 
-/// What the text of an answer says.
+/// What the text of an answer means.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AnswerMeaning {
-    /// It is what was asked for.
+    /// It is the content that was asked for.
     Content,
-    /// The file cannot be read as text in the encoding that was asked for.
+    /// The agent cannot read the file as text in the encoding that was asked for.
     NotText,
-    /// It is a failure.
+    /// It reports a failure.
     Failure(Error),
 }
 
-/// Tells content from failure by how it begins.
+/// Tells content and failures apart by how the answer starts.
 pub(crate) fn meaning(path: &ProjectPath, answer: &str) -> AnswerMeaning {
     let (path, said) = (path.to_string(), first_line(answer));
-    let plain = plain_line(answer);
-    let begins =
+    let plain = plain_start(answer);
+    let starts_with =
         |words: &str| answer.starts_with(words) || plain.starts_with(&words.to_ascii_lowercase());
-    if begins(NOT_FOUND) || NOT_FOUND_TOO.iter().any(|words| plain.starts_with(words)) {
+    if starts_with(NOT_FOUND)
+        || NOT_FOUND_VARIANTS
+            .iter()
+            .any(|words| plain.starts_with(words))
+    {
         AnswerMeaning::Failure(Error::NotFound { path, above: None })
-    } else if begins(PERMISSION_DENIED) {
+    } else if starts_with(PERMISSION_DENIED) {
         AnswerMeaning::Failure(Error::PermissionDenied { path, said })
-    } else if begins(ENCODING_ERROR) {
+    } else if starts_with(ENCODING_ERROR) {
         AnswerMeaning::NotText
     } else {
         AnswerMeaning::Content
     }
 }
 
-/// The failure that an agent's error message tells of.
+/// Returns the failure that an agent's error message describes.
 #[must_use]
 pub(crate) fn failure(path: &ProjectPath, message: &str) -> Error {
     match meaning(path, message) {
@@ -56,17 +60,18 @@ pub(crate) fn failure(path: &ProjectPath, message: &str) -> Error {
     }
 }
 
-/// How an answer of one line begins, in small letters and without what models put around it; nothing for a longer one.
-fn plain_line(answer: &str) -> String {
+/// Returns the start of a one-line answer in lower case, without the quotes and markup that models add; empty for a longer
+/// answer.
+fn plain_start(answer: &str) -> String {
     let line = answer.trim();
     if line.contains('\n') {
         return String::new();
     }
-    let is_around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '*');
-    let plain = line.trim_start_matches(is_around);
+    let is_decoration = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '*');
+    let plain = line.trim_start_matches(is_decoration);
     plain
         .chars()
-        .take(WORDS_MAX)
+        .take(COMPARED_MAX)
         .collect::<String>()
         .to_ascii_lowercase()
 }
@@ -90,7 +95,7 @@ mod tests {
     use super::*;
 
     fn is_not_found(answer: &str) -> bool {
-        let meaning = meaning(&ProjectPath::unchecked("docs/a"), answer);
+        let meaning = meaning(&ProjectPath::allowed("docs/a"), answer);
         matches!(meaning, AnswerMeaning::Failure(Error::NotFound { .. }))
     }
 
@@ -114,7 +119,7 @@ mod tests {
         ] {
             assert!(!is_not_found(content), "{content}");
         }
-        let denied = meaning(&ProjectPath::unchecked("docs/a"), "*PERMISSION DENIED*");
+        let denied = meaning(&ProjectPath::allowed("docs/a"), "*PERMISSION DENIED*");
         assert!(matches!(
             denied,
             AnswerMeaning::Failure(Error::PermissionDenied { .. })

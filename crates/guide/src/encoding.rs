@@ -1,4 +1,4 @@
-//! Encodings of text, by the names that people and programs use.
+//! Text encodings, by the names that people and programs use.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::error::{Error, Result};
 
-/// An encoding of text.
+/// A text encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TextEncoding(&'static Encoding);
 
 impl TextEncoding {
-    /// What text is in unless someone says otherwise.
+    /// The encoding of text unless the client names another.
     pub const UTF_8: TextEncoding = TextEncoding(&encoding_rs::UTF_8_INIT);
 
-    /// The encoding of a name such as `utf-8`, `latin-1`, `shift_jis` or `windows-1252`.
+    /// Finds an encoding by a name such as `utf-8`, `latin-1`, `shift_jis` or `windows-1252`.
     pub fn named(name: &str) -> Result<TextEncoding> {
         let plain = name.trim().to_ascii_lowercase();
-        // Programs write latin-1 and utf_8, which the standard spells latin1 and utf-8.
+        // Programs write latin-1 and utf_8; the standard spells them latin1 and utf-8.
         let spellings = [
             plain.clone(),
             plain.replace('_', "-"),
@@ -33,13 +33,13 @@ impl TextEncoding {
             })
     }
 
-    /// Its name, in lower case.
+    /// Returns its name in lower case.
     #[must_use]
     pub fn name(self) -> String {
         self.0.name().to_ascii_lowercase()
     }
 
-    /// The encoding that bytes are in where this one was named: a byte order mark tells the two kinds of UTF-16 apart.
+    /// Returns the encoding of some bytes if this one was named: a byte order mark tells the two kinds of UTF-16 apart.
     #[must_use]
     pub fn marked(self, bytes: &[u8]) -> TextEncoding {
         let marked = Encoding::for_bom(bytes).map(|(marked, _)| TextEncoding(marked));
@@ -52,7 +52,7 @@ impl TextEncoding {
         self.0 == UTF_16LE || self.0 == UTF_16BE
     }
 
-    /// The text of bytes; nothing where they are not in this encoding. The byte order mark of UTF-16 is no part of it.
+    /// Decodes bytes, or returns `None` if they are not in this encoding. Drops the byte order mark of UTF-16.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Option<String> {
         let bytes = match Encoding::for_bom(bytes) {
@@ -67,14 +67,14 @@ impl TextEncoding {
         Some(text.into_owned())
     }
 
-    /// The bytes of a text; nothing where the encoding has no way to write it.
+    /// Encodes a text, or returns `None` if this encoding cannot write it.
     #[must_use]
     pub fn encode(self, text: &str) -> Option<Vec<u8>> {
         let (bytes, used, is_lossy) = self.0.encode(text);
         (used == self.0 && !is_lossy).then(|| bytes.into_owned())
     }
 
-    /// What to try in turn where this one was asked for: itself, UTF-8, and one that takes any bytes.
+    /// Iterates over the encodings to try if this one was asked for: itself, UTF-8, and one that accepts any bytes.
     pub fn with_fallbacks(self) -> impl Iterator<Item = TextEncoding> {
         let others = [UTF_8, WINDOWS_1252].into_iter().map(TextEncoding);
         std::iter::once(self).chain(others.filter(move |other| *other != self))
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(shift_jis.encode("🦀"), None);
         let utf_16 = TextEncoding::named("utf-16le").unwrap();
         assert_eq!(utf_16.decode(b"a\0").as_deref(), Some("a"));
-        assert_eq!(utf_16.encode("a"), None, "it can only be read");
+        assert_eq!(utf_16.encode("a"), None, "encoding_rs only decodes it");
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(
             utf_16.marked(b"\0a"),
             utf_16,
-            "without a mark it is as named"
+            "without a mark the name decides"
         );
     }
 

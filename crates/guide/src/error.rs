@@ -1,33 +1,33 @@
-//! Every way the agent's files can fail us, as facts; the tool set turns them into words.
+//! Every failure of this crate, as facts. The tool set turns them into messages.
 
 use crate::agent::Lack;
 
-/// What this crate's calls return.
+/// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a path is refused although it is well formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyViolation {
-    /// It holds a NUL byte, which deceives programs written in C.
+    /// It contains a NUL byte, where programs written in C would stop reading.
     NulByte,
-    /// Its `..` lead above the project.
+    /// Its `..` leads above the project root.
     Traversal,
-    /// It lies in none of the allowed directories.
+    /// It is in none of the allowed directories.
     NotAllowed,
-    /// A link on its way leaves the project.
+    /// A link on the path leaves the project.
     LinkLeaves,
-    /// A link on its way leads to a directory of the project that is not allowed.
+    /// A link on the path leads to a directory of the project that is not allowed.
     LinkNotAllowed,
-    /// Links lead to each other, or there are too many.
+    /// Links form a loop, or there are too many.
     LinkLoop,
-    /// A listed name is no name: it holds a slash, or means this or the upper directory.
+    /// A listed name is not a single name: it is empty, contains a slash, or is `.` or `..`.
     NotAName,
-    /// What a client gave back as our own state is not ours.
+    /// The state that a client sent back was not made by this server.
     ForgedState,
 }
 
 impl PolicyViolation {
-    /// Its name in logs.
+    /// Returns its name in logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,47 +46,47 @@ impl PolicyViolation {
 /// What is wrong with the form of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatFault {
-    /// There is nothing.
+    /// It is empty.
     Empty,
-    /// It holds a control character.
+    /// It contains a control character.
     ControlCharacter,
     /// It is longer than 4,095 bytes.
     TooLong,
     /// A name in it is longer than 255 bytes.
     NameTooLong,
-    /// It is spelled as a directory's, where a file's is needed.
+    /// It is spelled as a directory, but a file is needed.
     Directory,
 }
 
 /// What is wrong with a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFault {
-    /// Its number is not below the number of chunks.
+    /// Its index is not below the number of chunks.
     BeyondCount {
-        /// Its number.
+        /// Its index.
         index: u32,
         /// The number of chunks.
         count: u32,
     },
-    /// There are none, or too many.
+    /// The number of chunks is zero or too large.
     BadCount {
-        /// The number of chunks that was told.
+        /// The number of chunks that the client gave.
         count: u32,
     },
-    /// A number without a count, or a count without a number.
+    /// An index without a count, or a count without an index.
     Incomplete,
-    /// Too many uploads are under way.
+    /// Too many uploads are in progress.
     TooManyUploads,
 }
 
-/// Everything that can go wrong. Paths are as clients gave them or in their normal form, never host paths.
+/// A failure. Its paths are as the client gave them or in their normal form, never host paths.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(
     missing_docs,
-    reason = "the field names and the variants' sentences say it all"
+    reason = "the messages explain the variants and their fields"
 )]
 pub enum Error {
-    /// `leads_to` is for the log only; `allowed` are the directories to keep to.
+    /// `leads_to` is for the log only; `allowed` lists the directories that may be named.
     #[error("{path:?} is refused: {}", violation.name())]
     Violation {
         path: String,
@@ -113,7 +113,7 @@ pub enum Error {
     TooLarge { path: String, size: u64, limit: u64 },
     #[error("the listing of {path:?} cannot be used: {reason}")]
     BadListing { path: String, reason: String },
-    /// `above` is the directory above it, where that may be asked for.
+    /// `above` is the directory above it, if that may be named.
     #[error("the agent says that {path:?} does not exist")]
     NotFound { path: String, above: Option<String> },
     #[error("the agent says that it may not read {path:?}")]
@@ -134,27 +134,27 @@ pub enum Error {
     Unverifiable { path: String, reason: String },
 }
 
-/// The closed list of kinds: the `error_type` of every reply.
+/// The kind of a failure. It is the `error_type` of the reply, and the list is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The policy forbids it.
     Security,
-    /// What came is wrong.
+    /// The input is wrong.
     Validation,
     /// The agent has no such file.
     NotFound,
-    /// The agent, or this process, may not look.
+    /// The agent, or this process, may not read it.
     Permission,
     /// The agent did not answer in time.
     Timeout,
     /// The client cannot be asked.
     Unsupported,
-    /// Anything else.
+    /// Any other failure.
     System,
 }
 
 impl Error {
-    /// The same refusal, with the directories that may be named instead.
+    /// Adds the directories that may be named instead to a violation.
     pub(crate) fn allowing<'a>(self, directories: impl Iterator<Item = &'a str>) -> Error {
         match self {
             Error::Violation {
@@ -172,7 +172,7 @@ impl Error {
         }
     }
 
-    /// The kind of this failure.
+    /// Returns the kind of this failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// The path it is about, where it is about one.
+    /// Returns the path that it is about, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         match self {

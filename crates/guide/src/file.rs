@@ -15,29 +15,29 @@ pub enum ContentShape {
     Bytes,
 }
 
-/// A file's content and what is known of it. Small, because many are held.
+/// A file's content and what is known about it. The cache holds many of these, so the type is small.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentFile {
-    /// The bytes; UTF-8 where it is text.
+    /// The bytes; UTF-8 if the content is text.
     pub content: Box<[u8]>,
-    /// What the bytes are.
+    /// Whether the content is text or bytes.
     pub shape: ContentShape,
     /// The encoding of the agent's file.
     pub encoding: TextEncoding,
-    /// When the agent's file was changed, in seconds since the epoch, where the agent said so.
+    /// When the agent's file was last changed, in seconds since the epoch, if the agent said so.
     pub mtime: Option<f64>,
     /// When it was handed over, in seconds since the epoch.
     pub stored_at: f64,
 }
 
 impl AgentFile {
-    /// The size of what is held.
+    /// Returns the size of the content as it is held.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.content.len() as u64
     }
 
-    /// The hash of what is held.
+    /// Returns the hash of the content as it is held.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         ContentHash::of(&self.content)
@@ -48,25 +48,50 @@ impl AgentFile {
     pub fn is_older_than(&self, mtime: f64) -> bool {
         self.mtime.unwrap_or(self.stored_at) < mtime
     }
+
+    /// Returns the bytes of the agent's file, or `None` for text that its encoding cannot write.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        match self.shape {
+            ContentShape::Text if self.encoding != TextEncoding::UTF_8 => {
+                let text = std::str::from_utf8(&self.content).ok()?;
+                self.encoding.encode(text)
+            }
+            ContentShape::Text | ContentShape::Bytes => Some(self.content.to_vec()),
+        }
+    }
+
+    /// Returns the text and its encoding: the wanted one, or the first fallback that fits.
+    pub(crate) fn to_text(&self, wanted: TextEncoding) -> Option<(String, TextEncoding)> {
+        if self.shape == ContentShape::Text {
+            let text = std::str::from_utf8(&self.content).ok()?;
+            return Some((text.to_owned(), self.encoding));
+        }
+        // The last fallback accepts any bytes, but content with a NUL byte is not text.
+        let is_binary = self.content.contains(&0);
+        wanted
+            .with_fallbacks()
+            .filter(|used| *used == wanted || *used == TextEncoding::UTF_8 || !is_binary)
+            .find_map(|used| Some((used.decode(&self.content)?, used)))
+    }
 }
 
-/// A SHA-256.
+/// A SHA-256 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// The hash of some bytes.
+    /// Hashes some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> ContentHash {
         ContentHash(Sha256::digest(bytes).into())
     }
 
-    /// Tells whether a client's text is this hash; `sha256:` before it and upper case do no harm.
+    /// Tells whether a client's text is this hash, with or without `sha256:` before it and in either case.
     #[must_use]
-    pub fn is(&self, told: &str) -> bool {
-        let told = told.trim();
-        let told = told.strip_prefix("sha256:").unwrap_or(told);
-        self.to_string().eq_ignore_ascii_case(told)
+    pub fn is(&self, text: &str) -> bool {
+        let text = text.trim();
+        let text = text.strip_prefix("sha256:").unwrap_or(text);
+        self.to_string().eq_ignore_ascii_case(text)
     }
 }
 

@@ -1,8 +1,8 @@
-//! The agent's files: what may be asked for, what was handed over, and whom to ask.
+//! The agent's files: which paths may be named, what the agent handed over, and how it is asked.
 //!
-//! The files here are not the server's: it never opens one. Agents hand content over, or the [`FilesystemBridge`] asks
-//! for it through an [`Agent`]. Every path passes the [`PathValidator`] first; what came is kept in a bounded
-//! [`FileCache`]. This crate is synchronous, never waits, and knows nothing of MCP, JSON or words for people.
+//! These are not the server's files, and it never opens one. Agents hand content over, or the [`FilesystemBridge`] asks for
+//! it through an [`Agent`]. The [`PathValidator`] checks every path first, and a bounded [`FileCache`] keeps the content.
+//! This crate is synchronous, never waits, and knows nothing of MCP, JSON or messages for people.
 
 mod agent;
 mod agent_answer;
@@ -13,25 +13,26 @@ mod error;
 mod file;
 mod listing;
 mod policy;
-mod store;
+mod project_path;
 mod time;
 mod upload;
+mod validator;
 
 pub use agent::{
     Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject,
 };
 pub use bridge::{
     BridgeLimits, Content, DirectoryRead, DirectoryRequest, FileRead, FileRequest,
-    FilesystemBridge, Freshness,
+    FilesystemBridge, Freshness, IncomingFile, Stored, StoredFiles, StoredListing, Upload,
+    Uploaded, Warning,
 };
-pub use cache::{
-    CacheCounters, CacheUsage, CachedValue, Evicted, FileCache, PutOutcome, StoreStatus,
-};
+pub use cache::{CacheCounters, CacheUsage, Evicted, FileCache, StoreStatus};
 pub use encoding::TextEncoding;
 pub use error::{ChunkFault, Error, ErrorKind, FormatFault, PolicyViolation, Result};
 pub use file::{AgentFile, ContentHash, ContentShape};
 pub use listing::{DirectoryListing, ENTRIES_MAX, EntryKind, LEVELS_MAX, PathInfo};
-pub use policy::{AllowedFault, PathValidator, ProjectPath, SecurityPolicy};
-pub use store::{IncomingFile, Stored, StoredFiles, StoredListing, Upload, Uploaded, Warning};
+pub use policy::{AllowedFault, SecurityPolicy};
+pub use project_path::ProjectPath;
 pub use time::Now;
 pub use upload::{CHUNKS_MAX, Chunk, Uploads};
+pub use validator::PathValidator;

@@ -1,9 +1,10 @@
-//! A directory of the agent: a tree of names with what is known of each.
+//! A directory of the agent: a tree of names with what is known about each.
 
 use crate::error::{Error, Result};
-use crate::policy::{PathValidator, ProjectPath, joined};
+use crate::project_path::{ProjectPath, joined};
+use crate::validator::PathValidator;
 
-/// The most entries of one listing, at every level together.
+/// The most entries of one listing, counted over all levels.
 pub const ENTRIES_MAX: usize = 30_000;
 /// The most levels of one listing; the directory's own entries are the first.
 pub const LEVELS_MAX: usize = 32;
@@ -15,7 +16,7 @@ pub enum EntryKind {
     File,
     /// A directory.
     Directory,
-    /// A link, which the agent did not follow.
+    /// A symbolic link, which the agent did not follow.
     Symlink,
 }
 
@@ -26,11 +27,11 @@ pub struct PathInfo {
     pub name: Box<str>,
     /// What it is.
     pub kind: EntryKind,
-    /// Its size in bytes, where the agent said so.
+    /// Its size in bytes, if the agent said so.
     pub size: Option<u64>,
-    /// When it was changed, in seconds since the epoch, where the agent said so.
+    /// When it was last changed, in seconds since the epoch, if the agent said so.
     pub mtime: Option<f64>,
-    /// What is in it, where it is a directory and the agent looked.
+    /// Its entries, if it is a directory and the agent listed it.
     pub children: Option<Vec<PathInfo>>,
 }
 
@@ -46,35 +47,35 @@ impl PathInfo {
     }
 }
 
-/// A directory as the agent told it, in the order of names.
+/// A directory as the agent listed it, sorted by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectoryListing {
     /// The entries of the directory itself.
     pub entries: Vec<PathInfo>,
-    /// Only files that match this are in it.
+    /// The pattern that all of its files match, if they were filtered.
     pub pattern: Option<Box<str>>,
-    /// When it was told, in seconds since the epoch.
+    /// When it was handed over, in seconds since the epoch.
     pub stored_at: f64,
 }
 
-/// Tells by name and path whether a file is wanted.
+/// A function that tells by name and path whether a file is wanted.
 pub(crate) type Accepts<'call> = &'call (dyn Fn(&str, &str) -> bool + Send + Sync);
 
 impl DirectoryListing {
-    /// Tells roughly what it takes in memory.
+    /// Returns roughly how much memory it takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let entries: u64 = self.entries.iter().map(PathInfo::bytes).sum();
         size_of::<DirectoryListing>() as u64 + entries
     }
 
-    /// Tells whether it goes down to the last directory.
+    /// Tells whether it reaches down to the last directory.
     #[must_use]
     pub fn is_deep(&self) -> bool {
         is_deep(&self.entries)
     }
 
-    /// What is in a directory below, given by its names; each step is a binary search.
+    /// Returns the entries of a directory below, by binary search at each level.
     #[must_use]
     pub fn below(&self, path: &str) -> Option<&[PathInfo]> {
         let mut entries = self.entries.as_slice();
@@ -94,7 +95,7 @@ fn is_deep(entries: &[PathInfo]) -> bool {
     entries.iter().all(PathInfo::is_deep)
 }
 
-/// How many entries there are, counted by what they are.
+/// Counts the files (links among them) and the directories, at every depth.
 #[must_use]
 pub(crate) fn count(entries: &[PathInfo]) -> (u64, u64) {
     let mut counts = (0, 0);
@@ -109,7 +110,7 @@ pub(crate) fn count(entries: &[PathInfo]) -> (u64, u64) {
     counts
 }
 
-/// Every entry with its path, from the top.
+/// Calls a function with every entry and its path, directories before their entries.
 pub(crate) fn visit(directory: &str, entries: &[PathInfo], see: &mut dyn FnMut(&str, &PathInfo)) {
     for entry in entries {
         let path = joined(directory, &entry.name);
@@ -118,27 +119,27 @@ pub(crate) fn visit(directory: &str, entries: &[PathInfo], see: &mut dyn FnMut(&
     }
 }
 
-/// Judges every path of a tree and puts it in order; a name that comes twice is a mistake.
-pub(crate) fn admitted(
+/// Checks every path of a tree and sorts each level. A name that comes twice is an error.
+pub(crate) fn checked(
     validator: &PathValidator,
     directory: &ProjectPath,
     entries: Vec<PathInfo>,
 ) -> Result<Vec<PathInfo>> {
-    let mut admission = Admission {
+    let mut check = ListingCheck {
         validator,
         listed: directory.as_str(),
         left: ENTRIES_MAX,
     };
-    admission.entries(directory, entries, 1)
+    check.entries(directory, entries, 1)
 }
 
-struct Admission<'call> {
+struct ListingCheck<'call> {
     validator: &'call PathValidator,
     listed: &'call str,
     left: usize,
 }
 
-impl Admission<'_> {
+impl ListingCheck<'_> {
     fn entries(
         &mut self,
         directory: &ProjectPath,
@@ -148,10 +149,10 @@ impl Admission<'_> {
         if level > LEVELS_MAX {
             return Err(self.bad(format!("it is more than {LEVELS_MAX} levels deep")));
         }
-        let admitted = entries
+        let checked = entries
             .into_iter()
             .map(|entry| self.entry(directory, entry, level));
-        let mut entries = admitted.collect::<Result<Vec<PathInfo>>>()?;
+        let mut entries = checked.collect::<Result<Vec<PathInfo>>>()?;
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let mut neighbours = entries.iter().zip(entries.iter().skip(1));
         match neighbours.find(|(one, other)| one.name == other.name) {
@@ -188,12 +189,12 @@ impl Admission<'_> {
     }
 }
 
-/// Leaves out the files that are not wanted, and says how many; directories stay. Paths are relative to the listing.
-pub(crate) fn filtered(entries: &mut Vec<PathInfo>, accepts: Accepts<'_>) -> u64 {
-    filtered_below("", entries, accepts)
+/// Removes the files that are not wanted and returns their number. Directories stay. Paths are relative to the listing.
+pub(crate) fn filter(entries: &mut Vec<PathInfo>, accepts: Accepts<'_>) -> u64 {
+    filter_below("", entries, accepts)
 }
 
-fn filtered_below(above: &str, entries: &mut Vec<PathInfo>, accepts: Accepts<'_>) -> u64 {
+fn filter_below(above: &str, entries: &mut Vec<PathInfo>, accepts: Accepts<'_>) -> u64 {
     let mut left_out = 0;
     entries.retain_mut(|entry| {
         let path = match above {
@@ -203,7 +204,7 @@ fn filtered_below(above: &str, entries: &mut Vec<PathInfo>, accepts: Accepts<'_>
         let is_wanted = entry.kind == EntryKind::Directory || accepts(&entry.name, &path);
         left_out += u64::from(!is_wanted);
         if let Some(children) = &mut entry.children {
-            left_out += filtered_below(&path, children, accepts);
+            left_out += filter_below(&path, children, accepts);
         }
         is_wanted
     });
@@ -258,10 +259,10 @@ mod tests {
             directory("a", Some(vec![file("x.md"), file("x.rs")])),
             file("y.rs"),
         ];
-        let left_out = filtered(&mut entries, &|name, _| name.ends_with(".md"));
+        let left_out = filter(&mut entries, &|name, _| name.ends_with(".md"));
         assert_eq!(left_out, 2);
         assert_eq!(entries, [directory("a", Some(vec![file("x.md")]))]);
-        let left_out = filtered(&mut entries, &|_, path| path == "a/x.md");
+        let left_out = filter(&mut entries, &|_, path| path == "a/x.md");
         assert_eq!(left_out, 0);
     }
 

@@ -1,18 +1,18 @@
-//! The time, given to everything that needs it, so that tests can choose it.
+//! The time, passed to everything that needs it, so that tests can choose it.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment, by the clock that never jumps and by the one on the wall.
+/// A moment, by the clock that never jumps and by the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Now {
-    /// For lifetimes.
+    /// The monotonic time, for lifetimes.
     pub steady: Instant,
-    /// Seconds since the epoch, for people, other processes and modification times.
+    /// Seconds since the epoch, for people, other processes and comparisons with modification times.
     pub wall: f64,
 }
 
 impl Now {
-    /// This moment.
+    /// Reads both clocks.
     #[must_use]
     pub fn read() -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -22,7 +22,7 @@ impl Now {
         }
     }
 
-    /// The moment some seconds later.
+    /// Returns the moment some seconds later.
     #[cfg(test)]
     pub(crate) fn later(self, seconds: u64) -> Now {
         Now {

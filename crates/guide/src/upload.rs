@@ -1,4 +1,4 @@
-//! Files that come in pieces. A piece is only kept here until the last one came; nothing incomplete goes any further.
+//! Files that come in chunks. Chunks are kept here until the last one has come; an incomplete file goes nowhere else.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,46 +6,46 @@ use std::time::{Duration, Instant};
 
 use crate::error::{ChunkFault, Error, Result};
 use crate::file::ContentHash;
-use crate::policy::ProjectPath;
+use crate::project_path::ProjectPath;
 
 /// The most chunks of one file.
 pub const CHUNKS_MAX: u32 = 10_000;
-/// The most files that come at once.
+/// The most uploads in progress.
 const UPLOADS_MAX: usize = 256;
-/// How many missing chunks are named.
+/// How many of the missing chunks are named.
 const MISSING_SHOWN: usize = 10;
 
-/// One piece of a file.
+/// A chunk of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its number, from 0.
+    /// Its index, from 0.
     pub index: u32,
-    /// How many there are.
+    /// The number of chunks of the file.
     pub count: u32,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// The hash its bytes should have, where the agent gave one.
+    /// The hash that its bytes should have, if the agent gave one.
     pub hash: Option<String>,
-    /// The hash of the whole, which may come with any chunk.
+    /// The hash of the whole file, which may come with any chunk.
     pub content_hash: Option<String>,
 }
 
-/// Where an upload stands.
+/// How far an upload has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UploadProgress {
-    /// How many chunks came.
+    /// The number of chunks that have come.
     pub(crate) received: u32,
-    /// The first of those that have not come.
+    /// The first chunks that have not come.
     pub(crate) missing: Vec<u32>,
-    /// All of it, once every chunk came, and the hash it should have.
+    /// The whole content once every chunk has come, and the hash that it should have.
     pub(crate) whole: Option<(Vec<u8>, Option<String>)>,
-    /// Chunks that came before were thrown away, because the number of chunks changed.
+    /// Whether earlier chunks were dropped because the number of chunks changed.
     pub(crate) restarted: bool,
-    /// Chunks that came before were thrown away, because this one took too long to come.
+    /// Whether earlier chunks were dropped because this one came too late.
     pub(crate) expired: bool,
 }
 
-/// The uploads under way.
+/// The uploads in progress.
 #[derive(Debug)]
 pub struct Uploads {
     pending: Mutex<PendingUploads>,
@@ -53,12 +53,15 @@ pub struct Uploads {
     lifetime: Duration,
 }
 
+/// The owner and the path of an upload.
+type UploadKey = (String, ProjectPath);
+
 #[derive(Debug, Default)]
 struct PendingUploads {
-    uploads: HashMap<(String, ProjectPath), ChunkedUpload>,
+    uploads: HashMap<UploadKey, ChunkedUpload>,
     bytes: u64,
-    /// The last uploads that expired, so that who goes on with one can be told.
-    expired: VecDeque<(String, ProjectPath)>,
+    /// The last uploads that expired, so that a client that continues one can be told.
+    expired: VecDeque<UploadKey>,
 }
 
 #[derive(Debug)]
@@ -79,7 +82,7 @@ impl ChunkedUpload {
 }
 
 impl Uploads {
-    /// Uploads that hold at most so many bytes together, each for so long after its last chunk.
+    /// Creates a store for at most `max_bytes` of chunks. An upload expires `lifetime` after its last chunk.
     #[must_use]
     pub fn new(max_bytes: u64, lifetime: Duration) -> Uploads {
         Uploads {
@@ -89,7 +92,7 @@ impl Uploads {
         }
     }
 
-    /// How many uploads are under way, and how many bytes they hold.
+    /// Returns the number of uploads in progress and the bytes that they hold.
     #[must_use]
     pub fn usage(&self, now: Instant) -> (usize, u64) {
         let mut pending = self.pending();
@@ -97,7 +100,7 @@ impl Uploads {
         (pending.uploads.len(), pending.bytes)
     }
 
-    /// Takes a chunk. `owner` keeps uploads of one path by two clients apart.
+    /// Adds a chunk. `owner` keeps two clients' uploads of the same path apart.
     pub(crate) fn add(
         &self,
         owner: &str,
@@ -109,9 +112,9 @@ impl Uploads {
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
         let key = (owner.to_owned(), path.clone());
-        let restarted = pending.forget_if(&key, |upload| upload.count != chunk.count);
+        let restarted = pending.remove_if(&key, |upload| upload.count != chunk.count);
         self.check_room(&pending, &key, &chunk)?;
-        let expired = pending.is_expired(&key);
+        let expired = pending.take_expired(&key);
         let (received, missing) = pending.insert(&key, chunk, now);
         Ok(UploadProgress {
             received,
@@ -122,24 +125,19 @@ impl Uploads {
         })
     }
 
-    fn check_room(
-        &self,
-        pending: &PendingUploads,
-        key: &(String, ProjectPath),
-        chunk: &Chunk,
-    ) -> Result<()> {
+    fn check_room(&self, pending: &PendingUploads, key: &UploadKey, chunk: &Chunk) -> Result<()> {
         if !pending.uploads.contains_key(key) && pending.uploads.len() >= UPLOADS_MAX {
             return Err(bad(&key.1, ChunkFault::TooManyUploads));
         }
         let size = pending.bytes.saturating_add(chunk.bytes.len() as u64);
-        match size > self.max_bytes {
-            true => Err(Error::TooLarge {
+        if size > self.max_bytes {
+            return Err(Error::TooLarge {
                 path: key.1.to_string(),
                 size,
                 limit: self.max_bytes,
-            }),
-            false => Ok(()),
+            });
         }
+        Ok(())
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingUploads> {
@@ -162,38 +160,33 @@ impl PendingUploads {
         self.bytes = self.uploads.values().map(|upload| upload.bytes).sum();
     }
 
-    /// Tells once whether an upload has expired.
-    fn is_expired(&mut self, key: &(String, ProjectPath)) -> bool {
+    /// Tells whether an upload has expired, only the first time.
+    fn take_expired(&mut self, key: &UploadKey) -> bool {
         let before = self.expired.len();
         self.expired.retain(|expired| expired != key);
         self.expired.len() < before
     }
 
-    fn forget_if(
+    fn remove_if(
         &mut self,
-        key: &(String, ProjectPath),
+        key: &UploadKey,
         is_other: impl FnOnce(&ChunkedUpload) -> bool,
     ) -> bool {
         let is_other = self.uploads.get(key).is_some_and(is_other);
         if is_other {
-            self.forget(key);
+            self.remove(key);
         }
         is_other
     }
 
-    fn forget(&mut self, key: &(String, ProjectPath)) -> Option<ChunkedUpload> {
+    fn remove(&mut self, key: &UploadKey) -> Option<ChunkedUpload> {
         let upload = self.uploads.remove(key)?;
         self.bytes = self.bytes.saturating_sub(upload.bytes);
         Some(upload)
     }
 
-    /// Keeps a chunk and says how many there are now, and which of the others come first.
-    fn insert(
-        &mut self,
-        key: &(String, ProjectPath),
-        chunk: Chunk,
-        now: Instant,
-    ) -> (u32, Vec<u32>) {
+    /// Keeps a chunk. Returns how many have come, and the first that have not.
+    fn insert(&mut self, key: &UploadKey, chunk: Chunk, now: Instant) -> (u32, Vec<u32>) {
         let upload = self.uploads.entry(key.clone()).or_insert(ChunkedUpload {
             count: chunk.count,
             chunks: BTreeMap::new(),
@@ -211,15 +204,12 @@ impl PendingUploads {
         (upload.chunks.len() as u32, upload.missing())
     }
 
-    fn take_if_complete(
-        &mut self,
-        key: &(String, ProjectPath),
-    ) -> Option<(Vec<u8>, Option<String>)> {
+    fn take_if_complete(&mut self, key: &UploadKey) -> Option<(Vec<u8>, Option<String>)> {
         let upload = self.uploads.get(key)?;
         if upload.chunks.len() < upload.count as usize {
             return None;
         }
-        let upload = self.forget(key)?;
+        let upload = self.remove(key)?;
         let mut whole = Vec::with_capacity(upload.bytes as usize);
         for chunk in upload.chunks.values() {
             whole.extend_from_slice(chunk);
@@ -240,7 +230,7 @@ fn check(path: &ProjectPath, chunk: &Chunk) -> Result<()> {
     check_hash(path, Some(index), &chunk.bytes, hash)
 }
 
-/// Compares bytes with the hash they should have.
+/// Compares bytes with the hash that they should have.
 pub(crate) fn check_hash(
     path: &ProjectPath,
     chunk: Option<u32>,
@@ -251,15 +241,15 @@ pub(crate) fn check_hash(
         return Ok(());
     };
     let found = ContentHash::of(bytes);
-    match found.is(expected) {
-        true => Ok(()),
-        false => Err(Error::HashDiffers {
-            path: path.to_string(),
-            chunk,
-            expected: expected.to_owned(),
-            found: found.to_string(),
-        }),
+    if found.is(expected) {
+        return Ok(());
     }
+    Err(Error::HashDiffers {
+        path: path.to_string(),
+        chunk,
+        expected: expected.to_owned(),
+        found: found.to_string(),
+    })
 }
 
 fn bad(path: &ProjectPath, fault: ChunkFault) -> Error {
@@ -285,7 +275,7 @@ mod tests {
     }
 
     fn path(text: &str) -> ProjectPath {
-        ProjectPath::unchecked(text)
+        ProjectPath::allowed(text)
     }
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -334,9 +324,9 @@ mod tests {
         let progress = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
         let progress = progress.unwrap();
         assert_eq!(progress.received, 1, "the first is gone");
-        assert!(progress.expired, "and that is said");
+        assert!(progress.expired, "and the reply says so");
         let again = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
-        assert!(!again.unwrap().expired, "once");
+        assert!(!again.unwrap().expired, "only once");
     }
 
     #[test]

@@ -1,29 +1,29 @@
-//! What agents hand over of their own accord: files, pieces of files, listings.
+//! Storing what agents hand over: files, chunks of files, listings.
 
 use std::sync::Arc;
 
-use crate::bridge::FilesystemBridge;
-use crate::cache::{CachedValue, DoesNotFit, Evicted, StoreStatus};
+use super::FilesystemBridge;
+use crate::cache::{CachedValue, DoesNotFit, Evicted, PutOutcome, StoreStatus};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
 use crate::file::{AgentFile, ContentHash, ContentShape};
 use crate::listing::{self, Accepts, DirectoryListing, PathInfo};
-use crate::policy::ProjectPath;
+use crate::project_path::ProjectPath;
 use crate::time::Now;
-use crate::upload::{Chunk, check_hash};
+use crate::upload::{Chunk, UploadProgress, check_hash};
 
 /// A file as an agent hands it over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncomingFile {
     /// The path as the agent gave it.
     pub path: String,
-    /// The content: UTF-8 where it is text.
+    /// The content; UTF-8 if it is text.
     pub content: Vec<u8>,
-    /// Text or bytes.
+    /// Whether the content is text or bytes.
     pub shape: ContentShape,
     /// The encoding of the agent's file.
     pub encoding: TextEncoding,
-    /// When the agent's file was changed.
+    /// When the agent's file was last changed, in seconds since the epoch.
     pub mtime: Option<f64>,
     /// The size of the agent's file.
     pub size: Option<u64>,
@@ -34,7 +34,7 @@ pub struct IncomingFile {
 pub struct Stored {
     /// Its path, which is its key.
     pub path: ProjectPath,
-    /// New or replaced.
+    /// Whether it is new or replaced another.
     pub status: StoreStatus,
     /// The hash of its content.
     pub hash: ContentHash,
@@ -45,46 +45,46 @@ pub struct Stored {
 /// Files that were stored together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredFiles {
-    /// Each of them, in order.
+    /// Each file, in order.
     pub files: Vec<Stored>,
-    /// What had to go for them.
+    /// What was evicted to make room.
     pub evicted: Evicted,
-    /// What is odd about them.
+    /// What is unusual about them.
     pub warnings: Vec<Warning>,
 }
 
-/// A file, or a piece of one, with the hashes it should have.
+/// A file, or a chunk of one, with the hashes that it should have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upload {
-    /// The file; of a piece, its `content` is empty.
+    /// The file. Its `content` is empty if there is a chunk.
     pub file: IncomingFile,
-    /// The piece, where it is one.
+    /// The chunk, if the file does not come whole.
     pub chunk: Option<Chunk>,
-    /// The hash the whole content should have.
+    /// The hash that the whole content should have.
     pub content_hash: Option<String>,
 }
 
-/// What became of an upload.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Uploaded {
-    /// Pieces are missing.
+    /// Some chunks have not come yet.
     Partial {
         /// The file's path.
         path: ProjectPath,
-        /// How many pieces came.
+        /// The number of chunks that have come.
         received: u32,
-        /// The first of those that have not come.
+        /// The first chunks that have not come.
         missing: Vec<u32>,
-        /// How many there are.
+        /// The number of chunks of the file.
         count: u32,
-        /// What is odd about it.
+        /// What is unusual about it.
         warnings: Vec<Warning>,
     },
-    /// All of it came and is stored.
+    /// The whole file has come and is stored.
     Whole {
         /// What was stored.
         stored: StoredFiles,
-        /// It was compared with the hash of the whole.
+        /// Whether it was compared with the hash of the whole.
         is_verified: bool,
     },
 }
@@ -96,95 +96,92 @@ pub struct StoredListing {
     pub path: ProjectPath,
     /// The listing itself.
     pub listing: Arc<DirectoryListing>,
-    /// New or replaced.
+    /// Whether it is new or replaced another.
     pub status: StoreStatus,
-    /// Files in it, at every depth.
+    /// The number of files in it, at every depth.
     pub files: u64,
-    /// Directories in it, at every depth.
+    /// The number of directories in it, at every depth.
     pub directories: u64,
-    /// Files whose cached content is older than the listing says, and went.
+    /// Files whose cached content was older than the listing says, and was removed.
     pub invalidated: Vec<String>,
-    /// What had to go to make room.
+    /// What was evicted to make room.
     pub evicted: Evicted,
-    /// What is odd about it.
+    /// What is unusual about it.
     pub warnings: Vec<Warning>,
 }
 
-/// What is odd about a success.
+/// What is unusual about a success.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Warning {
-    /// The agent told another size than the content has.
+    /// The content has another size than the agent said.
     SizeDiffers {
         /// The file.
         path: String,
-        /// The size that was told.
+        /// The size that the agent said.
         told: u64,
         /// The size of the content.
         found: u64,
     },
-    /// A piece came without a hash.
+    /// A chunk came without a hash.
     Unchecked {
-        /// Its number.
+        /// Its index.
         chunk: u32,
     },
-    /// Pieces that came before were thrown away, because the number of pieces changed.
+    /// Earlier chunks were dropped, because the number of chunks changed.
     Restarted,
-    /// Pieces that came before were thrown away, because the next one took too long to come.
+    /// Earlier chunks were dropped, because the next one came too late.
     Expired,
-    /// Files do not match the pattern and were left out.
+    /// Some files do not match the pattern and were left out.
     LeftOut {
-        /// How many.
+        /// The number of files.
         files: u64,
         /// The pattern.
         pattern: String,
     },
-    /// Everything below was asked for, but some directories came without their entries.
+    /// The request was recursive, but some directories came without their entries.
     Shallow,
     /// The whole answer is one code fence, which may not be in the file.
     Fenced,
     /// The content is not in the encoding that was asked for, and was read with another.
     Fallback {
-        /// What was asked for.
+        /// The encoding that was asked for.
         wanted: TextEncoding,
-        /// What it was read with.
+        /// The encoding that it was read with.
         used: TextEncoding,
     },
-    /// Something had to go to make room.
+    /// Entries were evicted to make room.
     Evicted(Evicted),
 }
 
 impl FilesystemBridge {
-    /// Stores files, all or none: every path is judged before anything is stored.
+    /// Stores files, all or none. Every path is checked before anything is stored.
     pub fn store(&self, files: Vec<IncomingFile>, now: Now) -> Result<StoredFiles> {
-        let admitted = files
+        let checked = files
             .into_iter()
             .map(|file| Ok((self.validator.validate_file(&file.path)?, file)));
-        let admitted = admitted.collect::<Result<Vec<_>>>()?;
-        self.store_admitted(admitted, now)
+        let checked = checked.collect::<Result<Vec<_>>>()?;
+        self.store_checked(checked, now)
     }
 
-    fn store_admitted(
+    fn store_checked(
         &self,
         files: Vec<(ProjectPath, IncomingFile)>,
         now: Now,
     ) -> Result<StoredFiles> {
-        let told = files
+        let other_sizes = files
             .iter()
             .filter_map(|(path, file)| size_differs(path, file));
-        let mut warnings: Vec<Warning> = told.collect();
+        let mut warnings: Vec<Warning> = other_sizes.collect();
         let files: Vec<(ProjectPath, Arc<AgentFile>)> = files
             .into_iter()
             .map(|(path, file)| (path, Arc::new(file.into_file(now))))
             .collect();
-        let entries = files
-            .iter()
-            .map(|(path, file)| (path.clone(), CachedValue::File(Arc::clone(file))));
-        let batch = self.cache.put(entries.collect(), now.steady);
-        let batch = batch.map_err(|excess| too_large(&files, excess))?;
-        warnings.extend(evicted(batch.evicted));
-        let stored = files.into_iter().zip(batch.statuses);
+        let PutOutcome { statuses, evicted } = self.put_files(&files, now)?;
+        warnings.extend(eviction(evicted));
         Ok(StoredFiles {
-            files: stored
+            files: files
+                .into_iter()
+                .zip(statuses)
                 .map(|((path, file), status)| Stored {
                     path,
                     status,
@@ -192,12 +189,23 @@ impl FilesystemBridge {
                     file,
                 })
                 .collect(),
-            evicted: batch.evicted,
+            evicted,
             warnings,
         })
     }
 
-    /// Stores a file that comes whole or in pieces. `owner` keeps the pieces of two clients apart.
+    fn put_files(&self, files: &[(ProjectPath, Arc<AgentFile>)], now: Now) -> Result<PutOutcome> {
+        let entries = files
+            .iter()
+            .map(|(path, file)| (path.clone(), CachedValue::File(Arc::clone(file))));
+        let put = self.cache.put(entries.collect(), now.steady);
+        put.map_err(|excess| {
+            let largest = files.iter().max_by_key(|(_, file)| file.size());
+            too_large(largest.map(|(path, _)| path), excess)
+        })
+    }
+
+    /// Stores a file that comes whole or in chunks. `owner` keeps the chunks of two clients apart.
     pub fn upload(&self, owner: &str, upload: Upload, now: Now) -> Result<Uploaded> {
         let path = self.validator.validate_file(&upload.file.path)?;
         let Upload {
@@ -207,27 +215,18 @@ impl FilesystemBridge {
         } = upload;
         let mut warnings = Vec::new();
         if let Some(mut chunk) = chunk {
-            chunk.content_hash = content_hash.clone();
-            let (index, count) = (chunk.index, chunk.count);
-            if chunk.hash.is_none() && content_hash.is_none() {
-                warnings.push(Warning::Unchecked { chunk: index });
-            }
-            let progress = self.uploads.add(owner, &path, chunk, now.steady)?;
+            chunk.content_hash = content_hash;
+            let count = chunk.count;
+            warnings.extend(unchecked(&chunk));
+            let mut progress = self.uploads.add(owner, &path, chunk, now.steady)?;
             warnings.extend(progress.restarted.then_some(Warning::Restarted));
-            let Some((whole, hash)) = progress.whole else {
-                warnings.extend(progress.expired.then_some(Warning::Expired));
-                return Ok(Uploaded::Partial {
-                    path,
-                    received: progress.received,
-                    missing: progress.missing,
-                    count,
-                    warnings,
-                });
+            let Some(whole) = progress.whole.take() else {
+                return Ok(partial(path, progress, count, warnings));
             };
-            (file.content, content_hash) = (whole, hash);
+            (file.content, content_hash) = whole;
         }
         check_hash(&path, None, &file.content, content_hash.as_deref())?;
-        let mut stored = self.store_admitted(vec![(path, file)], now)?;
+        let mut stored = self.store_checked(vec![(path, file)], now)?;
         stored.warnings.splice(0..0, warnings);
         Ok(Uploaded::Whole {
             stored,
@@ -235,7 +234,8 @@ impl FilesystemBridge {
         })
     }
 
-    /// Stores a directory's entries; every path in it is judged first. Content that it shows to be out of date goes.
+    /// Stores a directory's entries after checking every path in it. Removes cached content that is older than the listing
+    /// says.
     pub fn store_listing(
         &self,
         path: &str,
@@ -244,10 +244,10 @@ impl FilesystemBridge {
         now: Now,
     ) -> Result<StoredListing> {
         let path = self.validator.validate(path)?;
-        let mut entries = listing::admitted(&self.validator, &path, entries)?;
+        let mut entries = listing::checked(&self.validator, &path, entries)?;
         let mut warnings = Vec::new();
         if let Some((pattern, accepts)) = filter {
-            let files = listing::filtered(&mut entries, accepts);
+            let files = listing::filter(&mut entries, accepts);
             let pattern = pattern.to_owned();
             warnings.extend((files > 0).then_some(Warning::LeftOut { files, pattern }));
         }
@@ -258,30 +258,28 @@ impl FilesystemBridge {
             stored_at: now.wall,
         });
         let entry = (path.clone(), CachedValue::Listing(Arc::clone(&listing)));
-        let batch = self.cache.put(vec![entry], now.steady);
-        let batch = batch.map_err(|excess| Error::TooLarge {
-            path: path.to_string(),
-            size: excess.size,
-            limit: excess.limit,
-        })?;
-        warnings.extend(evicted(batch.evicted));
+        let put = self.cache.put(vec![entry], now.steady);
+        let put = put.map_err(|excess| too_large(Some(&path), excess))?;
+        warnings.extend(eviction(put.evicted));
         Ok(StoredListing {
-            invalidated: self.invalidated(&path, &listing, now),
+            invalidated: self.invalidate_older(&path, &listing, now),
             path,
             listing,
-            status: batch
-                .statuses
-                .first()
-                .copied()
-                .unwrap_or(StoreStatus::Cached),
+            status: put.statuses.first().copied().unwrap_or(StoreStatus::Cached),
             files,
             directories,
-            evicted: batch.evicted,
+            evicted: put.evicted,
             warnings,
         })
     }
 
-    fn invalidated(&self, path: &ProjectPath, listing: &DirectoryListing, now: Now) -> Vec<String> {
+    /// Removes cached files that are older than a listing says, and returns their paths.
+    fn invalidate_older(
+        &self,
+        path: &ProjectPath,
+        listing: &DirectoryListing,
+        now: Now,
+    ) -> Vec<String> {
         let mut invalidated = Vec::new();
         listing::visit(path.as_str(), &listing.entries, &mut |path, entry| {
             let Some(mtime) = entry.mtime else { return };
@@ -306,7 +304,28 @@ impl IncomingFile {
     }
 }
 
-/// Compares sizes where they can be compared: text in another encoding has another size there.
+fn partial(
+    path: ProjectPath,
+    progress: UploadProgress,
+    count: u32,
+    mut warnings: Vec<Warning>,
+) -> Uploaded {
+    warnings.extend(progress.expired.then_some(Warning::Expired));
+    Uploaded::Partial {
+        path,
+        received: progress.received,
+        missing: progress.missing,
+        count,
+        warnings,
+    }
+}
+
+fn unchecked(chunk: &Chunk) -> Option<Warning> {
+    let has_hash = chunk.hash.is_some() || chunk.content_hash.is_some();
+    (!has_hash).then_some(Warning::Unchecked { chunk: chunk.index })
+}
+
+/// Compares the sizes if they are comparable: text in another encoding has another size there.
 fn size_differs(path: &ProjectPath, file: &IncomingFile) -> Option<Warning> {
     let is_same_bytes = file.shape == ContentShape::Bytes || file.encoding == TextEncoding::UTF_8;
     let (told, found) = (file.size?, file.content.len() as u64);
@@ -317,15 +336,13 @@ fn size_differs(path: &ProjectPath, file: &IncomingFile) -> Option<Warning> {
     })
 }
 
-fn evicted(evicted: Evicted) -> Option<Warning> {
+fn eviction(evicted: Evicted) -> Option<Warning> {
     (evicted.entries > 0).then_some(Warning::Evicted(evicted))
 }
 
-/// Names the largest file of a batch that does not fit.
-fn too_large(files: &[(ProjectPath, Arc<AgentFile>)], excess: DoesNotFit) -> Error {
-    let largest = files.iter().max_by_key(|(_, file)| file.size());
+fn too_large(path: Option<&ProjectPath>, excess: DoesNotFit) -> Error {
     Error::TooLarge {
-        path: largest.map_or_else(String::new, |(path, _)| path.to_string()),
+        path: path.map_or_else(String::new, ProjectPath::to_string),
         size: excess.size,
         limit: excess.limit,
     }
