@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
 
-use crate::desk::{each, is_iso_8601, program};
+use crate::harness::{each, is_iso_8601, program};
 
 /// A server of the set on one tree.
 struct Files {

@@ -2,7 +2,7 @@
 
 use testkit::{Transport, Tree, Value, Wire, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 async fn begun(tree: &Tree) -> Wire {
     let setup = program().root("workspace", tree.path());
@@ -31,7 +31,7 @@ async fn next(wire: &mut Wire) -> Value {
 }
 
 async fn still_serves(wire: &mut Wire) {
-    let answer = wire.request(&super::door::list_roots()).await;
+    let answer = wire.request(&super::http_access::list_roots()).await;
     assert_eq!(
         answer["result"]["structuredContent"]["roots"][0]["name"],
         "workspace"
@@ -190,7 +190,7 @@ async fn frames_of_a_cancelled_call_do_not_answer_the_next_of_its_id() {
 async fn frames_end_with_or_without_a_line_end() {
     let tree = Tree::new();
     let mut wire = begun(&tree).await;
-    wire.send_bytes(super::door::list_roots().to_string().as_bytes())
+    wire.send_bytes(super::http_access::list_roots().to_string().as_bytes())
         .await;
     let ended = wire.stop().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -3,12 +3,12 @@
 //! A test's name carries the requirement's number. Each body runs over stdio and over HTTP.
 
 mod coverage;
-mod desk;
-mod door;
 mod faults;
 mod files;
 mod frames;
 mod guide;
+mod harness;
+mod http_access;
 mod memory;
 mod project;
 mod workspace;

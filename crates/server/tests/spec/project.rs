@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use testkit::{Transport, Tree, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 fn repository() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::{Transport, Tree, Value, json, over_both};
 
-use super::ground::{Small, call, fails, may_mount, ok};
-use crate::desk::program;
+use crate::harness::machine::{Small, call, fails, may_mount, ok};
+use crate::harness::program;
 
 /// Runs `disturb` on a thread of its own, again and again, while the body runs.
 async fn while_disturbed(disturb: impl Fn(u64) + Send, body: impl Future<Output = ()>) {
@@ -146,7 +146,7 @@ async fn faults_directories_that_come_and_go_are_listed_copied_and_removed() {
     )
     .await;
     assert_eq!(found["total_matches"], 1);
-    let names = super::ground::contents(tree.path());
+    let names = crate::harness::machine::contents(tree.path());
     assert!(
         !names.keys().any(|name| name.contains(".tmp")),
         "{:?}",
@@ -247,7 +247,7 @@ async fn faults_a_root_that_is_unmounted_shows_nothing_of_what_is_below() {
 }
 
 fn names(listed: &Value) -> Vec<&str> {
-    crate::desk::each(&listed["entries"], "name")
+    crate::harness::each(&listed["entries"], "name")
 }
 
 fn rename(from: &Path, to: &Path) {

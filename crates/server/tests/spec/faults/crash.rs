@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use super::ground::{contents, left_out, on_workspace, said};
-use crate::desk::program;
+use crate::harness::machine::{contents, left_out, on_workspace, said};
+use crate::harness::program;
 
 /// How often each kind of work is killed, each time a little later.
 const ROUNDS: u64 = 14;

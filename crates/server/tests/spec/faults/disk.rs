@@ -4,8 +4,8 @@ use std::process::Command;
 
 use testkit::{Setup, Transport, Tree, json, over_both};
 
-use super::ground::{Small, call, contents, fails, left_out, may_mount, ok, succeeds};
-use crate::desk::program;
+use crate::harness::machine::{Small, call, contents, fails, left_out, may_mount, ok, succeeds};
+use crate::harness::program;
 
 #[tokio::test]
 async fn faults_a_full_disk_is_its_own_error_and_changes_nothing() {

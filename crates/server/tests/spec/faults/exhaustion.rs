@@ -2,8 +2,8 @@
 
 use testkit::{Transport, Tree, json};
 
-use super::ground::{call, fails, ok, on_workspace};
-use crate::desk::{each, program};
+use crate::harness::machine::{call, fails, ok, on_workspace};
+use crate::harness::{each, program};
 
 #[tokio::test]
 async fn exhaustion_a_sparse_file_of_a_tebibyte_costs_nothing() {

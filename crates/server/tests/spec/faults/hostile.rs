@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json, over_both};
 
-use crate::desk::program;
+use crate::harness::program;
 
 /// The canary: what lies outside, with its times.
 struct Outside {
@@ -88,7 +88,7 @@ fn fill(tree: &Tree, outside: &Outside) {
     }
 }
 
-fn ground(outside: &Outside) -> Tree {
+fn hostile_tree(outside: &Outside) -> Tree {
     let tree = Tree::in_memory();
     fill(&tree, outside);
     tree
@@ -419,7 +419,7 @@ async fn hostile(set: &str) {
     let counts = std::cell::RefCell::new((&mut cases, &mut tools_seen));
     over_both(async |transport| {
         let outside = Outside::new();
-        let tree = ground(&outside);
+        let tree = hostile_tree(&outside);
         let mut server = setup(set, &tree).start(transport).await;
         let offered = server.list_tools().await;
         let mut trial = Trial {
@@ -436,7 +436,7 @@ async fn hostile(set: &str) {
         assert!(server.is_alive());
     })
     .await;
-    super::ground::said(&format!(
+    crate::harness::machine::said(&format!(
         "{set}: {cases} hostile cases over {} tools",
         tools_seen.len()
     ));
@@ -480,7 +480,7 @@ async fn hostile_ways_out_are_refused_as_such_in_every_set() {
         ("files", "read", json!({}), "path_validation_error"),
         ("memory", "view", json!({}), "path_security"),
     ] {
-        let tree = ground(&outside);
+        let tree = hostile_tree(&outside);
         let server = setup(set, &tree).start(Transport::Stdio).await;
         for way in ways {
             let mut arguments = arguments.clone();

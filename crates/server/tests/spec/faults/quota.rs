@@ -2,8 +2,8 @@
 
 use testkit::{Setup, Transport, Tree, Value, json, over_both};
 
-use super::ground::{contents, fails, ok, on_workspace};
-use crate::desk::program;
+use crate::harness::machine::{contents, fails, ok, on_workspace};
+use crate::harness::program;
 
 fn limited(tree: &Tree, quota: Value) -> Setup {
     let keys = json!({"allowed_tools": ["*"], "quota": quota});
@@ -205,7 +205,7 @@ async fn quota_counts_what_others_write_and_remove() {
     std::fs::remove_file(tree.join("own")).expect("it is there");
     // A refusal is looked into again, but no more than once a second.
     for _ in 0..100 {
-        let outcome = super::ground::call(&server, "write_file", write.clone()).await;
+        let outcome = crate::harness::machine::call(&server, "write_file", write.clone()).await;
         if !outcome.is_error {
             return;
         }

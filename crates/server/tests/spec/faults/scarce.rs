@@ -2,8 +2,8 @@
 
 use testkit::{Setup, Transport, Tree, Value, json};
 
-use super::ground::{call, left_out, ok, on_workspace, succeeds};
-use crate::desk::program;
+use crate::harness::machine::{call, left_out, ok, on_workspace, succeeds};
+use crate::harness::program;
 
 /// Starts the server with a limit of the system; none where that cannot be set here.
 fn limited(limit: &str, tree: &Tree) -> Option<Setup> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use testkit::{Outcome, ProtocolVersion, Server, Setup, Transport, Tree, Value, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 /// The program with this project, found over HTTP at the set's own endpoint.
 pub(super) fn setup(tree: &Tree) -> Setup {

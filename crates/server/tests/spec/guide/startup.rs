@@ -3,7 +3,7 @@
 use testkit::{Transport, Tree, json};
 
 use super::project::{setup, tree};
-use crate::desk::program;
+use crate::harness::program;
 
 #[tokio::test]
 async fn the_project_is_the_current_directory_by_default() {

@@ -3,7 +3,7 @@
 use testkit::{Value, json};
 
 use super::project::{Agent, asked, both, both_with, tree};
-use crate::desk::program;
+use crate::harness::program;
 
 /// SHA-256 of "# Plan\n".
 const PLAN_HASH: &str = "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577";

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use testkit::{Transport, Tree, json};
 
 use super::store::{both, error};
-use crate::desk::program;
+use crate::harness::program;
 
 #[tokio::test]
 async fn memory_content_has_to_match_its_encoding() {

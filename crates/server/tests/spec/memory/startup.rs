@@ -3,7 +3,7 @@
 use testkit::{Ended, ProtocolVersion, Transport, Tree, json};
 
 use super::store::setup;
-use crate::desk::program;
+use crate::harness::program;
 
 /// How a server ends that is given this base path.
 async fn refused(path: &str) -> Ended {

@@ -2,7 +2,7 @@
 
 use testkit::{Outcome, Server, Setup, Tree, Value, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 /// The program with this storage, found over HTTP at the set's own endpoint.
 pub(super) fn setup(tree: &Tree) -> Setup {

@@ -2,7 +2,7 @@
 
 use testkit::{Ended, Transport, Tree, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 /// Checks that the server said in one line what is wrong, naming these words, and ended.
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, Value, json};
 
-use crate::desk::{Desk, both, both_on, each};
+use crate::harness::{Harness, both, both_on, each};
 
 /// Arguments within root `workspace`.
 fn within(source: &str, destination: &str) -> Value {
@@ -14,7 +14,7 @@ fn across(source: &str, destination: &str) -> Value {
     json!({"source_root": "source", "source_path": source, "dest_root": "dest", "dest_path": destination})
 }
 
-async fn on_two_roots(source: impl Fn() -> Tree, body: impl AsyncFn(&Desk)) {
+async fn on_two_roots(source: impl Fn() -> Tree, body: impl AsyncFn(&Harness)) {
     let roots = || {
         vec![
             ("source", source(), &["*"][..]),
@@ -28,8 +28,8 @@ async fn on_two_roots(source: impl Fn() -> Tree, body: impl AsyncFn(&Desk)) {
 async fn workspace_e2e_041_copy_within_a_root() {
     both(
         || Tree::new().file("original.txt", "content"),
-        async |desk| {
-            let copied = desk
+        async |workspace| {
+            let copied = workspace
                 .ok("copy", within("original.txt", "duplicate.txt"))
                 .await;
             assert_eq!(
@@ -49,8 +49,8 @@ async fn workspace_e2e_041_copy_within_a_root() {
                 (&json!(1), &json!([]))
             );
             assert_eq!(
-                desk.read("original.txt").await,
-                desk.read("duplicate.txt").await
+                workspace.read("original.txt").await,
+                workspace.read("duplicate.txt").await
             );
         },
     )
@@ -61,10 +61,10 @@ async fn workspace_e2e_041_copy_within_a_root() {
 async fn workspace_e2e_042_copy_across_roots() {
     on_two_roots(
         || Tree::new().file("file.txt", "content"),
-        async |desk| {
-            desk.ok("copy", across("file.txt", "file.txt")).await;
+        async |workspace| {
+            workspace.ok("copy", across("file.txt", "file.txt")).await;
             for number in [0, 1] {
-                assert_eq!(desk.tree_of(number).text("file.txt"), "content");
+                assert_eq!(workspace.tree_of(number).text("file.txt"), "content");
             }
         },
     )
@@ -79,13 +79,15 @@ async fn workspace_e2e_043_copy_a_tree() {
             .file("project/sub/b", "2")
             .dir("project/empty")
     };
-    both(tree, async |desk| {
-        let copied = desk.ok("copy", within("project", "project-backup")).await;
+    both(tree, async |workspace| {
+        let copied = workspace
+            .ok("copy", within("project", "project-backup"))
+            .await;
         assert_eq!(
             (&copied["is_directory"], &copied["files_copied"]),
             (&json!(true), &json!(2))
         );
-        let found = desk
+        let found = workspace
             .ok("glob", json!({"pattern": "project-backup/**/*"}))
             .await;
         let expected = [
@@ -95,22 +97,25 @@ async fn workspace_e2e_043_copy_a_tree() {
             "project-backup/sub/b",
         ];
         assert_eq!(each(&found["matches"], "path"), expected);
-        assert_eq!(desk.tree().text("project-backup/sub/b"), "2");
+        assert_eq!(workspace.tree().text("project-backup/sub/b"), "2");
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_e2e_044_copy_what_is_missing() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("not_found", "copy", within("missing.txt", "x/y"))
             .await;
         assert!(
             message.contains("source file not found: missing.txt"),
             "{message}"
         );
-        assert!(!desk.tree().has("x"), "no parents are made for nothing");
+        assert!(
+            !workspace.tree().has("x"),
+            "no parents are made for nothing"
+        );
     })
     .await;
 }
@@ -124,16 +129,16 @@ async fn workspace_fr_014_files_are_overwritten_and_directories_entered() {
             .dir("dir")
             .file("tree/x", "x")
     };
-    both(tree, async |desk| {
-        desk.ok("copy", within("f", "old")).await;
-        assert_eq!(desk.tree().text("old"), "new");
-        let copied = desk.ok("copy", within("f", "dir")).await;
+    both(tree, async |workspace| {
+        workspace.ok("copy", within("f", "old")).await;
+        assert_eq!(workspace.tree().text("old"), "new");
+        let copied = workspace.ok("copy", within("f", "dir")).await;
         assert_eq!(copied["destination"]["path"], "dir/f");
-        assert_eq!(desk.tree().text("dir/f"), "new");
-        desk.ok("copy", within("tree", "dir")).await;
-        assert_eq!(desk.tree().text("dir/tree/x"), "x");
-        desk.ok("copy", within("f", "made/on/the/way")).await;
-        assert_eq!(desk.tree().text("made/on/the/way"), "new");
+        assert_eq!(workspace.tree().text("dir/f"), "new");
+        workspace.ok("copy", within("tree", "dir")).await;
+        assert_eq!(workspace.tree().text("dir/tree/x"), "x");
+        workspace.ok("copy", within("f", "made/on/the/way")).await;
+        assert_eq!(workspace.tree().text("made/on/the/way"), "new");
     })
     .await;
 }
@@ -142,13 +147,14 @@ async fn workspace_fr_014_files_are_overwritten_and_directories_entered() {
 async fn workspace_fr_014_never_into_itself() {
     both(
         || Tree::new().file("dir/sub/f", "f"),
-        async |desk| {
-            let before = desk.tree().listing();
+        async |workspace| {
+            let before = workspace.tree().listing();
             for destination in ["dir/sub/copy", "dir/sub", "dir"] {
-                desk.fails("invalid_arguments", "copy", within("dir", destination))
+                workspace
+                    .fails("invalid_arguments", "copy", within("dir", destination))
                     .await;
             }
-            assert_eq!(desk.tree().listing(), before);
+            assert_eq!(workspace.tree().listing(), before);
         },
     )
     .await;
@@ -167,12 +173,12 @@ async fn workspace_fr_014_links_and_special_files_of_a_tree() {
             .link("tree/escape", &target)
             .pipe("tree/pipe")
     };
-    both(tree, async |desk| {
-        let copied = desk.ok("copy", within("tree", "copy")).await;
+    both(tree, async |workspace| {
+        let copied = workspace.ok("copy", within("tree", "copy")).await;
         let mut skipped = each(&copied["skipped"], "path");
         skipped.sort_unstable();
         assert_eq!(skipped, ["tree/escape", "tree/pipe"]);
-        let listing = desk.tree().listing();
+        let listing = workspace.tree().listing();
         assert_eq!(listing["copy/inner"], "link own");
         assert_eq!(listing["copy/other"], "file shared");
         assert!(!listing.contains_key("copy/escape"));
@@ -184,9 +190,9 @@ async fn workspace_fr_014_links_and_special_files_of_a_tree() {
 async fn workspace_fr_014_modes_are_kept_without_setuid() {
     both(
         || Tree::new().file("tool", "x").mode("tool", 0o4755),
-        async |desk| {
-            desk.ok("copy", within("tool", "copy")).await;
-            assert_eq!(desk.tree().mode_of("copy"), 0o755);
+        async |workspace| {
+            workspace.ok("copy", within("tool", "copy")).await;
+            assert_eq!(workspace.tree().mode_of("copy"), 0o755);
         },
     )
     .await;
@@ -201,13 +207,13 @@ async fn workspace_us_006_a_report_into_the_backup() {
             ("backup", Tree::new(), &["copy"][..]),
         ]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let report = json!({"source_path": "data/report.csv",
             "dest_root": "backup", "dest_path": "data/report.csv"});
         for content in ["a,b\n", "changed\n"] {
-            desk.tree().write("data/report.csv", content);
-            desk.ok("copy", report.clone()).await;
-            assert_eq!(desk.tree_of(1).text("data/report.csv"), content);
+            workspace.tree().write("data/report.csv", content);
+            workspace.ok("copy", report.clone()).await;
+            assert_eq!(workspace.tree_of(1).text("data/report.csv"), content);
         }
     })
     .await;
@@ -217,8 +223,8 @@ async fn workspace_us_006_a_report_into_the_backup() {
 async fn workspace_e2e_045_rename() {
     both(
         || Tree::new().file("old_name.txt", "content"),
-        async |desk| {
-            let moved = desk
+        async |workspace| {
+            let moved = workspace
                 .ok("move", within("old_name.txt", "new_name.txt"))
                 .await;
             assert_eq!(
@@ -229,11 +235,11 @@ async fn workspace_e2e_045_rename() {
                 moved["destination"],
                 json!({"root": "workspace", "path": "new_name.txt"})
             );
-            let message = desk
+            let message = workspace
                 .fails("not_found", "stat_file", json!({"path": "old_name.txt"}))
                 .await;
             assert!(message.contains("not found"), "{message}");
-            assert_eq!(desk.read("new_name.txt").await, "content");
+            assert_eq!(workspace.read("new_name.txt").await, "content");
         },
     )
     .await;
@@ -243,12 +249,12 @@ async fn workspace_e2e_045_rename() {
 async fn workspace_e2e_046_move_across_roots() {
     on_two_roots(
         || Tree::new().file("file.txt", "content").file("dir/f", "f"),
-        async |desk| {
-            desk.ok("move", across("file.txt", "file.txt")).await;
-            desk.ok("move", across("dir", "dir")).await;
-            assert_eq!(desk.tree_of(1).text("file.txt"), "content");
-            assert_eq!(desk.tree_of(1).text("dir/f"), "f");
-            assert!(desk.tree().listing().is_empty());
+        async |workspace| {
+            workspace.ok("move", across("file.txt", "file.txt")).await;
+            workspace.ok("move", across("dir", "dir")).await;
+            assert_eq!(workspace.tree_of(1).text("file.txt"), "content");
+            assert_eq!(workspace.tree_of(1).text("dir/f"), "f");
+            assert!(workspace.tree().listing().is_empty());
         },
     )
     .await;
@@ -256,15 +262,18 @@ async fn workspace_e2e_046_move_across_roots() {
 
 #[tokio::test]
 async fn workspace_e2e_047_move_what_is_missing() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("not_found", "move", within("missing.txt", "x/y"))
             .await;
         assert!(
             message.contains("source file not found: missing.txt"),
             "{message}"
         );
-        assert!(!desk.tree().has("x"), "no parents are made for nothing");
+        assert!(
+            !workspace.tree().has("x"),
+            "no parents are made for nothing"
+        );
     })
     .await;
 }
@@ -279,16 +288,17 @@ async fn workspace_fr_015_files_are_overwritten_and_directories_entered() {
             .dir("dir")
             .file("tree/x", "x")
     };
-    both(tree, async |desk| {
-        desk.ok("move", within("f", "old")).await;
-        assert_eq!(desk.tree().text("old"), "new");
-        let moved = desk.ok("move", within("g", "dir")).await;
+    both(tree, async |workspace| {
+        workspace.ok("move", within("f", "old")).await;
+        assert_eq!(workspace.tree().text("old"), "new");
+        let moved = workspace.ok("move", within("g", "dir")).await;
         assert_eq!(moved["destination"]["path"], "dir/g");
-        desk.ok("move", within("tree", "dir")).await;
-        assert_eq!(desk.tree().text("dir/tree/x"), "x");
-        desk.fails("already_exists", "move", within("dir", "old"))
+        workspace.ok("move", within("tree", "dir")).await;
+        assert_eq!(workspace.tree().text("dir/tree/x"), "x");
+        workspace
+            .fails("already_exists", "move", within("dir", "old"))
             .await;
-        assert_eq!(desk.tree().text("old"), "new");
+        assert_eq!(workspace.tree().text("old"), "new");
     })
     .await;
 }
@@ -297,9 +307,9 @@ async fn workspace_fr_015_files_are_overwritten_and_directories_entered() {
 async fn workspace_fr_015_a_link_is_moved_itself() {
     both(
         || Tree::new().file("target", "t").link("link", "target"),
-        async |desk| {
-            desk.ok("move", within("link", "renamed")).await;
-            let listing = desk.tree().listing();
+        async |workspace| {
+            workspace.ok("move", within("link", "renamed")).await;
+            let listing = workspace.tree().listing();
             assert_eq!(
                 (listing["renamed"].as_str(), listing["target"].as_str()),
                 ("link target", "file t")
@@ -314,13 +324,15 @@ async fn workspace_fr_015_a_link_is_moved_itself() {
 async fn workspace_fr_015_the_root_and_circles_are_refused() {
     both(
         || Tree::new().file("dir/sub/f", "f"),
-        async |desk| {
-            let before = desk.tree().listing();
-            desk.fails("root_protected", "move", within(".", "elsewhere"))
+        async |workspace| {
+            let before = workspace.tree().listing();
+            workspace
+                .fails("root_protected", "move", within(".", "elsewhere"))
                 .await;
-            desk.fails("invalid_arguments", "move", within("dir", "dir/sub/dir"))
+            workspace
+                .fails("invalid_arguments", "move", within("dir", "dir/sub/dir"))
                 .await;
-            assert_eq!(desk.tree().listing(), before);
+            assert_eq!(workspace.tree().listing(), before);
         },
     )
     .await;
@@ -330,7 +342,7 @@ async fn workspace_fr_015_the_root_and_circles_are_refused() {
 async fn workspace_fr_015_a_read_only_root_gives_nothing_away() {
     testkit::over_both(async |transport| {
         let (source, dest) = (Tree::new().file("f", "f"), Tree::new());
-        let setup = crate::desk::program()
+        let setup = crate::harness::program()
             .root_with(
                 "source",
                 source.path(),
@@ -351,21 +363,22 @@ async fn workspace_fr_015_a_read_only_root_gives_nothing_away() {
 
 #[tokio::test]
 async fn workspace_special_files_can_be_moved() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let made = std::process::Command::new("mkfifo")
-            .arg(desk.tree().join("fifo"))
+            .arg(workspace.tree().join("fifo"))
             .status();
         assert!(made.expect("mkfifo").success());
-        desk.ok(
-            "move",
-            json!({"source_path": "fifo", "dest_path": "d/other"}),
-        )
-        .await;
-        assert!(desk.tree().has("d/other") && !desk.tree().has("fifo"));
-        desk.tree().write("f", "x");
+        workspace
+            .ok(
+                "move",
+                json!({"source_path": "fifo", "dest_path": "d/other"}),
+            )
+            .await;
+        assert!(workspace.tree().has("d/other") && !workspace.tree().has("fifo"));
+        workspace.tree().write("f", "x");
         let onto = json!({"source_path": "f", "dest_path": "d/other"});
-        desk.fails("not_a_file", "move", onto).await;
-        assert_eq!(desk.tree().text("f"), "x");
+        workspace.fails("not_a_file", "move", onto).await;
+        assert_eq!(workspace.tree().text("f"), "x");
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, both_on};
+use crate::harness::{both, both_on};
 
 #[tokio::test]
 async fn workspace_e2e_072_an_unknown_root() {
@@ -12,14 +12,14 @@ async fn workspace_e2e_072_an_unknown_root() {
             ("logs", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         for (tool, mut arguments) in [
             ("read_file", json!({"path": "f"})),
             ("write_file", json!({"path": "f", "content": ""})),
             ("grep", json!({"pattern": "x"})),
         ] {
             arguments["root"] = json!("nonexistent");
-            let message = desk.fails("unknown_root", tool, arguments).await;
+            let message = workspace.fails("unknown_root", tool, arguments).await;
             assert!(
                 message.starts_with("unknown root: nonexistent"),
                 "{message}"
@@ -35,22 +35,25 @@ async fn workspace_e2e_072_an_unknown_root() {
 
 #[tokio::test]
 async fn workspace_e2e_073_missing_arguments() {
-    both(Tree::new, async |desk| {
-        let outcome = desk.server.call("read_file", json!({"path": "f"})).await;
+    both(Tree::new, async |workspace| {
+        let outcome = workspace
+            .server
+            .call("read_file", json!({"path": "f"}))
+            .await;
         assert_eq!(outcome.error()["error"]["code"], "invalid_arguments");
         assert!(
             outcome.text.contains("required") && outcome.text.contains("root"),
             "{}",
             outcome.text
         );
-        let message = desk
+        let message = workspace
             .fails("invalid_arguments", "read_file", json!({}))
             .await;
         assert!(
             message.contains("required") && message.contains("path"),
             "{message}"
         );
-        let message = desk
+        let message = workspace
             .fails("invalid_arguments", "write_file", json!({"path": "f"}))
             .await;
         assert!(message.contains("content"), "{message}");
@@ -60,14 +63,16 @@ async fn workspace_e2e_073_missing_arguments() {
 
 #[tokio::test]
 async fn workspace_e2e_074_an_invalid_mode() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let write = json!({"path": "f", "content": "x", "mode": "truncate"});
-        let message = desk.fails("invalid_arguments", "write_file", write).await;
+        let message = workspace
+            .fails("invalid_arguments", "write_file", write)
+            .await;
         assert!(
             message.contains("overwrite, append, create_only"),
             "{message}"
         );
-        assert!(desk.tree().listing().is_empty());
+        assert!(workspace.tree().listing().is_empty());
     })
     .await;
 }
@@ -76,9 +81,11 @@ async fn workspace_e2e_074_an_invalid_mode() {
 async fn workspace_e2e_075_an_invalid_algorithm() {
     both(
         || Tree::new().file("f", ""),
-        async |desk| {
+        async |workspace| {
             let hash = json!({"path": "f", "algorithm": "sha512"});
-            let message = desk.fails("invalid_arguments", "hash_file", hash).await;
+            let message = workspace
+                .fails("invalid_arguments", "hash_file", hash)
+                .await;
             let worded = "unsupported hash algorithm: sha512; supported: md5, sha1, sha256";
             assert!(message.starts_with(worded), "{message}");
         },
@@ -90,21 +97,27 @@ async fn workspace_e2e_075_an_invalid_algorithm() {
 async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
     both(
         || Tree::new().file("f", ""),
-        async |desk| {
+        async |workspace| {
             let mistyped = json!({"path": 7});
-            let message = desk.fails("invalid_arguments", "read_file", mistyped).await;
+            let message = workspace
+                .fails("invalid_arguments", "read_file", mistyped)
+                .await;
             assert!(
                 message.contains("path") && message.contains("string") && message.contains('7'),
                 "{message}"
             );
             let negative = json!({"path": "f", "offset_bytes": -1});
-            let message = desk.fails("invalid_arguments", "read_file", negative).await;
+            let message = workspace
+                .fails("invalid_arguments", "read_file", negative)
+                .await;
             assert!(
                 message.contains("offset_bytes") && message.contains("-1"),
                 "{message}"
             );
             let unknown = json!({"path": "f", "limt_lines": 1});
-            let message = desk.fails("invalid_arguments", "read_file", unknown).await;
+            let message = workspace
+                .fails("invalid_arguments", "read_file", unknown)
+                .await;
             assert!(
                 message.contains("limt_lines") && message.contains("limit_lines"),
                 "{message}"
@@ -118,7 +131,7 @@ async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
 async fn workspace_nfr_011_errors_say_what_where_and_why() {
     both(
         || Tree::new().file("file", "").dir("dir"),
-        async |desk| {
+        async |workspace| {
             for (tool, arguments) in [
                 ("read_file", json!({"path": "gone/deep"})),
                 ("list_folder", json!({"path": "file"})),
@@ -132,7 +145,7 @@ async fn workspace_nfr_011_errors_say_what_where_and_why() {
                     json!({"source_path": "gone/deep", "dest_path": "x"}),
                 ),
             ] {
-                let outcome = desk.call(tool, arguments.clone()).await;
+                let outcome = workspace.call(tool, arguments.clone()).await;
                 let error = &outcome.error()["error"];
                 let path = arguments
                     .get("path")
@@ -157,7 +170,7 @@ async fn workspace_nfr_013_replies_have_sizes_counts_and_times() {
     // That every key is snake_case is checked for every reply of every test.
     both(
         || Tree::new().file("f", "x\n"),
-        async |desk| {
+        async |workspace| {
             for (tool, arguments, keys) in [
                 (
                     "list_folder",
@@ -231,7 +244,7 @@ async fn workspace_nfr_013_replies_have_sizes_counts_and_times() {
                 ),
                 ("remove_file", json!({"path": "m"}), &["path", "removed"]),
             ] {
-                let reply = desk.ok(tool, arguments).await;
+                let reply = workspace.ok(tool, arguments).await;
                 for key in keys {
                     assert!(reply.get(key).is_some(), "{tool} lacks {key}: {reply}");
                 }

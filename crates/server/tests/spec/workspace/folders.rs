@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, each, is_iso_8601};
+use crate::harness::{both, each, is_iso_8601};
 
 #[tokio::test]
 async fn workspace_e2e_004_list_folder() {
@@ -13,8 +13,8 @@ async fn workspace_e2e_004_list_folder() {
                 .file("a.txt", "a")
                 .dir("sub")
         },
-        async |desk| {
-            let listed = desk.ok("list_folder", json!({"path": "."})).await;
+        async |workspace| {
+            let listed = workspace.ok("list_folder", json!({"path": "."})).await;
             assert_eq!(each(&listed["entries"], "name"), ["a.txt", "b.txt", "sub"]);
             assert_eq!(
                 each(&listed["entries"], "type"),
@@ -40,8 +40,8 @@ async fn workspace_e2e_004_list_folder() {
 async fn workspace_e2e_005_list_an_empty_folder() {
     both(
         || Tree::new().dir("empty"),
-        async |desk| {
-            let listed = desk.ok("list_folder", json!({"path": "empty"})).await;
+        async |workspace| {
+            let listed = workspace.ok("list_folder", json!({"path": "empty"})).await;
             assert_eq!(
                 (&listed["entries"], &listed["count"]),
                 (&json!([]), &json!(0))
@@ -55,8 +55,8 @@ async fn workspace_e2e_005_list_an_empty_folder() {
 async fn workspace_e2e_006_list_a_file() {
     both(
         || Tree::new().file("data.txt", ""),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails(
                     "not_a_directory",
                     "list_folder",
@@ -76,9 +76,9 @@ async fn workspace_e2e_006_list_a_file() {
 async fn workspace_fr_004_root_itself_has_several_names() {
     both(
         || Tree::new().file("d/f", ""),
-        async |desk| {
+        async |workspace| {
             for path in ["", ".", "/", "d/.."] {
-                let listed = desk.ok("list_folder", json!({"path": path})).await;
+                let listed = workspace.ok("list_folder", json!({"path": path})).await;
                 assert_eq!(each(&listed["entries"], "name"), ["d"], "{path:?}");
             }
         },
@@ -95,8 +95,8 @@ async fn workspace_fr_004_only_immediate_children_in_byte_order() {
             name => tree.file(name, ""),
         })
     };
-    both(tree, async |desk| {
-        let listed = desk.ok("list_folder", json!({"path": "."})).await;
+    both(tree, async |workspace| {
+        let listed = workspace.ok("list_folder", json!({"path": "."})).await;
         assert_eq!(
             each(&listed["entries"], "name"),
             [".hidden", "B", "a", "b", "é"]
@@ -116,8 +116,8 @@ async fn workspace_fr_004_links_say_where_they_lead() {
             .link("to_out", "/etc")
             .link("to_nowhere", "gone")
     };
-    both(tree, async |desk| {
-        let listed = desk.ok("list_folder", json!({"path": ""})).await;
+    both(tree, async |workspace| {
+        let listed = workspace.ok("list_folder", json!({"path": ""})).await;
         let entry = |name: &str| {
             let entries = listed["entries"].as_array().unwrap();
             entries
@@ -144,8 +144,8 @@ async fn workspace_fr_004_links_say_where_they_lead() {
 async fn workspace_fr_004_a_missing_folder_is_not_found() {
     both(
         || Tree::new().dir("source"),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails("not_found", "list_folder", json!({"path": "sorce"}))
                 .await;
             assert!(message.contains("directory not found: sorce"), "{message}");
@@ -157,13 +157,15 @@ async fn workspace_fr_004_a_missing_folder_is_not_found() {
 
 #[tokio::test]
 async fn workspace_e2e_025_create_nested_folders() {
-    both(Tree::new, async |desk| {
-        let made = desk.ok("create_folder", json!({"path": "a/b/c"})).await;
+    both(Tree::new, async |workspace| {
+        let made = workspace
+            .ok("create_folder", json!({"path": "a/b/c"}))
+            .await;
         assert_eq!(
             (&made["path"], &made["created"]),
             (&json!("a/b/c"), &json!(true))
         );
-        let listed = desk.ok("list_folder", json!({"path": "a/b"})).await;
+        let listed = workspace.ok("list_folder", json!({"path": "a/b"})).await;
         assert_eq!(each(&listed["entries"], "name"), ["c"]);
         assert_eq!(each(&listed["entries"], "type"), ["directory"]);
     })
@@ -174,15 +176,15 @@ async fn workspace_e2e_025_create_nested_folders() {
 async fn workspace_e2e_026_create_an_existing_folder() {
     both(
         || Tree::new().file("existing_dir/kept", "kept"),
-        async |desk| {
-            let made = desk
+        async |workspace| {
+            let made = workspace
                 .ok("create_folder", json!({"path": "existing_dir"}))
                 .await;
             assert_eq!(
                 (&made["created"], &made["existed"]),
                 (&json!(true), &json!(true))
             );
-            assert_eq!(desk.tree().text("existing_dir/kept"), "kept");
+            assert_eq!(workspace.tree().text("existing_dir/kept"), "kept");
         },
     )
     .await;
@@ -192,8 +194,8 @@ async fn workspace_e2e_026_create_an_existing_folder() {
 async fn workspace_e2e_027_create_a_folder_over_a_file() {
     both(
         || Tree::new().file("conflict", "kept"),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails(
                     "already_exists",
                     "create_folder",
@@ -204,7 +206,7 @@ async fn workspace_e2e_027_create_a_folder_over_a_file() {
                 message.contains("file") && message.contains("conflict"),
                 "{message}"
             );
-            assert_eq!(desk.tree().text("conflict"), "kept");
+            assert_eq!(workspace.tree().text("conflict"), "kept");
         },
     )
     .await;
@@ -214,15 +216,16 @@ async fn workspace_e2e_027_create_a_folder_over_a_file() {
 async fn workspace_fr_009_a_file_on_the_way_stops_it() {
     both(
         || Tree::new().file("file", "kept"),
-        async |desk| {
-            let before = desk.tree().listing();
-            desk.fails(
-                "not_a_directory",
-                "create_folder",
-                json!({"path": "file/below"}),
-            )
-            .await;
-            assert_eq!(desk.tree().listing(), before);
+        async |workspace| {
+            let before = workspace.tree().listing();
+            workspace
+                .fails(
+                    "not_a_directory",
+                    "create_folder",
+                    json!({"path": "file/below"}),
+                )
+                .await;
+            assert_eq!(workspace.tree().listing(), before);
         },
     )
     .await;
@@ -237,17 +240,17 @@ async fn workspace_e2e_028_remove_a_tree() {
                 .file("dir/sub/b", "")
                 .file("kept", "")
         },
-        async |desk| {
-            let removed = desk.ok("remove_folder", json!({"path": "dir"})).await;
+        async |workspace| {
+            let removed = workspace.ok("remove_folder", json!({"path": "dir"})).await;
             assert_eq!(
                 (&removed["path"], &removed["removed"]),
                 (&json!("dir"), &json!(true))
             );
-            let message = desk
+            let message = workspace
                 .fails("not_found", "stat_file", json!({"path": "dir"}))
                 .await;
             assert!(message.contains("not found"), "{message}");
-            assert_eq!(desk.tree().listing().len(), 1);
+            assert_eq!(workspace.tree().listing().len(), 1);
         },
     )
     .await;
@@ -257,9 +260,9 @@ async fn workspace_e2e_028_remove_a_tree() {
 async fn workspace_e2e_029_the_root_itself_stays() {
     both(
         || Tree::new().file("sub/f", ""),
-        async |desk| {
+        async |workspace| {
             for path in ["", ".", "/", "sub/..", "./"] {
-                let message = desk
+                let message = workspace
                     .fails("root_protected", "remove_folder", json!({"path": path}))
                     .await;
                 assert!(
@@ -267,7 +270,7 @@ async fn workspace_e2e_029_the_root_itself_stays() {
                     "{path:?}: {message}"
                 );
             }
-            assert!(desk.tree().has("sub/f"));
+            assert!(workspace.tree().has("sub/f"));
         },
     )
     .await;
@@ -275,8 +278,8 @@ async fn workspace_e2e_029_the_root_itself_stays() {
 
 #[tokio::test]
 async fn workspace_e2e_030_remove_a_missing_folder() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("not_found", "remove_folder", json!({"path": "nonexistent"}))
             .await;
         assert!(
@@ -291,14 +294,14 @@ async fn workspace_e2e_030_remove_a_missing_folder() {
 async fn workspace_e2e_031_remove_a_file_as_a_folder() {
     both(
         || Tree::new().file("not_a_dir.txt", "kept"),
-        async |desk| {
+        async |workspace| {
             let arguments = json!({"path": "not_a_dir.txt"});
-            let message = desk
+            let message = workspace
                 .fails("not_a_directory", "remove_folder", arguments)
                 .await;
             assert!(message.contains("file, not a directory"), "{message}");
             assert!(message.contains("remove_file"), "{message}");
-            assert!(desk.tree().has("not_a_dir.txt"));
+            assert!(workspace.tree().has("not_a_dir.txt"));
         },
     )
     .await;
@@ -312,10 +315,10 @@ async fn workspace_fr_010_links_inside_are_unlinked_not_followed() {
             .dir("dir/sub")
             .link("dir/sub/l", "../../kept")
     };
-    both(tree, async |desk| {
-        desk.ok("remove_folder", json!({"path": "dir"})).await;
-        assert_eq!(desk.tree().text("kept/f"), "kept");
-        assert!(!desk.tree().has("dir"));
+    both(tree, async |workspace| {
+        workspace.ok("remove_folder", json!({"path": "dir"})).await;
+        assert_eq!(workspace.tree().text("kept/f"), "kept");
+        assert!(!workspace.tree().has("dir"));
     })
     .await;
 }
@@ -328,10 +331,11 @@ async fn workspace_us_007_remove_build_output() {
                 .file("tmp/build-output/deep/er/o", "")
                 .dir("tmp/other")
         },
-        async |desk| {
-            desk.ok("remove_folder", json!({"path": "tmp/build-output"}))
+        async |workspace| {
+            workspace
+                .ok("remove_folder", json!({"path": "tmp/build-output"}))
                 .await;
-            let message = desk
+            let message = workspace
                 .fails(
                     "not_found",
                     "remove_folder",
@@ -339,7 +343,7 @@ async fn workspace_us_007_remove_build_output() {
                 )
                 .await;
             assert!(message.contains("directory not found"), "{message}");
-            assert!(desk.tree().has("tmp/other"));
+            assert!(workspace.tree().has("tmp/other"));
         },
     )
     .await;
@@ -349,19 +353,19 @@ async fn workspace_us_007_remove_build_output() {
 async fn workspace_e2e_019_remove_a_file() {
     both(
         || Tree::new().file("to_delete.txt", "").file("kept", ""),
-        async |desk| {
-            let removed = desk
+        async |workspace| {
+            let removed = workspace
                 .ok("remove_file", json!({"path": "to_delete.txt"}))
                 .await;
             assert_eq!(
                 (&removed["path"], &removed["removed"]),
                 (&json!("to_delete.txt"), &json!(true))
             );
-            let message = desk
+            let message = workspace
                 .fails("not_found", "stat_file", json!({"path": "to_delete.txt"}))
                 .await;
             assert!(message.contains("not found: to_delete.txt"), "{message}");
-            assert!(desk.tree().has("kept"));
+            assert!(workspace.tree().has("kept"));
         },
     )
     .await;
@@ -369,8 +373,8 @@ async fn workspace_e2e_019_remove_a_file() {
 
 #[tokio::test]
 async fn workspace_e2e_020_remove_a_missing_file() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("not_found", "remove_file", json!({"path": "ghost.txt"}))
             .await;
         assert!(message.contains("file not found: ghost.txt"), "{message}");
@@ -382,15 +386,15 @@ async fn workspace_e2e_020_remove_a_missing_file() {
 async fn workspace_e2e_021_remove_a_directory_as_a_file() {
     both(
         || Tree::new().dir("mydir"),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails("is_a_directory", "remove_file", json!({"path": "mydir"}))
                 .await;
             assert!(
                 message.contains("is a directory") && message.contains("remove_folder"),
                 "{message}"
             );
-            assert!(desk.tree().has("mydir"));
+            assert!(workspace.tree().has("mydir"));
         },
     )
     .await;
@@ -400,10 +404,10 @@ async fn workspace_e2e_021_remove_a_directory_as_a_file() {
 async fn workspace_fr_007_a_link_is_removed_not_its_target() {
     both(
         || Tree::new().file("target", "kept").link("link", "target"),
-        async |desk| {
-            desk.ok("remove_file", json!({"path": "link"})).await;
-            assert!(!desk.tree().has("link"));
-            assert_eq!(desk.tree().text("target"), "kept");
+        async |workspace| {
+            workspace.ok("remove_file", json!({"path": "link"})).await;
+            assert!(!workspace.tree().has("link"));
+            assert_eq!(workspace.tree().text("target"), "kept");
         },
     )
     .await;

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, each, is_iso_8601};
+use crate::harness::{both, each, is_iso_8601};
 
 fn files(paths: &[&str]) -> Tree {
     paths
@@ -14,8 +14,8 @@ fn files(paths: &[&str]) -> Tree {
 async fn workspace_e2e_055_a_pattern() {
     both(
         || files(&["a.go", "b.go", "c.txt", "sub/d.go"]),
-        async |desk| {
-            let found = desk.ok("glob", json!({"pattern": "*.go"})).await;
+        async |workspace| {
+            let found = workspace.ok("glob", json!({"pattern": "*.go"})).await;
             assert_eq!(each(&found["matches"], "path"), ["a.go", "b.go"]);
             assert_eq!(
                 (&found["total_matches"], &found["truncated"]),
@@ -36,8 +36,10 @@ async fn workspace_e2e_055_a_pattern() {
 async fn workspace_e2e_056_an_expression() {
     both(
         || files(&["test_1.go", "test_2.go", "main.go"]),
-        async |desk| {
-            let found = desk.ok("glob", json!({"regex": r"test_\d+\.go"})).await;
+        async |workspace| {
+            let found = workspace
+                .ok("glob", json!({"regex": r"test_\d+\.go"}))
+                .await;
             assert_eq!(each(&found["matches"], "path"), ["test_1.go", "test_2.go"]);
         },
     )
@@ -48,8 +50,8 @@ async fn workspace_e2e_056_an_expression() {
 async fn workspace_e2e_057_any_depth() {
     both(
         || files(&["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go", "src/x.rs"]),
-        async |desk| {
-            let found = desk.ok("glob", json!({"pattern": "**/*.go"})).await;
+        async |workspace| {
+            let found = workspace.ok("glob", json!({"pattern": "**/*.go"})).await;
             let expected = ["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go"];
             assert_eq!(each(&found["matches"], "path"), expected);
         },
@@ -60,14 +62,14 @@ async fn workspace_e2e_057_any_depth() {
 #[tokio::test]
 async fn workspace_e2e_058_only_files() {
     let tree = || files(&["a", "b"]).dir("d").link("l", "a");
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         for (kind, expected) in [
             ("file", &["a", "b"][..]),
             ("directory", &["d"]),
             ("symlink", &["l"]),
             ("all", &["a", "b", "d", "l"]),
         ] {
-            let found = desk
+            let found = workspace
                 .ok("glob", json!({"pattern": "*", "type_filter": kind}))
                 .await;
             assert_eq!(each(&found["matches"], "path"), expected, "{kind}");
@@ -80,8 +82,8 @@ async fn workspace_e2e_058_only_files() {
 async fn workspace_e2e_059_no_match() {
     both(
         || files(&["a.go"]),
-        async |desk| {
-            let found = desk.ok("glob", json!({"pattern": "*.xyz"})).await;
+        async |workspace| {
+            let found = workspace.ok("glob", json!({"pattern": "*.xyz"})).await;
             assert_eq!(
                 (&found["total_matches"], &found["matches"]),
                 (&json!(0), &json!([]))
@@ -93,9 +95,11 @@ async fn workspace_e2e_059_no_match() {
 
 #[tokio::test]
 async fn workspace_e2e_060_pattern_or_expression_not_both() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         for arguments in [json!({"pattern": "*.go", "regex": r".*\.go"}), json!({})] {
-            let message = desk.fails("invalid_arguments", "glob", arguments).await;
+            let message = workspace
+                .fails("invalid_arguments", "glob", arguments)
+                .await;
             assert!(
                 message.contains("exactly one of pattern or regex"),
                 "{message}"
@@ -107,12 +111,12 @@ async fn workspace_e2e_060_pattern_or_expression_not_both() {
 
 #[tokio::test]
 async fn workspace_e2e_076_an_invalid_expression() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("invalid_pattern", "glob", json!({"regex": "[unclosed"}))
             .await;
         assert!(message.contains("unclosed character class"), "{message}");
-        let message = desk
+        let message = workspace
             .fails("invalid_pattern", "glob", json!({"pattern": "{a,b"}))
             .await;
         assert!(message.contains("pattern"), "{message}");
@@ -126,9 +130,9 @@ async fn workspace_fr_017_sorted_and_at_most_so_many() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     both(
         || files(&names),
-        async |desk| {
+        async |workspace| {
             let search = json!({"pattern": "**/f*", "max_results": 3});
-            let found = desk.ok("glob", search).await;
+            let found = workspace.ok("glob", search).await;
             assert_eq!(
                 each(&found["matches"], "path"),
                 ["d0/f0", "d0/f102", "d0/f105"]
@@ -137,13 +141,13 @@ async fn workspace_fr_017_sorted_and_at_most_so_many() {
                 (&found["total_matches"], &found["truncated"]),
                 (&json!(3), &json!(true))
             );
-            let found = desk.ok("glob", json!({"pattern": "**/f*"})).await;
+            let found = workspace.ok("glob", json!({"pattern": "**/f*"})).await;
             assert_eq!(
                 (&found["total_matches"], &found["truncated"]),
                 (&json!(100), &json!(true))
             );
             let all = json!({"pattern": "**/f*", "max_results": 150});
-            let found = desk.ok("glob", all).await;
+            let found = workspace.ok("glob", all).await;
             let mut expected = names.clone();
             expected.sort_unstable();
             assert_eq!(each(&found["matches"], "path"), expected);
@@ -157,23 +161,25 @@ async fn workspace_fr_017_sorted_and_at_most_so_many() {
 async fn workspace_fr_017_only_below_the_path_and_so_deep() {
     both(
         || files(&["a/x.go", "a/b/y.go", "z.go", "a/.hidden/h.go"]),
-        async |desk| {
-            let found = desk
+        async |workspace| {
+            let found = workspace
                 .ok("glob", json!({"pattern": "*.go", "path": "a"}))
                 .await;
             assert_eq!(each(&found["matches"], "path"), ["a/x.go"]);
-            let found = desk
+            let found = workspace
                 .ok("glob", json!({"pattern": "**/*.go", "path": "a"}))
                 .await;
             assert_eq!(
                 each(&found["matches"], "path"),
                 ["a/.hidden/h.go", "a/b/y.go", "a/x.go"]
             );
-            let found = desk
+            let found = workspace
                 .ok("glob", json!({"pattern": "**/*.go", "max_depth": 2}))
                 .await;
             assert_eq!(each(&found["matches"], "path"), ["a/x.go", "z.go"]);
-            let found = desk.ok("glob", json!({"regex": "^b/", "path": "a"})).await;
+            let found = workspace
+                .ok("glob", json!({"regex": "^b/", "path": "a"}))
+                .await;
             assert_eq!(each(&found["matches"], "path"), ["a/b/y.go"]);
         },
     )
@@ -189,15 +195,16 @@ async fn workspace_fr_017_links_are_found_not_followed() {
                 .link("escape", outside.path())
                 .link("l.go", "own.go")
         },
-        async |desk| {
-            let found = desk.ok("glob", json!({"pattern": "**/*.go"})).await;
+        async |workspace| {
+            let found = workspace.ok("glob", json!({"pattern": "**/*.go"})).await;
             assert_eq!(each(&found["matches"], "path"), ["l.go", "own.go"]);
-            desk.fails(
-                "path_outside_root",
-                "glob",
-                json!({"pattern": "*", "path": "escape"}),
-            )
-            .await;
+            workspace
+                .fails(
+                    "path_outside_root",
+                    "glob",
+                    json!({"pattern": "*", "path": "escape"}),
+                )
+                .await;
         },
     )
     .await;
@@ -205,18 +212,21 @@ async fn workspace_fr_017_links_are_found_not_followed() {
 
 #[tokio::test]
 async fn workspace_fr_017_bombs_are_refused() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let deep = "{".repeat(10_000);
-        desk.fails("invalid_pattern", "glob", json!({"pattern": deep}))
+        workspace
+            .fails("invalid_pattern", "glob", json!({"pattern": deep}))
             .await;
-        desk.fails(
-            "invalid_pattern",
-            "glob",
-            json!({"regex": "(a{1000}){1000}"}),
-        )
-        .await;
+        workspace
+            .fails(
+                "invalid_pattern",
+                "glob",
+                json!({"regex": "(a{1000}){1000}"}),
+            )
+            .await;
         let long = "a".repeat(1 << 20);
-        desk.fails("invalid_pattern", "grep", json!({"pattern": long}))
+        workspace
+            .fails("invalid_pattern", "grep", json!({"pattern": long}))
             .await;
     })
     .await;

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, each};
+use crate::harness::{both, each};
 
 #[tokio::test]
 async fn workspace_e2e_048_a_match_with_context() {
@@ -17,8 +17,8 @@ async fn workspace_e2e_048_a_match_with_context() {
         .collect();
     both(
         || Tree::new().file("code.go", &code),
-        async |desk| {
-            let found = desk
+        async |workspace| {
+            let found = workspace
                 .ok("grep", json!({"pattern": "TODO", "context_lines": 2}))
                 .await;
             let expected = json!([{
@@ -40,11 +40,11 @@ async fn workspace_e2e_048_a_match_with_context() {
 async fn workspace_e2e_049_case_insensitive() {
     both(
         || Tree::new().file("log", "Error\nerror\nERROR\nfine\n"),
-        async |desk| {
+        async |workspace| {
             let search = json!({"pattern": "error", "case_insensitive": true});
-            assert_eq!(desk.ok("grep", search).await["total_matches"], 3);
+            assert_eq!(workspace.ok("grep", search).await["total_matches"], 3);
             assert_eq!(
-                desk.ok("grep", json!({"pattern": "error"})).await["total_matches"],
+                workspace.ok("grep", json!({"pattern": "error"})).await["total_matches"],
                 1
             );
         },
@@ -60,8 +60,8 @@ async fn workspace_e2e_050_only_some_files() {
             .file("file.py", "TODO\n")
             .file("d/x.go", "TODO")
     };
-    both(tree, async |desk| {
-        let found = desk
+    both(tree, async |workspace| {
+        let found = workspace
             .ok("grep", json!({"pattern": "TODO", "glob_filter": "*.go"}))
             .await;
         assert_eq!(each(&found["matches"], "file"), ["d/x.go", "file.go"]);
@@ -73,8 +73,10 @@ async fn workspace_e2e_050_only_some_files() {
 async fn workspace_e2e_051_no_match() {
     both(
         || Tree::new().file("f", "text\n"),
-        async |desk| {
-            let found = desk.ok("grep", json!({"pattern": "ZZZZUNIQUEZZZZZ"})).await;
+        async |workspace| {
+            let found = workspace
+                .ok("grep", json!({"pattern": "ZZZZUNIQUEZZZZZ"}))
+                .await;
             assert_eq!(
                 (&found["total_matches"], &found["matches"]),
                 (&json!(0), &json!([]))
@@ -90,8 +92,8 @@ async fn workspace_e2e_051_no_match() {
 
 #[tokio::test]
 async fn workspace_e2e_052_an_invalid_expression() {
-    both(Tree::new, async |desk| {
-        let message = desk
+    both(Tree::new, async |workspace| {
+        let message = workspace
             .fails("invalid_pattern", "grep", json!({"pattern": "[invalid"}))
             .await;
         assert!(message.starts_with("invalid pattern: "), "{message}");
@@ -110,8 +112,8 @@ async fn workspace_e2e_053_at_most_so_many() {
             tree.file(format!("d{}/f{n:03}", n % 7), "a match\n")
         })
     };
-    both(tree, async |desk| {
-        let found = desk
+    both(tree, async |workspace| {
+        let found = workspace
             .ok("grep", json!({"pattern": "match", "max_results": 5}))
             .await;
         let files = each(&found["matches"], "file");
@@ -123,7 +125,7 @@ async fn workspace_e2e_053_at_most_so_many() {
             (&found["total_matches"], &found["truncated"]),
             (&json!(5), &json!(true))
         );
-        let found = desk.ok("grep", json!({"pattern": "match"})).await;
+        let found = workspace.ok("grep", json!({"pattern": "match"})).await;
         assert_eq!(
             (&found["total_matches"], &found["truncated"]),
             (&json!(100), &json!(true))
@@ -141,8 +143,8 @@ async fn workspace_e2e_054_binary_files_are_skipped() {
             .file("text", "needle\n")
             .file("late", &late)
     };
-    both(tree, async |desk| {
-        let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+    both(tree, async |workspace| {
+        let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
         assert_eq!(
             each(&found["matches"], "file"),
             ["late", "text"],
@@ -156,9 +158,9 @@ async fn workspace_e2e_054_binary_files_are_skipped() {
 async fn workspace_fr_016_exactly_the_maximum_is_not_truncated() {
     both(
         || Tree::new().file("f", "x\nx\nx\n"),
-        async |desk| {
+        async |workspace| {
             for (max_results, truncated) in [(2, true), (3, false), (4, false)] {
-                let found = desk
+                let found = workspace
                     .ok("grep", json!({"pattern": "x", "max_results": max_results}))
                     .await;
                 assert_eq!(found["truncated"], truncated, "{max_results}: {found}");
@@ -177,18 +179,21 @@ async fn workspace_fr_016_only_below_the_path_and_so_deep() {
             .file("a/b/two", "x")
             .file("ab/no", "x")
     };
-    both(tree, async |desk| {
-        let found = desk.ok("grep", json!({"pattern": "x", "path": "a"})).await;
+    both(tree, async |workspace| {
+        let found = workspace
+            .ok("grep", json!({"pattern": "x", "path": "a"}))
+            .await;
         assert_eq!(each(&found["matches"], "file"), ["a/b/two", "a/one"]);
-        let found = desk
+        let found = workspace
             .ok("grep", json!({"pattern": "x", "path": "a", "max_depth": 1}))
             .await;
         assert_eq!(each(&found["matches"], "file"), ["a/one"]);
-        let found = desk
+        let found = workspace
             .ok("grep", json!({"pattern": "x", "path": "a/one"}))
             .await;
         assert_eq!(each(&found["matches"], "file"), ["a/one"]);
-        desk.fails("not_found", "grep", json!({"pattern": "x", "path": "gone"}))
+        workspace
+            .fails("not_found", "grep", json!({"pattern": "x", "path": "gone"}))
             .await;
     })
     .await;
@@ -203,15 +208,16 @@ async fn workspace_fr_016_what_leads_outside_is_not_searched() {
             .link("escape", outside.path())
             .link("secret.txt", outside.join("secret.txt"))
     };
-    both(tree, async |desk| {
-        let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+    both(tree, async |workspace| {
+        let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
         assert_eq!(each(&found["matches"], "file"), ["own.txt"]);
-        desk.fails(
-            "path_outside_root",
-            "grep",
-            json!({"pattern": "needle", "path": "escape"}),
-        )
-        .await;
+        workspace
+            .fails(
+                "path_outside_root",
+                "grep",
+                json!({"pattern": "needle", "path": "escape"}),
+            )
+            .await;
     })
     .await;
 }
@@ -220,8 +226,8 @@ async fn workspace_fr_016_what_leads_outside_is_not_searched() {
 async fn workspace_fr_016_long_lines_are_cut() {
     both(
         || Tree::new().file("f", format!("needle {}\n", "y".repeat(5000))),
-        async |desk| {
-            let found = desk.ok("grep", json!({"pattern": "needle"})).await;
+        async |workspace| {
+            let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
             let line = found["matches"][0]["line_content"].as_str().unwrap();
             assert!(
                 line.starts_with("needle y") && line.len() <= 2000,
@@ -243,12 +249,12 @@ async fn workspace_fr_016_files_and_counts() {
                 .file("b", "x\n")
                 .file("c", "y\n")
         },
-        async |desk| {
-            let found = desk
+        async |workspace| {
+            let found = workspace
                 .ok("grep", json!({"pattern": "x", "output": "files"}))
                 .await;
             assert_eq!(each(&found["files"], "file"), ["a", "b"]);
-            let found = desk
+            let found = workspace
                 .ok("grep", json!({"pattern": "x", "output": "count"}))
                 .await;
             assert_eq!(
@@ -268,15 +274,15 @@ async fn workspace_fr_016_gitignore_counts_only_when_asked() {
             .file("a.log", "x\n")
             .file("a.txt", "x\n")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let search = json!({"pattern": "x"});
         assert_eq!(
-            each(&desk.ok("grep", search).await["matches"], "file"),
+            each(&workspace.ok("grep", search).await["matches"], "file"),
             ["a.log", "a.txt"]
         );
         let search = json!({"pattern": "x", "respect_gitignore": true});
         assert_eq!(
-            each(&desk.ok("grep", search).await["matches"], "file"),
+            each(&workspace.ok("grep", search).await["matches"], "file"),
             ["a.txt"]
         );
     })
@@ -292,10 +298,10 @@ async fn workspace_us_005_todos_of_a_codebase() {
             .file("src/c.py", "# TODO: c\n")
             .file("src/d.go", b"\0TODO")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let search = json!({"pattern": "TODO|FIXME", "glob_filter": "*.go", "context_lines": 2,
             "case_insensitive": true});
-        let found = desk.ok("grep", search).await;
+        let found = workspace.ok("grep", search).await;
         assert_eq!(each(&found["matches"], "file"), ["src/a.go", "src/b.go"]);
         assert_eq!(found["matches"][0]["context_before"], json!(["one", "two"]));
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, both_on, each};
+use crate::harness::{both, both_on, each};
 
 const HELLO_AGENT: &str = "777a72d772bbf2989a81bb2ace58cf36faf9d7e626f9626d9b807b42a6262602";
 
@@ -10,21 +10,23 @@ const HELLO_AGENT: &str = "777a72d772bbf2989a81bb2ace58cf36faf9d7e626f9626d9b807
 async fn workspace_e2e_001_read_patch_verify() {
     both(
         || Tree::new().file("hello.txt", "Hello World\n"),
-        async |desk| {
-            let read = desk.ok("read_file", json!({"path": "hello.txt"})).await;
+        async |workspace| {
+            let read = workspace
+                .ok("read_file", json!({"path": "hello.txt"}))
+                .await;
             assert_eq!(
                 (&read["content"], &read["size"]),
                 (&json!("Hello World\n"), &json!(12))
             );
             let patch =
                 "--- a/hello.txt\n+++ b/hello.txt\n@@ -1 +1 @@\n-Hello World\n+Hello Agent\n";
-            let patched = desk
+            let patched = workspace
                 .ok("patch_file", json!({"path": "hello.txt", "patch": patch}))
                 .await;
             assert_eq!(patched["hunks_applied"], 1);
-            assert_eq!(desk.read("hello.txt").await, "Hello Agent\n");
+            assert_eq!(workspace.read("hello.txt").await, "Hello Agent\n");
             let hash = json!({"path": "hello.txt", "algorithm": "sha256"});
-            assert_eq!(desk.ok("hash_file", hash).await["hash"], HELLO_AGENT);
+            assert_eq!(workspace.ok("hash_file", hash).await["hash"], HELLO_AGENT);
         },
     )
     .await;
@@ -38,15 +40,15 @@ async fn workspace_e2e_002_two_roots_and_a_copy() {
             ("dest", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |desk| {
-        let listed = desk.ok("list_roots", json!({})).await;
+    both_on(roots, async |workspace| {
+        let listed = workspace.ok("list_roots", json!({})).await;
         assert_eq!(each(&listed["roots"], "name"), ["source", "dest"]);
         let written = json!({"root": "source", "path": "data.txt", "content": "important data"});
-        desk.ok("write_file", written).await;
+        workspace.ok("write_file", written).await;
         let copy = json!({"source_root": "source", "source_path": "data.txt",
             "dest_root": "dest", "dest_path": "data.txt"});
-        desk.ok("copy", copy).await;
-        let read = desk
+        workspace.ok("copy", copy).await;
+        let read = workspace
             .ok("read_file", json!({"root": "dest", "path": "data.txt"}))
             .await;
         assert_eq!(read["content"], "important data");
@@ -65,9 +67,9 @@ async fn workspace_e2e_003_search_and_patch() {
             .file("pkg/util.go", "package pkg\n// TODO: test\n")
             .file("notes.txt", "TODO elsewhere\n")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let search = json!({"pattern": "TODO", "glob_filter": "*.go", "context_lines": 1});
-        let found = desk.ok("grep", search.clone()).await;
+        let found = workspace.ok("grep", search.clone()).await;
         assert_eq!(each(&found["matches"], "file"), ["main.go", "pkg/util.go"]);
         assert_eq!(found["matches"][0]["line_number"], 3);
         assert_eq!(found["matches"][0]["context_before"], json!([""]));
@@ -75,13 +77,14 @@ async fn workspace_e2e_003_search_and_patch() {
             found["matches"][0]["context_after"],
             json!(["func main() {}"])
         );
-        let files = desk.ok("glob", json!({"pattern": "**/*.go"})).await;
+        let files = workspace.ok("glob", json!({"pattern": "**/*.go"})).await;
         assert_eq!(each(&files["matches"], "path"), ["main.go", "pkg/util.go"]);
         let patch =
             "@@ -2,3 +2,3 @@\n \n-// TODO: greet\n+// Greets nobody yet.\n func main() {}\n";
-        desk.ok("patch_file", json!({"path": "main.go", "patch": patch}))
+        workspace
+            .ok("patch_file", json!({"path": "main.go", "patch": patch}))
             .await;
-        let found = desk.ok("grep", search).await;
+        let found = workspace.ok("grep", search).await;
         assert_eq!(found["total_matches"], 1);
         assert_eq!(each(&found["matches"], "file"), ["pkg/util.go"]);
     })

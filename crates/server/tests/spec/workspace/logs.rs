@@ -2,17 +2,21 @@
 
 use testkit::{Transport, Tree, Value, json};
 
-use crate::desk::{both, both_on, is_iso_8601, program};
+use crate::harness::{both, both_on, is_iso_8601, program};
 
 #[tokio::test]
 async fn workspace_nfr_017_every_call_is_logged() {
     both(
         || Tree::new().file("d/f", "x"),
-        async |desk| {
-            desk.ok("read_file", json!({"path": "d/f"})).await;
-            desk.fails("not_found", "stat_file", json!({"path": "gone"}))
+        async |workspace| {
+            workspace.ok("read_file", json!({"path": "d/f"})).await;
+            workspace
+                .fails("not_found", "stat_file", json!({"path": "gone"}))
                 .await;
-            let line = desk.server.logged(|line| line["tool"] == "read_file").await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "read_file")
+                .await;
             assert_eq!(
                 (&line["toolset"], &line["root"]),
                 (&json!("workspace"), &json!("workspace"))
@@ -32,7 +36,10 @@ async fn workspace_nfr_017_every_call_is_logged() {
                 line["message"].is_string() && line.get("error_code").is_none(),
                 "{line}"
             );
-            let line = desk.server.logged(|line| line["tool"] == "stat_file").await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "stat_file")
+                .await;
             assert_eq!(
                 (&line["outcome"], &line["error_code"]),
                 (&json!("error"), &json!("not_found"))
@@ -131,11 +138,12 @@ async fn workspace_nfr_018_no_other_line_has_a_host_path() {
 async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
     both(
         || Tree::new().link("escape", "/etc"),
-        async |desk| {
+        async |workspace| {
             for path in ["escape/passwd", "../../etc/shadow"] {
-                desk.fails("path_outside_root", "read_file", json!({"path": path}))
+                workspace
+                    .fails("path_outside_root", "read_file", json!({"path": path}))
                     .await;
-                let line = desk.server.logged(|line| line["path"] == path).await;
+                let line = workspace.server.logged(|line| line["path"] == path).await;
                 assert_eq!(line["level"], "WARN", "{line}");
                 assert_eq!(
                     (&line["tool"], &line["root"]),
@@ -150,7 +158,7 @@ async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
                     "where would it have led? {line}"
                 );
             }
-            let line = desk
+            let line = workspace
                 .server
                 .logged(|line| line["path"] == "escape/passwd")
                 .await;
@@ -163,11 +171,12 @@ async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
 #[tokio::test]
 async fn workspace_nfr_019_denials_are_warnings() {
     let roots = || vec![("limited", Tree::new(), &["list_folder"][..])];
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let arguments = json!({"root": "limited", "path": "f"});
-        desk.fails("tool_not_allowed", "remove_file", arguments)
+        workspace
+            .fails("tool_not_allowed", "remove_file", arguments)
             .await;
-        let line = desk
+        let line = workspace
             .server
             .logged(|line| line["tool"] == "remove_file")
             .await;
@@ -187,25 +196,29 @@ async fn workspace_nfr_019_denials_are_warnings() {
 async fn workspace_a_copy_is_logged_with_where_it_went() {
     both(
         || Tree::new().file("a", "x"),
-        async |desk| {
+        async |workspace| {
             let arguments = json!({"source_path": "a", "dest_path": "d/b"});
-            desk.ok("copy", arguments).await;
-            let line = desk.server.logged(|line| line["tool"] == "copy").await;
+            workspace.ok("copy", arguments).await;
+            let line = workspace.server.logged(|line| line["tool"] == "copy").await;
             assert_eq!(
                 (&line["path"], &line["destination_path"]),
                 (&json!("a"), &json!("d/b"))
             );
             assert_eq!(line["destination_root"], "workspace");
             let missing = json!({"source_path": "gone", "dest_path": "e"});
-            desk.fails("not_found", "move", missing).await;
-            let line = desk.server.logged(|line| line["tool"] == "move").await;
+            workspace.fails("not_found", "move", missing).await;
+            let line = workspace.server.logged(|line| line["tool"] == "move").await;
             assert_eq!(
                 (&line["path"], &line["destination_path"]),
                 (&json!("gone"), &json!("e"))
             );
-            desk.fails("invalid_path", "stat_file", json!({"path": "a\0b"}))
+            workspace
+                .fails("invalid_path", "stat_file", json!({"path": "a\0b"}))
                 .await;
-            let line = desk.server.logged(|line| line["tool"] == "stat_file").await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "stat_file")
+                .await;
             assert_eq!(
                 (&line["level"], &line["message"]),
                 (&json!("WARN"), &json!("violation"))

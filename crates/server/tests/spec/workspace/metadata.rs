@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, is_iso_8601};
+use crate::harness::{both, is_iso_8601};
 
 const SHA256: &str = "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae";
 const SHA1: &str = "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527";
@@ -12,8 +12,10 @@ const MD5: &str = "d6eb32081c822ed572b70567826d9d9d";
 async fn workspace_e2e_032_stat_a_file() {
     both(
         || Tree::new().file("d/data.json", "{}"),
-        async |desk| {
-            let stat = desk.ok("stat_file", json!({"path": "d/data.json"})).await;
+        async |workspace| {
+            let stat = workspace
+                .ok("stat_file", json!({"path": "d/data.json"}))
+                .await;
             assert_eq!(
                 (&stat["name"], &stat["path"]),
                 (&json!("data.json"), &json!("d/data.json"))
@@ -33,8 +35,8 @@ async fn workspace_e2e_032_stat_a_file() {
 async fn workspace_e2e_033_stat_a_directory() {
     both(
         || Tree::new().sparse("subdir/large", 1 << 30),
-        async |desk| {
-            let stat = desk.ok("stat_file", json!({"path": "subdir"})).await;
+        async |workspace| {
+            let stat = workspace.ok("stat_file", json!({"path": "subdir"})).await;
             assert_eq!(
                 (&stat["is_directory"], &stat["is_symlink"]),
                 (&json!(true), &json!(false))
@@ -56,8 +58,8 @@ async fn workspace_e2e_034_stat_a_link() {
                 .file("target.txt", "12345")
                 .link("link", "target.txt")
         },
-        async |desk| {
-            let stat = desk.ok("stat_file", json!({"path": "link"})).await;
+        async |workspace| {
+            let stat = workspace.ok("stat_file", json!({"path": "link"})).await;
             assert_eq!(
                 (&stat["is_symlink"], &stat["is_directory"]),
                 (&json!(true), &json!(false))
@@ -73,8 +75,8 @@ async fn workspace_e2e_034_stat_a_link() {
 async fn workspace_fr_011_times_are_iso_8601() {
     both(
         || Tree::new().file("f", "").link("l", "f"),
-        async |desk| {
-            let stat = desk.ok("stat_file", json!({"path": "l"})).await;
+        async |workspace| {
+            let stat = workspace.ok("stat_file", json!({"path": "l"})).await;
             for time in [&stat["modified_at"], &stat["link"]["modified_at"]] {
                 assert!(is_iso_8601(time), "{stat}");
             }
@@ -95,13 +97,13 @@ async fn workspace_fr_011_a_dangling_link_is_described_itself() {
                 .link("dir_link", "dir")
                 .dir("dir")
         },
-        async |desk| {
-            let stat = desk.ok("stat_file", json!({"path": "link"})).await;
+        async |workspace| {
+            let stat = workspace.ok("stat_file", json!({"path": "link"})).await;
             assert_eq!(
                 (&stat["is_symlink"], &stat["size"]),
                 (&json!(true), &json!(4))
             );
-            let stat = desk.ok("stat_file", json!({"path": "dir_link"})).await;
+            let stat = workspace.ok("stat_file", json!({"path": "dir_link"})).await;
             assert_eq!(
                 (&stat["is_symlink"], &stat["is_directory"]),
                 (&json!(true), &json!(true))
@@ -113,9 +115,9 @@ async fn workspace_fr_011_a_dangling_link_is_described_itself() {
 
 #[tokio::test]
 async fn workspace_fr_011_the_root_itself_has_facts() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         for path in ["", ".", "/"] {
-            let stat = desk.ok("stat_file", json!({"path": path})).await;
+            let stat = workspace.ok("stat_file", json!({"path": path})).await;
             assert_eq!(stat["is_directory"], true);
         }
     })
@@ -126,9 +128,9 @@ async fn workspace_fr_011_the_root_itself_has_facts() {
 async fn workspace_e2e_035_sha256() {
     both(
         || Tree::new().file("known.txt", "test content\n"),
-        async |desk| {
+        async |workspace| {
             let hash = json!({"path": "known.txt", "algorithm": "sha256"});
-            let hashed = desk.ok("hash_file", hash).await;
+            let hashed = workspace.ok("hash_file", hash).await;
             assert_eq!(
                 (&hashed["hash"], &hashed["algorithm"]),
                 (&json!(SHA256), &json!("sha256"))
@@ -146,10 +148,10 @@ async fn workspace_e2e_035_sha256() {
 async fn workspace_e2e_036_md5_and_sha1() {
     both(
         || Tree::new().file("known.txt", "test content\n"),
-        async |desk| {
+        async |workspace| {
             for (algorithm, expected) in [("md5", MD5), ("sha1", SHA1)] {
                 let hash = json!({"path": "known.txt", "algorithm": algorithm});
-                assert_eq!(desk.ok("hash_file", hash).await["hash"], expected);
+                assert_eq!(workspace.ok("hash_file", hash).await["hash"], expected);
             }
         },
     )
@@ -160,9 +162,11 @@ async fn workspace_e2e_036_md5_and_sha1() {
 async fn workspace_e2e_037_an_unsupported_algorithm() {
     both(
         || Tree::new().file("f", ""),
-        async |desk| {
+        async |workspace| {
             let hash = json!({"path": "f", "algorithm": "md4"});
-            let message = desk.fails("invalid_arguments", "hash_file", hash).await;
+            let message = workspace
+                .fails("invalid_arguments", "hash_file", hash)
+                .await;
             let worded = "unsupported hash algorithm: md4; supported: md5, sha1, sha256";
             assert!(message.starts_with(worded), "{message}");
         },
@@ -174,9 +178,9 @@ async fn workspace_e2e_037_an_unsupported_algorithm() {
 async fn workspace_e2e_038_hash_a_directory() {
     both(
         || Tree::new().dir("subdir"),
-        async |desk| {
+        async |workspace| {
             let hash = json!({"path": "subdir", "algorithm": "sha256"});
-            let message = desk.fails("is_a_directory", "hash_file", hash).await;
+            let message = workspace.fails("is_a_directory", "hash_file", hash).await;
             assert!(message.contains("cannot hash a directory"), "{message}");
         },
     )
@@ -187,8 +191,8 @@ async fn workspace_e2e_038_hash_a_directory() {
 async fn workspace_fr_012_the_algorithm_is_required() {
     both(
         || Tree::new().file("f", ""),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails("invalid_arguments", "hash_file", json!({"path": "f"}))
                 .await;
             assert!(message.contains("algorithm"), "{message}");
@@ -201,12 +205,12 @@ async fn workspace_fr_012_the_algorithm_is_required() {
 async fn workspace_us_008_metadata_then_hash() {
     both(
         || Tree::new().file("data/input.json", "test content\n"),
-        async |desk| {
-            let stat = desk
+        async |workspace| {
+            let stat = workspace
                 .ok("stat_file", json!({"path": "data/input.json"}))
                 .await;
             let hash = json!({"path": "data/input.json", "algorithm": "sha256"});
-            let hashed = desk.ok("hash_file", hash).await;
+            let hashed = workspace.ok("hash_file", hash).await;
             assert_eq!(
                 (&hashed["size"], &hashed["hash"]),
                 (&stat["size"], &json!(SHA256))
@@ -217,7 +221,7 @@ async fn workspace_us_008_metadata_then_hash() {
             ] {
                 let mut arguments = more;
                 arguments["path"] = json!("data/gone.json");
-                let message = desk.fails("not_found", tool, arguments).await;
+                let message = workspace.fails("not_found", tool, arguments).await;
                 assert!(message.contains("not found: data/gone.json"), "{message}");
             }
         },
@@ -229,8 +233,8 @@ async fn workspace_us_008_metadata_then_hash() {
 async fn workspace_e2e_039_permissions_of_a_file() {
     both(
         || Tree::new().file("script.sh", "").mode("script.sh", 0o755),
-        async |desk| {
-            let reply = desk
+        async |workspace| {
+            let reply = workspace
                 .ok("permissions_file", json!({"path": "script.sh"}))
                 .await;
             assert_eq!(
@@ -249,8 +253,10 @@ async fn workspace_e2e_039_permissions_of_a_file() {
 async fn workspace_e2e_040_permissions_of_a_directory() {
     both(
         || Tree::new().dir("subdir").mode("subdir", 0o755),
-        async |desk| {
-            let reply = desk.ok("permissions_file", json!({"path": "subdir"})).await;
+        async |workspace| {
+            let reply = workspace
+                .ok("permissions_file", json!({"path": "subdir"}))
+                .await;
             assert_eq!(
                 (&reply["mode"], &reply["mode_string"]),
                 (&json!("0755"), &json!("drwxr-xr-x"))
@@ -270,15 +276,17 @@ async fn workspace_fr_013_a_link_is_described_itself() {
             .file("odd", "")
             .mode("odd", 0o4711)
     };
-    both(tree, async |desk| {
-        let reply = desk.ok("permissions_file", json!({"path": "l"})).await;
+    both(tree, async |workspace| {
+        let reply = workspace.ok("permissions_file", json!({"path": "l"})).await;
         assert_eq!(reply["mode_string"], "lrwxrwxrwx");
-        let reply = desk.ok("permissions_file", json!({"path": "f"})).await;
+        let reply = workspace.ok("permissions_file", json!({"path": "f"})).await;
         assert_eq!(
             (&reply["mode"], &reply["mode_string"]),
             (&json!("0640"), &json!("-rw-r-----"))
         );
-        let reply = desk.ok("permissions_file", json!({"path": "odd"})).await;
+        let reply = workspace
+            .ok("permissions_file", json!({"path": "odd"}))
+            .await;
         assert_eq!(reply["mode_string"], "-rws--x--x");
     })
     .await;

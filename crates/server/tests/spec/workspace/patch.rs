@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::both;
+use crate::harness::both;
 
 const CODE: &str =
     "package main\n\nfunc one() int {\n\treturn 1\n}\n\nfunc two() int {\n\treturn 2\n}\n";
@@ -11,10 +11,10 @@ const CODE: &str =
 async fn workspace_e2e_022_apply_a_diff() {
     both(
         || Tree::new().file("code.go", CODE),
-        async |desk| {
+        async |workspace| {
             let patch = "--- a/code.go\n+++ b/code.go\n@@ -3,3 +3,4 @@\n func one() int {\n\
                      -\treturn 1\n+\tn := 1\n+\treturn n\n }\n";
-            let patched = desk
+            let patched = workspace
                 .ok("patch_file", json!({"path": "code.go", "patch": patch}))
                 .await;
             assert_eq!(
@@ -22,7 +22,7 @@ async fn workspace_e2e_022_apply_a_diff() {
                 (&json!("code.go"), &json!(1))
             );
             assert_eq!(
-                desk.read("code.go").await,
+                workspace.read("code.go").await,
                 CODE.replace("\treturn 1\n", "\tn := 1\n\treturn n\n")
             );
         },
@@ -35,16 +35,18 @@ async fn workspace_e2e_023_hunk_mismatch_is_atomic() {
     let content = "line A\nline B\nline C\n";
     both(
         || Tree::new().file("code.go", content),
-        async |desk| {
+        async |workspace| {
             let patch = "@@ -1,3 +1,3 @@\n line A\n-line X\n+line Y\n line C\n";
             let arguments = json!({"path": "code.go", "patch": patch});
-            let message = desk.fails("patch_failed", "patch_file", arguments).await;
+            let message = workspace
+                .fails("patch_failed", "patch_file", arguments)
+                .await;
             assert!(
                 message.starts_with("patch failed: hunk 1 does not match at line "),
                 "{message}"
             );
-            assert_eq!(desk.read("code.go").await, content);
-            assert_eq!(desk.tree().listing().len(), 1);
+            assert_eq!(workspace.read("code.go").await, content);
+            assert_eq!(workspace.tree().listing().len(), 1);
         },
     )
     .await;
@@ -52,25 +54,27 @@ async fn workspace_e2e_023_hunk_mismatch_is_atomic() {
 
 #[tokio::test]
 async fn workspace_e2e_024_a_patch_makes_a_file() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let patch = "--- /dev/null\n+++ b/new_file.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n";
-        desk.ok(
-            "patch_file",
-            json!({"path": "new_file.txt", "patch": patch}),
-        )
-        .await;
-        assert_eq!(desk.read("new_file.txt").await, "one\ntwo\n");
+        workspace
+            .ok(
+                "patch_file",
+                json!({"path": "new_file.txt", "patch": patch}),
+            )
+            .await;
+        assert_eq!(workspace.read("new_file.txt").await, "one\ntwo\n");
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_fr_008_parents_are_made() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let patch = "@@ -0,0 +1 @@\n+deep\n";
-        desk.ok("patch_file", json!({"path": "a/b/c.txt", "patch": patch}))
+        workspace
+            .ok("patch_file", json!({"path": "a/b/c.txt", "patch": patch}))
             .await;
-        assert_eq!(desk.tree().text("a/b/c.txt"), "deep\n");
+        assert_eq!(workspace.tree().text("a/b/c.txt"), "deep\n");
     })
     .await;
 }
@@ -80,10 +84,10 @@ async fn workspace_fr_008_several_hunks_shifted_from_their_lines() {
     let old: String = (1..=40).map(|n| format!("line {n}\n")).collect();
     both(
         || Tree::new().file("f", &old),
-        async |desk| {
+        async |workspace| {
             let patch = "@@ -5,3 +5,3 @@\n line 7\n-line 8\n+LINE 8\n line 9\n\
                      @@ -30,2 +30,3 @@\n line 30\n+between\n line 31\n";
-            let patched = desk
+            let patched = workspace
                 .ok("patch_file", json!({"path": "f", "patch": patch}))
                 .await;
             assert_eq!(patched["hunks_applied"], 2);
@@ -92,7 +96,7 @@ async fn workspace_fr_008_several_hunks_shifted_from_their_lines() {
             let new = old
                 .replace("line 8\n", "LINE 8\n")
                 .replace("line 30\n", "line 30\nbetween\n");
-            assert_eq!(desk.tree().text("f"), new);
+            assert_eq!(workspace.tree().text("f"), new);
         },
     )
     .await;
@@ -102,12 +106,13 @@ async fn workspace_fr_008_several_hunks_shifted_from_their_lines() {
 async fn workspace_fr_008_names_in_headers_do_not_count() {
     both(
         || Tree::new().file("f", "a\n").file("other", "a\n"),
-        async |desk| {
+        async |workspace| {
             let patch = "--- a/other\n+++ ../../etc/passwd\n@@ -1 +1 @@\n-a\n+b\n";
-            desk.ok("patch_file", json!({"path": "f", "patch": patch}))
+            workspace
+                .ok("patch_file", json!({"path": "f", "patch": patch}))
                 .await;
             assert_eq!(
-                (desk.tree().text("f"), desk.tree().text("other")),
+                (workspace.tree().text("f"), workspace.tree().text("other")),
                 ("b\n".into(), "a\n".into())
             );
         },
@@ -119,7 +124,7 @@ async fn workspace_fr_008_names_in_headers_do_not_count() {
 async fn workspace_fr_008_what_it_does_not_do_is_refused_by_name() {
     both(
         || Tree::new().file("f", "a\n"),
-        async |desk| {
+        async |workspace| {
             let hunk = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
             for (header, word) in [
                 ("diff --git a/f b/g\nrename from f\nrename to g\n", "rename"),
@@ -127,10 +132,12 @@ async fn workspace_fr_008_what_it_does_not_do_is_refused_by_name() {
                 ("diff --git a/f b/f\nGIT binary patch\n", "binary"),
             ] {
                 let arguments = json!({"path": "f", "patch": format!("{header}{hunk}")});
-                let message = desk.fails("patch_failed", "patch_file", arguments).await;
+                let message = workspace
+                    .fails("patch_failed", "patch_file", arguments)
+                    .await;
                 assert!(message.contains(word), "{message}");
             }
-            assert_eq!(desk.tree().text("f"), "a\n");
+            assert_eq!(workspace.tree().text("f"), "a\n");
         },
     )
     .await;
@@ -144,20 +151,23 @@ async fn workspace_fr_008_line_ends_stay_as_they_are() {
             .file("open", "one\ntwo")
             .file("bom", "\u{feff}one\n")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let patch = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
-        desk.ok("patch_file", json!({"path": "crlf", "patch": patch}))
+        workspace
+            .ok("patch_file", json!({"path": "crlf", "patch": patch}))
             .await;
-        assert_eq!(desk.tree().text("crlf"), "one\r\n2\r\nthree\r\n");
+        assert_eq!(workspace.tree().text("crlf"), "one\r\n2\r\nthree\r\n");
         let open = "\\ No newline at end of file\n";
         let patch = format!("@@ -1,2 +1,2 @@\n one\n-two\n{open}+2\n{open}");
-        desk.ok("patch_file", json!({"path": "open", "patch": patch}))
+        workspace
+            .ok("patch_file", json!({"path": "open", "patch": patch}))
             .await;
-        assert_eq!(desk.tree().text("open"), "one\n2");
+        assert_eq!(workspace.tree().text("open"), "one\n2");
         let patch = "@@ -1,1 +1,2 @@\n \u{feff}one\n+two\n";
-        desk.ok("patch_file", json!({"path": "bom", "patch": patch}))
+        workspace
+            .ok("patch_file", json!({"path": "bom", "patch": patch}))
             .await;
-        assert_eq!(desk.tree().text("bom"), "\u{feff}one\ntwo\n");
+        assert_eq!(workspace.tree().text("bom"), "\u{feff}one\ntwo\n");
     })
     .await;
 }
@@ -166,7 +176,7 @@ async fn workspace_fr_008_line_ends_stay_as_they_are() {
 async fn workspace_fr_008_nonsense_is_no_patch() {
     both(
         || Tree::new().file("f", "a\n").file("binary", b"a\xff\n"),
-        async |desk| {
+        async |workspace| {
             for patch in [
                 "",
                 "not a patch",
@@ -174,13 +184,17 @@ async fn workspace_fr_008_nonsense_is_no_patch() {
                 "@@ -1,9 +1 @@\n-a\n+b\n",
             ] {
                 let arguments = json!({"path": "f", "patch": patch});
-                let message = desk.fails("patch_failed", "patch_file", arguments).await;
+                let message = workspace
+                    .fails("patch_failed", "patch_file", arguments)
+                    .await;
                 assert!(message.starts_with("patch failed"), "{message}");
             }
             let arguments = json!({"path": "binary", "patch": "@@ -1 +1 @@\n-a\n+b\n"});
-            desk.fails("patch_failed", "patch_file", arguments).await;
-            assert_eq!(desk.tree().text("f"), "a\n");
-            assert_eq!(desk.tree().bytes("binary"), b"a\xff\n");
+            workspace
+                .fails("patch_failed", "patch_file", arguments)
+                .await;
+            assert_eq!(workspace.tree().text("f"), "a\n");
+            assert_eq!(workspace.tree().bytes("binary"), b"a\xff\n");
         },
     )
     .await;
@@ -190,19 +204,22 @@ async fn workspace_fr_008_nonsense_is_no_patch() {
 async fn workspace_us_004_patch_a_handler() {
     both(
         || Tree::new().file("src/handler.go", CODE),
-        async |desk| {
+        async |workspace| {
             let patch = "@@ -8 +8 @@\n-\treturn 2\n+\treturn 3\n";
-            desk.ok(
-                "patch_file",
-                json!({"path": "src/handler.go", "patch": patch}),
-            )
-            .await;
+            workspace
+                .ok(
+                    "patch_file",
+                    json!({"path": "src/handler.go", "patch": patch}),
+                )
+                .await;
             assert_eq!(
-                desk.tree().text("src/handler.go"),
+                workspace.tree().text("src/handler.go"),
                 CODE.replace("return 2", "return 3")
             );
             let arguments = json!({"path": "src/handler.go", "patch": patch});
-            let message = desk.fails("patch_failed", "patch_file", arguments).await;
+            let message = workspace
+                .fails("patch_failed", "patch_file", arguments)
+                .await;
             assert!(
                 message.starts_with("patch failed: hunk 1 does not match at line 8"),
                 "{message}"
@@ -217,10 +234,10 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
     let old: String = (1..=40).map(|n| format!("line {n}\n")).collect();
     both(
         || Tree::new().file("f", &old),
-        async |desk| {
+        async |workspace| {
             let patch = "@@ -1 +1 @@\n-line 1\n+LINE 1\n@@ -20 +20 @@\n-line 20\n+LINE 20\n\
                      @@ -30 +30 @@\n-nothing like it\n+x\n";
-            let outcome = desk
+            let outcome = workspace
                 .call("patch_file", json!({"path": "f", "patch": patch}))
                 .await;
             let error = &outcome.error()["error"];
@@ -228,8 +245,8 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
                 (&error["details"]["hunk"], &error["details"]["line"]),
                 (&json!(3), &json!(30))
             );
-            assert_eq!(desk.tree().text("f"), old);
-            assert_eq!(desk.tree().listing().len(), 1);
+            assert_eq!(workspace.tree().text("f"), old);
+            assert_eq!(workspace.tree().listing().len(), 1);
         },
     )
     .await;
@@ -239,13 +256,15 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
 async fn workspace_a_patch_of_a_mistyped_path_says_so() {
     both(
         || Tree::new().file("src/hello.txt", "a\n"),
-        async |desk| {
+        async |workspace| {
             let patch = "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n";
             let arguments = json!({"path": "src/helo.txt", "patch": patch});
-            let message = desk.fails("not_found", "patch_file", arguments).await;
+            let message = workspace.fails("not_found", "patch_file", arguments).await;
             assert!(message.contains("did you mean src/hello.txt?"), "{message}");
             let arguments = json!({"path": "src/hello.txt", "patch": patch.replace("-a", "-x")});
-            let message = desk.fails("patch_failed", "patch_file", arguments).await;
+            let message = workspace
+                .fails("patch_failed", "patch_file", arguments)
+                .await;
             assert!(message.contains("expected \"x\", found \"a\""), "{message}");
         },
     )

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, both_with, each};
+use crate::harness::{both, both_with, each};
 
 /// SHA-256 of 50 MiB as [`Tree::big`] makes them.
 const BIG: &str = "0d5285014d5afe24fda5ad9a7edd74cc3861b77acc57ccee48fe0404771105a0";
@@ -25,8 +25,8 @@ fn endless() -> Tree {
 async fn workspace_e2e_077_a_large_folder() {
     both(
         || many(1500),
-        async |desk| {
-            let listed = desk.ok("list_folder", json!({"path": "big"})).await;
+        async |workspace| {
+            let listed = workspace.ok("list_folder", json!({"path": "big"})).await;
             assert_eq!(listed["count"], 1500);
             let names = each(&listed["entries"], "name");
             assert_eq!(
@@ -43,16 +43,18 @@ async fn workspace_e2e_077_a_large_folder() {
 async fn workspace_e2e_078_hash_a_large_file() {
     both(
         || Tree::new().big("large.bin", 50 << 20),
-        async |desk| {
-            desk.ok("stat_file", json!({"path": "large.bin"})).await;
-            let before = desk.server.memory().peak;
+        async |workspace| {
+            workspace
+                .ok("stat_file", json!({"path": "large.bin"}))
+                .await;
+            let before = workspace.server.memory().peak;
             let hash = json!({"path": "large.bin", "algorithm": "sha256"});
-            let hashed = desk.ok("hash_file", hash).await;
+            let hashed = workspace.ok("hash_file", hash).await;
             assert_eq!(
                 (&hashed["hash"], &hashed["size"]),
                 (&json!(BIG), &json!(50 << 20))
             );
-            let grown = desk.server.memory().peak - before;
+            let grown = workspace.server.memory().peak - before;
             assert!(grown < 16 << 20, "memory grew by {grown} bytes");
         },
     )
@@ -61,9 +63,9 @@ async fn workspace_e2e_078_hash_a_large_file() {
 
 #[tokio::test]
 async fn workspace_e2e_079_a_search_that_takes_too_long() {
-    both(endless, async |desk| {
+    both(endless, async |workspace| {
         let search = json!({"pattern": "n[eo]+dle", "timeout_seconds": 1});
-        let found = desk.ok("grep", search).await;
+        let found = workspace.ok("grep", search).await;
         assert_eq!(found["timed_out"], true);
         assert_eq!(
             each(&found["matches"], "file"),
@@ -80,8 +82,8 @@ async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
     let text = "0123456789abcde\n".repeat((1 << 16) - 1);
     both(
         || Tree::new().file("f", &text),
-        async |desk| {
-            assert_eq!(desk.read("f").await, text);
+        async |workspace| {
+            assert_eq!(workspace.read("f").await, text);
         },
     )
     .await;
@@ -91,8 +93,8 @@ async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
 async fn workspace_nfr_002_ten_thousand_entries() {
     both(
         || many(10_000),
-        async |desk| {
-            let listed = desk.ok("list_folder", json!({"path": "big"})).await;
+        async |workspace| {
+            let listed = workspace.ok("list_folder", json!({"path": "big"})).await;
             assert_eq!(
                 (
                     &listed["count"],
@@ -109,18 +111,20 @@ async fn workspace_nfr_002_ten_thousand_entries() {
 async fn workspace_nfr_003_memory_does_not_grow_with_a_file() {
     both(
         || Tree::new().sparse("huge", 48 << 20),
-        async |desk| {
-            desk.ok("stat_file", json!({"path": "huge"})).await;
-            let before = desk.server.memory().peak;
+        async |workspace| {
+            workspace.ok("stat_file", json!({"path": "huge"})).await;
+            let before = workspace.server.memory().peak;
             for algorithm in ["md5", "sha1", "sha256"] {
-                desk.ok("hash_file", json!({"path": "huge", "algorithm": algorithm}))
+                workspace
+                    .ok("hash_file", json!({"path": "huge", "algorithm": algorithm}))
                     .await;
             }
             let part = json!({"path": "huge", "offset_bytes": 40 << 20, "limit_bytes": 10});
-            desk.ok("read_file", part).await;
-            desk.ok("copy", json!({"source_path": "huge", "dest_path": "copy"}))
+            workspace.ok("read_file", part).await;
+            workspace
+                .ok("copy", json!({"source_path": "huge", "dest_path": "copy"}))
                 .await;
-            let grown = desk.server.memory().peak - before;
+            let grown = workspace.server.memory().peak - before;
             assert!(grown < 24 << 20, "memory grew by {grown} bytes");
         },
     )
@@ -131,8 +135,8 @@ async fn workspace_nfr_003_memory_does_not_grow_with_a_file() {
 async fn workspace_nfr_004_the_default_timeout_is_told_and_bounded() {
     both(
         || Tree::new().file("f", ""),
-        async |desk| {
-            let tools = desk.server.list_tools().await;
+        async |workspace| {
+            let tools = workspace.server.list_tools().await;
             for name in ["grep", "glob"] {
                 let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
                 let timeout = &tool["inputSchema"]["properties"]["timeout_seconds"];
@@ -142,9 +146,9 @@ async fn workspace_nfr_004_the_default_timeout_is_told_and_bounded() {
                     "{timeout}"
                 );
                 let never = json!({"pattern": "x", "timeout_seconds": 0});
-                desk.fails("invalid_arguments", name, never).await;
+                workspace.fails("invalid_arguments", name, never).await;
             }
-            let found = desk
+            let found = workspace
                 .ok("glob", json!({"pattern": "*", "timeout_seconds": 1}))
                 .await;
             assert_eq!(found["timed_out"], false);
@@ -159,9 +163,9 @@ async fn workspace_nfr_004_other_calls_have_a_deadline_too() {
     both_with(
         tree,
         |setup| setup.set("limits.request_timeout", 1),
-        async |desk| {
+        async |workspace| {
             let hash = json!({"path": "endless", "algorithm": "sha256"});
-            desk.fails("timeout", "hash_file", hash).await;
+            workspace.fails("timeout", "hash_file", hash).await;
         },
     )
     .await;
@@ -174,9 +178,9 @@ async fn workspace_nfr_005_fifty_calls_at_once() {
             tree.file(format!("f{n}"), format!("{n}"))
         })
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let arguments = |n| json!({"root": "workspace", "path": format!("f{n}")});
-        let outcomes = desk
+        let outcomes = workspace
             .server
             .call_all("read_file", (0..50).map(arguments).collect())
             .await;
@@ -189,13 +193,13 @@ async fn workspace_nfr_005_fifty_calls_at_once() {
 
 #[tokio::test]
 async fn workspace_nfr_005_long_searches_do_not_hold_up_reads() {
-    both(endless, async |desk| {
+    both(endless, async |workspace| {
         let search = json!({"root": "workspace", "pattern": "n[eo]+dle", "timeout_seconds": 20});
         let searches: Vec<_> = (0..20)
-            .map(|_| desk.server.spawn_call("grep", search.clone()))
+            .map(|_| workspace.server.spawn_call("grep", search.clone()))
             .collect();
         for _ in 0..5 {
-            assert_eq!(desk.read("a.txt").await, "needle\n");
+            assert_eq!(workspace.read("a.txt").await, "needle\n");
         }
         assert!(
             searches.iter().all(|search| !search.is_finished()),

@@ -6,7 +6,7 @@ use testkit::rmcp::model::{CallToolRequest, CallToolRequestParams, ProtocolVersi
 use testkit::rmcp::service::{PeerRequestOptions, ServiceError};
 use testkit::{Setup, Transport, Tree, Value, json};
 
-use crate::desk::{both, both_with, program};
+use crate::harness::{both, both_with, program};
 
 const TOOLS: [&str; 15] = [
     "list_roots",
@@ -28,8 +28,8 @@ const TOOLS: [&str; 15] = [
 
 #[tokio::test]
 async fn workspace_nfr_012_descriptions_stand_alone() {
-    both(Tree::new, async |desk| {
-        let tools = desk.server.list_tools().await;
+    both(Tree::new, async |workspace| {
+        let tools = workspace.server.list_tools().await;
         let names: Vec<&str> = tools
             .iter()
             .filter_map(|tool| tool["name"].as_str())
@@ -71,8 +71,8 @@ async fn workspace_nfr_012_hints_are_true() {
         "copy",
         "move",
     ];
-    both(Tree::new, async |desk| {
-        for tool in desk.server.list_tools().await {
+    both(Tree::new, async |workspace| {
+        for tool in workspace.server.list_tools().await {
             let name = tool["name"].as_str().unwrap();
             let hints = &tool["annotations"];
             assert_eq!(hints["readOnlyHint"], !writing.contains(&name), "{name}");
@@ -89,8 +89,8 @@ async fn workspace_nfr_012_hints_are_true() {
 
 #[tokio::test]
 async fn workspace_nfr_012_defaults_are_in_the_schema() {
-    both(Tree::new, async |desk| {
-        let tools = desk.server.list_tools().await;
+    both(Tree::new, async |workspace| {
+        let tools = workspace.server.list_tools().await;
         let schema = |tool: &str, argument: &str| {
             let found = tools.iter().find(|own| own["name"] == tool).unwrap();
             found["inputSchema"]["properties"][argument].clone()
@@ -129,8 +129,8 @@ async fn workspace_root_header_can_be_switched_off() {
     both_with(
         Tree::new,
         |setup| setup.set("server.root_header", false),
-        async |desk| {
-            let tools = desk.server.list_tools().await;
+        async |workspace| {
+            let tools = workspace.server.list_tools().await;
             assert!(!json!(tools).to_string().contains("x-mcp-header"));
         },
     )
@@ -165,8 +165,8 @@ async fn workspace_every_revision_is_served() {
 
 #[tokio::test]
 async fn workspace_unknown_tools_are_protocol_errors() {
-    both(Tree::new, async |desk| {
-        let error = desk
+    both(Tree::new, async |workspace| {
+        let error = workspace
             .server
             .try_call("read_flie", json!({}))
             .await

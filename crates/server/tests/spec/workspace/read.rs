@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both, both_with};
+use crate::harness::{both, both_with};
 
 fn hundred_lines() -> String {
     (1..=100).map(|number| format!("line {number}\n")).collect()
@@ -13,8 +13,10 @@ async fn workspace_e2e_007_read_a_small_file() {
     let content = "0123456789".repeat(10);
     both(
         || Tree::new().file("small.txt", &content),
-        async |desk| {
-            let read = desk.ok("read_file", json!({"path": "small.txt"})).await;
+        async |workspace| {
+            let read = workspace
+                .ok("read_file", json!({"path": "small.txt"}))
+                .await;
             assert_eq!(read["content"], content.as_str());
             assert_eq!(
                 (&read["size"], &read["lines_total"]),
@@ -36,8 +38,8 @@ async fn workspace_e2e_007_read_a_small_file() {
 #[tokio::test]
 async fn workspace_e2e_008_a_large_file_is_not_read_whole() {
     let tree = || Tree::new().file("large.txt", "x".repeat(500));
-    both_with(tree, |setup| setup.set("max_full_read_size", 100), async |desk| {
-        let outcome = desk.call("read_file", json!({"path": "large.txt"})).await;
+    both_with(tree, |setup| setup.set("max_full_read_size", 100), async |workspace| {
+        let outcome = workspace.call("read_file", json!({"path": "large.txt"})).await;
         let error = &outcome.error()["error"];
         assert_eq!(error["code"], "too_large");
         let message = error["message"].as_str().unwrap();
@@ -57,12 +59,12 @@ async fn workspace_e2e_009_read_by_bytes() {
         .collect();
     both(
         || Tree::new().file("data.bin", &all).file("data.txt", &text),
-        async |desk| {
+        async |workspace| {
             let part = |path: &str| json!({"path": path, "offset_bytes": 10, "limit_bytes": 20});
-            let read = desk.ok("read_file", part("data.bin")).await;
+            let read = workspace.ok("read_file", part("data.bin")).await;
             assert_eq!(read["encoding"], "base64");
             assert_eq!(read["content"], "CgsMDQ4PEBESExQVFhcYGRobHB0=");
-            let read = desk.ok("read_file", part("data.txt")).await;
+            let read = workspace.ok("read_file", part("data.txt")).await;
             assert_eq!(read["content"], text[10..30]);
             assert_eq!(
                 (&read["size"], &read["truncated"]),
@@ -78,9 +80,9 @@ async fn workspace_e2e_009_read_by_bytes() {
 async fn workspace_e2e_010_read_by_lines() {
     both(
         || Tree::new().file("lines.txt", hundred_lines()),
-        async |desk| {
+        async |workspace| {
             let part = json!({"path": "lines.txt", "offset_lines": 50, "limit_lines": 5});
-            let read = desk.ok("read_file", part).await;
+            let read = workspace.ok("read_file", part).await;
             assert_eq!(
                 read["content"],
                 "line 50\nline 51\nline 52\nline 53\nline 54\n"
@@ -102,13 +104,15 @@ async fn workspace_e2e_010_read_by_lines() {
 async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
     both(
         || Tree::new().file("file.txt", "x"),
-        async |desk| {
+        async |workspace| {
             for mixed in [
                 json!({"path": "file.txt", "offset_bytes": 0, "offset_lines": 1}),
                 json!({"path": "file.txt", "limit_bytes": 1, "limit_lines": 1}),
                 json!({"path": "file.txt", "offset_bytes": 0, "limit_lines": 1}),
             ] {
-                let message = desk.fails("invalid_arguments", "read_file", mixed).await;
+                let message = workspace
+                    .fails("invalid_arguments", "read_file", mixed)
+                    .await;
                 assert!(message.contains("mutually exclusive"), "{message}");
             }
         },
@@ -120,9 +124,9 @@ async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
 async fn workspace_e2e_012_read_beyond_the_end() {
     both(
         || Tree::new().file("short.txt", "1\n2\n3\n4\n5\n"),
-        async |desk| {
+        async |workspace| {
             let beyond = json!({"path": "short.txt", "offset_lines": 100, "limit_lines": 10});
-            let outcome = desk.call("read_file", beyond).await;
+            let outcome = workspace.call("read_file", beyond).await;
             let read = outcome.ok();
             assert_eq!(
                 (&read["content"], &read["lines_total"]),
@@ -135,7 +139,7 @@ async fn workspace_e2e_012_read_beyond_the_end() {
                 outcome.text
             );
             let beyond = json!({"path": "short.txt", "offset_bytes": 100, "limit_bytes": 10});
-            let read = desk.ok("read_file", beyond).await;
+            let read = workspace.ok("read_file", beyond).await;
             assert_eq!((&read["content"], &read["size"]), (&json!(""), &json!(10)));
         },
     )
@@ -146,10 +150,10 @@ async fn workspace_e2e_012_read_beyond_the_end() {
 async fn workspace_e2e_013_binary_files_are_flagged() {
     both(
         || Tree::new().file("image.bin", b"\x00\x01bin"),
-        async |desk| {
+        async |workspace| {
             let part = json!({"path": "image.bin", "offset_bytes": 0, "limit_bytes": 100});
             for arguments in [part, json!({"path": "image.bin"})] {
-                let outcome = desk.call("read_file", arguments).await;
+                let outcome = workspace.call("read_file", arguments).await;
                 let read = outcome.ok();
                 assert_eq!(
                     (&read["binary"], &read["encoding"]),
@@ -174,9 +178,10 @@ async fn workspace_fr_005_the_threshold_itself_is_allowed() {
     both_with(
         tree,
         |setup| setup.set("max_full_read_size", 100),
-        async |desk| {
-            desk.ok("read_file", json!({"path": "fits"})).await;
-            desk.fails("too_large", "read_file", json!({"path": "over"}))
+        async |workspace| {
+            workspace.ok("read_file", json!({"path": "fits"})).await;
+            workspace
+                .fails("too_large", "read_file", json!({"path": "over"}))
                 .await;
             for part in [
                 json!({"path": "over", "limit_bytes": 101}),
@@ -184,7 +189,7 @@ async fn workspace_fr_005_the_threshold_itself_is_allowed() {
                 json!({"path": "over", "limit_lines": 1}),
                 json!({"path": "over", "offset_lines": 1}),
             ] {
-                let read = desk.ok("read_file", part).await;
+                let read = workspace.ok("read_file", part).await;
                 assert_eq!(read["content"].as_str().unwrap().len(), 101);
             }
         },
@@ -196,14 +201,14 @@ async fn workspace_fr_005_the_threshold_itself_is_allowed() {
 async fn workspace_fr_005_the_text_shows_numbered_lines() {
     both(
         || Tree::new().file("f", "one\ntwo\nthree\n"),
-        async |desk| {
-            let outcome = desk
+        async |workspace| {
+            let outcome = workspace
                 .call("read_file", json!({"path": "f", "offset_lines": 2}))
                 .await;
             assert_eq!(outcome.text, "     2\ttwo\n     3\tthree\n");
             let plain = json!({"path": "f", "line_numbers": false});
             assert_eq!(
-                desk.call("read_file", plain).await.text,
+                workspace.call("read_file", plain).await.text,
                 "one\ntwo\nthree\n"
             );
         },
@@ -219,9 +224,9 @@ async fn workspace_fr_005_lines_are_counted_as_people_do() {
             .file("open", "a\nb")
             .file("closed", "a\nb\n")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         for (path, lines) in [("empty", 0), ("open", 2), ("closed", 2)] {
-            let read = desk.ok("read_file", json!({"path": path})).await;
+            let read = workspace.ok("read_file", json!({"path": path})).await;
             assert_eq!(read["lines_total"], lines, "{path}");
         }
     })
@@ -232,20 +237,21 @@ async fn workspace_fr_005_lines_are_counted_as_people_do() {
 async fn workspace_fr_005_lines_from_the_end() {
     both(
         || Tree::new().file("log", hundred_lines()),
-        async |desk| {
+        async |workspace| {
             let last = json!({"path": "log", "offset_lines": -2});
-            let read = desk.ok("read_file", last).await;
+            let read = workspace.ok("read_file", last).await;
             assert_eq!(read["content"], "line 99\nline 100\n");
             assert_eq!(
                 (&read["start_line"], &read["end_line"]),
                 (&json!(99), &json!(100))
             );
-            desk.fails(
-                "invalid_arguments",
-                "read_file",
-                json!({"path": "log", "offset_lines": 0}),
-            )
-            .await;
+            workspace
+                .fails(
+                    "invalid_arguments",
+                    "read_file",
+                    json!({"path": "log", "offset_lines": 0}),
+                )
+                .await;
         },
     )
     .await;
@@ -255,10 +261,10 @@ async fn workspace_fr_005_lines_from_the_end() {
 async fn workspace_fr_005_absurd_limits_cost_nothing() {
     both(
         || Tree::new().file("f", "a\nb\n"),
-        async |desk| {
-            let before = desk.server.memory().peak;
+        async |workspace| {
+            let before = workspace.server.memory().peak;
             for key in ["limit_lines", "limit_bytes"] {
-                let read = desk
+                let read = workspace
                     .ok(
                         "read_file",
                         json!({"path": "f", key: 1_000_000_000_000_u64}),
@@ -269,7 +275,7 @@ async fn workspace_fr_005_absurd_limits_cost_nothing() {
                     (&json!("a\nb\n"), &json!(false))
                 );
             }
-            assert!(desk.server.memory().peak < before + (64 << 20));
+            assert!(workspace.server.memory().peak < before + (64 << 20));
         },
     )
     .await;
@@ -279,11 +285,11 @@ async fn workspace_fr_005_absurd_limits_cost_nothing() {
 async fn workspace_fr_005_bytes_never_cut_a_character_in_two() {
     both(
         || Tree::new().file("f", "aé😀z"),
-        async |desk| {
+        async |workspace| {
             for offset in 0..=8 {
                 for limit in 1..=8 {
                     let part = json!({"path": "f", "offset_bytes": offset, "limit_bytes": limit});
-                    let read = desk.ok("read_file", part).await;
+                    let read = workspace.ok("read_file", part).await;
                     let whole = read["encoding"] == "base64"
                         || !read["content"].as_str().unwrap().contains('\u{fffd}');
                     assert!(whole, "{offset}+{limit}: {read}");
@@ -298,12 +304,13 @@ async fn workspace_fr_005_bytes_never_cut_a_character_in_two() {
 async fn workspace_fr_005_directories_and_pipes_are_not_read() {
     both(
         || Tree::new().dir("dir").pipe("pipe"),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails("is_a_directory", "read_file", json!({"path": "dir"}))
                 .await;
             assert!(message.contains("dir"), "{message}");
-            desk.fails("not_a_file", "read_file", json!({"path": "pipe"}))
+            workspace
+                .fails("not_a_file", "read_file", json!({"path": "pipe"}))
                 .await;
         },
     )
@@ -314,10 +321,12 @@ async fn workspace_fr_005_directories_and_pipes_are_not_read() {
 async fn workspace_us_001_a_source_file_with_line_numbers() {
     both(
         || Tree::new().file("src/main.go", "package main\n"),
-        async |desk| {
-            let outcome = desk.call("read_file", json!({"path": "src/main.go"})).await;
+        async |workspace| {
+            let outcome = workspace
+                .call("read_file", json!({"path": "src/main.go"}))
+                .await;
             assert_eq!(outcome.text, "     1\tpackage main\n");
-            let message = desk
+            let message = workspace
                 .fails("not_found", "read_file", json!({"path": "src/min.go"}))
                 .await;
             assert!(
@@ -335,8 +344,8 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
 
 #[tokio::test]
 async fn workspace_us_001_sizes_are_worded_for_people() {
-    both(|| Tree::new().sparse("big.log", 5_452_595), async |desk| {
-        let message = desk.fails("too_large", "read_file", json!({"path": "big.log"})).await;
+    both(|| Tree::new().sparse("big.log", 5_452_595), async |workspace| {
+        let message = workspace.fails("too_large", "read_file", json!({"path": "big.log"})).await;
         let worded = "file too large for full read (size: 5.2MB, limit: 1MB); use offset/limit parameters";
         assert!(message.starts_with(worded), "{message}");
     })
@@ -350,9 +359,9 @@ async fn workspace_us_002_fifty_lines_of_a_large_log() {
         .collect();
     both(
         || Tree::new().file("app.log", &log),
-        async |desk| {
+        async |workspace| {
             let part = json!({"path": "app.log", "offset_lines": 1000, "limit_lines": 50});
-            let outcome = desk.call("read_file", part).await;
+            let outcome = workspace.call("read_file", part).await;
             let read = outcome.ok();
             assert_eq!(
                 (&read["start_line"], &read["end_line"]),
@@ -381,9 +390,9 @@ async fn workspace_lines_are_returned_where_counting_all_takes_too_long() {
     both_with(
         tree,
         |setup| setup.set("limits.request_timeout", 4),
-        async |desk| {
+        async |workspace| {
             let lines = json!({"path": "huge.log", "offset_lines": 2000, "limit_lines": 2});
-            let read = desk.ok("read_file", lines).await;
+            let read = workspace.ok("read_file", lines).await;
             assert_eq!(read["content"], "2000\n2001\n");
             assert_eq!(
                 (&read["start_line"], &read["end_line"], &read["truncated"]),
@@ -400,16 +409,16 @@ async fn workspace_line_numbers_follow_a_file_that_changes() {
     let lines = |count: usize| -> String { (1..=count).map(|n| format!("{n:019}\n")).collect() };
     both(
         || Tree::new().file("app.log", lines(50_000)),
-        async |desk| {
+        async |workspace| {
             let from =
                 |line: i64| json!({"path": "app.log", "offset_lines": line, "limit_lines": 1});
             for line in [40_000, 40_000, 7, 49_999] {
-                let read = desk.ok("read_file", from(line)).await;
+                let read = workspace.ok("read_file", from(line)).await;
                 assert_eq!(read["content"], format!("{line:019}\n"));
                 assert_eq!(read["lines_total"], 50_000);
             }
-            desk.tree().write("app.log", lines(60_001));
-            let read = desk.ok("read_file", from(-1)).await;
+            workspace.tree().write("app.log", lines(60_001));
+            let read = workspace.ok("read_file", from(-1)).await;
             assert_eq!(read["content"], format!("{:019}\n", 60_001));
             assert_eq!(
                 (&read["start_line"], &read["lines_total"]),
@@ -428,12 +437,12 @@ async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
             .file("lines", "line 1\nline 2\nline 3\nline 4\n")
             .file("long", "x".repeat(50) + "\nshort\n")
     };
-    both_with(tree, settings, async |desk| {
+    both_with(tree, settings, async |workspace| {
         let mut next = 1;
         let mut whole = String::new();
         for _ in 0..2 {
             let arguments = json!({"path": "lines", "offset_lines": next, "limit_lines": 10});
-            let read = desk.ok("read_file", arguments).await;
+            let read = workspace.ok("read_file", arguments).await;
             whole += read["content"].as_str().unwrap();
             next = read["end_line"].as_u64().unwrap() + 1;
         }
@@ -441,7 +450,7 @@ async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
             (whole.as_str(), next),
             ("line 1\nline 2\nline 3\nline 4\n", 5)
         );
-        let read = desk
+        let read = workspace
             .ok("read_file", json!({"path": "long", "limit_lines": 2}))
             .await;
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, json};
 
-use crate::desk::{both_on, each};
+use crate::harness::{both_on, each};
 
 const READING: &[&str] = &["list_folder", "read_file", "stat_file", "grep", "glob"];
 
@@ -16,8 +16,8 @@ fn three_roots() -> Vec<(&'static str, Tree, &'static [&'static str])> {
 
 #[tokio::test]
 async fn workspace_e2e_061_list_roots() {
-    both_on(three_roots, async |desk| {
-        let listed = desk.ok("list_roots", json!({})).await;
+    both_on(three_roots, async |workspace| {
+        let listed = workspace.ok("list_roots", json!({})).await;
         assert_eq!(
             each(&listed["roots"], "name"),
             ["workspace", "config", "logs"]
@@ -32,8 +32,8 @@ async fn workspace_e2e_061_list_roots() {
 
 #[tokio::test]
 async fn workspace_e2e_062_no_host_paths() {
-    both_on(three_roots, async |desk| {
-        let outcome = desk.call("list_roots", json!({})).await;
+    both_on(three_roots, async |workspace| {
+        let outcome = workspace.call("list_roots", json!({})).await;
         let whole = outcome.whole.to_string();
         assert!(
             !whole.contains('/'),
@@ -41,7 +41,7 @@ async fn workspace_e2e_062_no_host_paths() {
             outcome.story()
         );
         for number in 0..3 {
-            let name = desk
+            let name = workspace
                 .tree_of(number)
                 .path()
                 .file_name()
@@ -58,9 +58,9 @@ async fn workspace_e2e_062_no_host_paths() {
 #[tokio::test]
 async fn workspace_fr_003_always_there_and_read_only() {
     let roots = || vec![("only", Tree::new(), &["read_file"][..])];
-    both_on(roots, async |desk| {
-        desk.ok("list_roots", json!({})).await;
-        let tools = desk.server.list_tools().await;
+    both_on(roots, async |workspace| {
+        workspace.ok("list_roots", json!({})).await;
+        let tools = workspace.server.list_tools().await;
         let names: Vec<&str> = tools
             .iter()
             .filter_map(|tool| tool["name"].as_str())
@@ -78,8 +78,8 @@ async fn workspace_fr_003_always_there_and_read_only() {
 
 #[tokio::test]
 async fn workspace_nfr_008_only_names_and_rights() {
-    both_on(three_roots, async |desk| {
-        let listed = desk.ok("list_roots", json!({})).await;
+    both_on(three_roots, async |workspace| {
+        let listed = workspace.ok("list_roots", json!({})).await;
         for root in listed["roots"].as_array().unwrap() {
             let mut keys: Vec<&String> = root.as_object().unwrap().keys().collect();
             keys.sort_unstable();
@@ -91,8 +91,8 @@ async fn workspace_nfr_008_only_names_and_rights() {
 
 #[tokio::test]
 async fn workspace_us_009_what_an_agent_can_find_out() {
-    both_on(three_roots, async |desk| {
-        let tools = desk.server.list_tools().await;
+    both_on(three_roots, async |workspace| {
+        let tools = workspace.server.list_tools().await;
         assert_eq!(tools.len(), 15);
         for tool in tools.iter().filter(|tool| tool["name"] != "list_roots") {
             let required = tool["inputSchema"]["required"].to_string();
@@ -103,9 +103,10 @@ async fn workspace_us_009_what_an_agent_can_find_out() {
                 "where do roots come from? {tool:#}"
             );
         }
-        let listed = desk.ok("list_roots", json!({})).await;
+        let listed = workspace.ok("list_roots", json!({})).await;
         let name = listed["roots"][2]["name"].as_str().unwrap();
-        desk.ok("list_folder", json!({"root": name, "path": ""}))
+        workspace
+            .ok("list_folder", json!({"root": name, "path": ""}))
             .await;
     })
     .await;
@@ -121,11 +122,13 @@ async fn workspace_us_010_a_refused_write_changes_nothing() {
             &["list_folder", "read_file", "stat_file"][..],
         )]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let write = json!({"root": "config", "path": "app.yaml", "content": "x"});
-        let message = desk.fails("tool_not_allowed", "write_file", write).await;
+        let message = workspace
+            .fails("tool_not_allowed", "write_file", write)
+            .await;
         assert_eq!(message, "tool write_file not allowed on root config");
-        assert_eq!(desk.tree().text("app.yaml"), "kept");
+        assert_eq!(workspace.tree().text("app.yaml"), "kept");
     })
     .await;
 }
@@ -133,11 +136,13 @@ async fn workspace_us_010_a_refused_write_changes_nothing() {
 #[tokio::test]
 async fn workspace_fr_002_the_root_then_the_tool_then_the_path() {
     let roots = || vec![("limited", Tree::new(), &["list_folder"][..])];
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let outside = json!({"root": "limited", "path": "../../etc/passwd"});
-        desk.fails("tool_not_allowed", "read_file", outside).await;
+        workspace
+            .fails("tool_not_allowed", "read_file", outside)
+            .await;
         let unknown = json!({"root": "unlimited", "path": "../../etc/passwd"});
-        desk.fails("unknown_root", "read_file", unknown).await;
+        workspace.fails("unknown_root", "read_file", unknown).await;
     })
     .await;
 }
@@ -150,16 +155,16 @@ async fn workspace_fr_002_both_ends_of_a_move_must_allow_it() {
             ("bound", Tree::new().file("g", ""), &["copy"][..]),
         ]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         for (from, to) in [("free", "bound"), ("bound", "free")] {
             let arguments =
                 json!({"source_root": from, "source_path": "f", "dest_root": to, "dest_path": "x"});
-            let message = desk.fails("tool_not_allowed", "move", arguments).await;
+            let message = workspace.fails("tool_not_allowed", "move", arguments).await;
             assert_eq!(message, "tool move not allowed on root bound");
         }
         let unknown =
             json!({"source_root": "bound", "source_path": "g", "dest_root": "no", "dest_path": "x"});
-        desk.fails("unknown_root", "move", unknown).await;
+        workspace.fails("unknown_root", "move", unknown).await;
     })
     .await;
 }
@@ -168,7 +173,7 @@ async fn workspace_fr_002_both_ends_of_a_move_must_allow_it() {
 async fn workspace_a_read_only_root_names_the_tools_that_only_read() {
     testkit::over_both(async |transport| {
         let tree = Tree::new();
-        let server = crate::desk::program()
+        let server = crate::harness::program()
             .root_with(
                 "kept",
                 tree.path(),
@@ -206,7 +211,7 @@ async fn workspace_a_read_only_root_names_the_tools_that_only_read() {
 
 #[tokio::test]
 async fn workspace_an_unknown_root_that_is_like_one_is_told() {
-    both_on(three_roots, async |desk| {
+    both_on(three_roots, async |workspace| {
         for (root, message) in [
             (
                 "WorkSpace",
@@ -214,7 +219,7 @@ async fn workspace_an_unknown_root_that_is_like_one_is_told() {
             ),
             ("nonexistent", "unknown root: nonexistent"),
         ] {
-            let outcome = desk
+            let outcome = workspace
                 .call("list_folder", json!({"root": root, "path": "."}))
                 .await;
             assert_eq!(outcome.text, message);

@@ -2,7 +2,7 @@
 
 use testkit::{Tree, Value, json};
 
-use crate::desk::{both, both_on, each};
+use crate::harness::{both, both_on, each};
 
 /// Every tool that takes a path, with arguments that would work on `path`.
 fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
@@ -41,7 +41,7 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
 async fn workspace_e2e_063_dots_do_not_lead_out() {
     both(
         || Tree::new().dir("a"),
-        async |desk| {
+        async |workspace| {
             for path in [
                 "../../etc/passwd",
                 "..",
@@ -50,7 +50,7 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
                 "/../etc/passwd",
                 "./.././x",
             ] {
-                let message = desk
+                let message = workspace
                     .fails("path_outside_root", "read_file", json!({"path": path}))
                     .await;
                 assert!(
@@ -67,8 +67,8 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
 async fn workspace_e2e_064_links_do_not_lead_out() {
     both(
         || Tree::new().link("escape", "/tmp"),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails(
                     "path_outside_root",
                     "list_folder",
@@ -94,7 +94,7 @@ async fn workspace_e2e_065_links_inside_are_followed() {
         let tree = tree
             .link("absolute", &absolute)
             .link("dir/up", "../link.txt");
-        let server = crate::desk::program()
+        let server = crate::harness::program()
             .root("workspace", tree.path())
             .start(transport)
             .await;
@@ -111,11 +111,13 @@ async fn workspace_e2e_065_links_inside_are_followed() {
 #[tokio::test]
 async fn workspace_e2e_066_a_tool_that_is_not_allowed() {
     let roots = || vec![("readonly", Tree::new(), &["list_folder", "read_file"][..])];
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let write = json!({"root": "readonly", "path": "f", "content": "x"});
-        let message = desk.fails("tool_not_allowed", "write_file", write).await;
+        let message = workspace
+            .fails("tool_not_allowed", "write_file", write)
+            .await;
         assert_eq!(message, "tool write_file not allowed on root readonly");
-        assert!(desk.tree().listing().is_empty());
+        assert!(workspace.tree().listing().is_empty());
     })
     .await;
 }
@@ -129,12 +131,12 @@ async fn workspace_e2e_067_copy_denied_by_its_source() {
             ("dest", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let copy = json!({"source_root": "restricted", "source_path": "f",
             "dest_root": "dest", "dest_path": "f"});
-        let message = desk.fails("tool_not_allowed", "copy", copy).await;
+        let message = workspace.fails("tool_not_allowed", "copy", copy).await;
         assert_eq!(message, "tool copy not allowed on root restricted");
-        assert!(desk.tree_of(1).listing().is_empty());
+        assert!(workspace.tree_of(1).listing().is_empty());
     })
     .await;
 }
@@ -148,12 +150,12 @@ async fn workspace_e2e_068_copy_denied_by_its_destination() {
             ("readonly", Tree::new(), &["list_folder", "read_file"][..]),
         ]
     };
-    both_on(roots, async |desk| {
+    both_on(roots, async |workspace| {
         let copy = json!({"source_root": "source", "source_path": "f",
             "dest_root": "readonly", "dest_path": "f"});
-        let message = desk.fails("tool_not_allowed", "copy", copy).await;
+        let message = workspace.fails("tool_not_allowed", "copy", copy).await;
         assert_eq!(message, "tool copy not allowed on root readonly");
-        assert!(desk.tree_of(1).listing().is_empty());
+        assert!(workspace.tree_of(1).listing().is_empty());
     })
     .await;
 }
@@ -168,9 +170,9 @@ async fn workspace_e2e_069_a_removed_tree_takes_nothing_outside_along() {
                 .link("dir/escape", outside.path())
                 .file("dir/f", "")
         },
-        async |desk| {
-            desk.ok("remove_folder", json!({"path": "dir"})).await;
-            assert!(desk.tree().listing().is_empty());
+        async |workspace| {
+            workspace.ok("remove_folder", json!({"path": "dir"})).await;
+            assert!(workspace.tree().listing().is_empty());
             assert_eq!(outside.listing(), before);
         },
     )
@@ -181,13 +183,13 @@ async fn workspace_e2e_069_a_removed_tree_takes_nothing_outside_along() {
 async fn workspace_e2e_070_nul_bytes() {
     both(
         || Tree::new().file("file", ""),
-        async |desk| {
-            let message = desk
+        async |workspace| {
+            let message = workspace
                 .fails("invalid_path", "read_file", json!({"path": "file\0.txt"}))
                 .await;
             assert!(message.contains("NUL"), "{message}");
             for (tool, arguments) in every_tool_on("inside\0") {
-                desk.fails("invalid_path", tool, arguments).await;
+                workspace.fails("invalid_path", tool, arguments).await;
             }
         },
     )
@@ -199,19 +201,22 @@ async fn workspace_e2e_071_percent_signs_are_literal() {
     let name = "%2e%2e%2fetc%2fpasswd";
     both(
         || Tree::new().dir("etc"),
-        async |desk| {
-            desk.fails("not_found", "read_file", json!({"path": name}))
+        async |workspace| {
+            workspace
+                .fails("not_found", "read_file", json!({"path": name}))
                 .await;
-            desk.fails(
-                "not_found",
-                "read_file",
-                json!({"path": "%252e%252e%252fetc"}),
-            )
-            .await;
-            desk.ok("write_file", json!({"path": name, "content": "own"}))
+            workspace
+                .fails(
+                    "not_found",
+                    "read_file",
+                    json!({"path": "%252e%252e%252fetc"}),
+                )
                 .await;
-            assert_eq!(desk.tree().text(name), "own");
-            assert_eq!(desk.read(name).await, "own");
+            workspace
+                .ok("write_file", json!({"path": name, "content": "own"}))
+                .await;
+            assert_eq!(workspace.tree().text(name), "own");
+            assert_eq!(workspace.read(name).await, "own");
         },
     )
     .await;
@@ -221,16 +226,17 @@ async fn workspace_e2e_071_percent_signs_are_literal() {
 async fn workspace_fr_001_dots_inside_are_resolved() {
     both(
         || Tree::new().file("b", "b").file("a/f", "f").link("l", "a"),
-        async |desk| {
+        async |workspace| {
             for path in ["a/../b", "./b", "/b", "a/.././b", "l/../b", "//b"] {
-                assert_eq!(desk.read(path).await, "b", "{path}");
+                assert_eq!(workspace.read(path).await, "b", "{path}");
             }
-            desk.ok(
-                "write_file",
-                json!({"path": "a/../new/./x", "content": "x"}),
-            )
-            .await;
-            assert_eq!(desk.tree().text("new/x"), "x");
+            workspace
+                .ok(
+                    "write_file",
+                    json!({"path": "a/../new/./x", "content": "x"}),
+                )
+                .await;
+            assert_eq!(workspace.tree().text("new/x"), "x");
         },
     )
     .await;
@@ -243,7 +249,7 @@ async fn workspace_fr_001_a_twin_of_the_root_is_outside() {
         let host = host
             .link("root/link", "../root-evil/secret")
             .link("root/back", "../root/f");
-        let server = crate::desk::program()
+        let server = crate::harness::program()
             .root("workspace", &host.join("root"))
             .start(transport)
             .await;
@@ -265,7 +271,7 @@ async fn workspace_fr_001_a_twin_of_the_root_is_outside() {
 async fn workspace_fr_001_a_root_may_be_a_link_itself() {
     testkit::over_both(async |transport| {
         let host = Tree::new().file("real/f", "f").link("alias", "real");
-        let server = crate::desk::program()
+        let server = crate::harness::program()
             .root("workspace", &host.join("alias"))
             .start(transport)
             .await;
@@ -286,15 +292,17 @@ async fn workspace_fr_001_what_is_to_be_made_is_checked_too() {
                 .link("out", outside.path())
                 .link("dangling", outside.join("made"))
         },
-        async |desk| {
+        async |workspace| {
             for path in ["out/made", "out/deep/made", "dangling"] {
-                desk.fails(
-                    "path_outside_root",
-                    "write_file",
-                    json!({"path": path, "content": ""}),
-                )
-                .await;
-                desk.fails("path_outside_root", "create_folder", json!({"path": path}))
+                workspace
+                    .fails(
+                        "path_outside_root",
+                        "write_file",
+                        json!({"path": path, "content": ""}),
+                    )
+                    .await;
+                workspace
+                    .fails("path_outside_root", "create_folder", json!({"path": path}))
                     .await;
             }
             assert!(outside.listing().is_empty());
@@ -312,15 +320,15 @@ async fn workspace_nfr_006_every_tool_checks_its_path() {
             .file("inside", "x")
             .link("escape", outside.path())
     };
-    both(tree, async |desk| {
-        let own = desk.tree().listing();
+    both(tree, async |workspace| {
+        let own = workspace.tree().listing();
         for path in ["../x", "escape/f", "escape/new", "escape/../../x"] {
             for (tool, arguments) in every_tool_on(path) {
-                desk.fails("path_outside_root", tool, arguments).await;
+                workspace.fails("path_outside_root", tool, arguments).await;
             }
         }
         assert_eq!(outside.listing(), before);
-        assert_eq!(desk.tree().listing(), own);
+        assert_eq!(workspace.tree().listing(), own);
     })
     .await;
 }
@@ -335,18 +343,18 @@ async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
             .link("l", outside.join("f"))
             .link("d", outside.path())
     };
-    both(tree, async |desk| {
-        let own = desk.tree().listing();
+    both(tree, async |workspace| {
+        let own = workspace.tree().listing();
         for path in ["l", "d"] {
             for (tool, arguments) in every_tool_on(path) {
                 // The link's own mode says nothing about what is outside.
                 if tool != "permissions_file" {
-                    desk.fails("path_outside_root", tool, arguments).await;
+                    workspace.fails("path_outside_root", tool, arguments).await;
                 }
             }
         }
         assert_eq!(
-            (outside.listing(), desk.tree().listing()),
+            (outside.listing(), workspace.tree().listing()),
             (before.clone(), own)
         );
     })
@@ -362,22 +370,23 @@ async fn workspace_nfr_009_whole_trees_stay_inside() {
             .file("t/own", "needle")
             .link("t/deep/out", outside.path())
     };
-    both(tree, async |desk| {
-        let found = desk
+    both(tree, async |workspace| {
+        let found = workspace
             .ok("grep", json!({"path": "t", "pattern": "needle"}))
             .await;
         assert_eq!(each(&found["matches"], "file"), ["t/own"]);
-        let found = desk
+        let found = workspace
             .ok("glob", json!({"path": "t", "pattern": "**/*"}))
             .await;
         assert_eq!(
             each(&found["matches"], "path"),
             ["t/deep", "t/deep/out", "t/own"]
         );
-        desk.ok("copy", json!({"source_path": "t", "dest_path": "c"}))
+        workspace
+            .ok("copy", json!({"source_path": "t", "dest_path": "c"}))
             .await;
-        assert!(!desk.tree().has("c/deep/out/secret"));
-        desk.ok("remove_folder", json!({"path": "t"})).await;
+        assert!(!workspace.tree().has("c/deep/out/secret"));
+        workspace.ok("remove_folder", json!({"path": "t"})).await;
         assert_eq!(outside.listing(), before);
     })
     .await;
@@ -395,12 +404,14 @@ async fn workspace_nfr_010_chains_and_circles_of_links() {
             .link("root", "/")
             .link("proc", "/proc/self/root")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         for path in ["c10/passwd", "up/x", "root/etc/passwd", "proc/etc/passwd"] {
-            desk.fails("path_outside_root", "read_file", json!({"path": path}))
+            workspace
+                .fails("path_outside_root", "read_file", json!({"path": path}))
                 .await;
         }
-        desk.fails("invalid_path", "read_file", json!({"path": "loop"}))
+        workspace
+            .fails("invalid_path", "read_file", json!({"path": "loop"}))
             .await;
     })
     .await;
@@ -419,30 +430,33 @@ async fn workspace_nfr_010_odd_names_are_names() {
         "...",
         " ",
     ];
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         for name in names {
-            desk.ok("write_file", json!({"path": name, "content": name}))
+            workspace
+                .ok("write_file", json!({"path": name, "content": name}))
                 .await;
-            assert_eq!(desk.read(name).await, name);
+            assert_eq!(workspace.read(name).await, name);
         }
-        assert_eq!(desk.tree().listing().len(), names.len());
+        assert_eq!(workspace.tree().listing().len(), names.len());
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_nfr_010_absurd_paths_are_errors() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         for path in ["x/".repeat(3000), "n".repeat(256)] {
-            desk.fails("invalid_path", "read_file", json!({"path": path}))
+            workspace
+                .fails("invalid_path", "read_file", json!({"path": path}))
                 .await;
         }
-        desk.fails(
-            "path_outside_root",
-            "read_file",
-            json!({"path": "../".repeat(900)}),
-        )
-        .await;
+        workspace
+            .fails(
+                "path_outside_root",
+                "read_file",
+                json!({"path": "../".repeat(900)}),
+            )
+            .await;
     })
     .await;
 }
@@ -451,8 +465,8 @@ async fn workspace_nfr_010_absurd_paths_are_errors() {
 async fn workspace_us_011_a_link_to_etc() {
     both(
         || Tree::new().link("escape", "/etc"),
-        async |desk| {
-            let outcome = desk
+        async |workspace| {
+            let outcome = workspace
                 .call("read_file", json!({"path": "escape/passwd"}))
                 .await;
             assert_eq!(outcome.error()["error"]["code"], "path_outside_root");
@@ -463,10 +477,10 @@ async fn workspace_us_011_a_link_to_etc() {
                 "{}",
                 outcome.text
             );
-            let exists = desk
+            let exists = workspace
                 .call("stat_file", json!({"path": "escape/passwd"}))
                 .await;
-            let missing = desk
+            let missing = workspace
                 .call("stat_file", json!({"path": "escape/paXXwd"}))
                 .await;
             assert_eq!(

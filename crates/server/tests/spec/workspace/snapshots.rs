@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use testkit::{Server, Transport, Tree, Value, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 /// Speaks by hand, so that nothing is lost on the way through a client's types.
 async fn listed(transport: Transport) -> Value {

@@ -2,22 +2,22 @@
 
 use testkit::{Transport, Tree, json};
 
-use crate::desk::{both, program};
+use crate::harness::{both, program};
 
 #[tokio::test]
 async fn workspace_e2e_014_overwrite() {
     both(
         || Tree::new().file("existing.txt", "old content, longer"),
-        async |desk| {
+        async |workspace| {
             let write =
                 json!({"path": "existing.txt", "content": "new content", "mode": "overwrite"});
-            let written = desk.ok("write_file", write).await;
+            let written = workspace.ok("write_file", write).await;
             assert_eq!(
                 (&written["size"], &written["mode"]),
                 (&json!(11), &json!("overwrite"))
             );
             assert_eq!(written["path"], "existing.txt");
-            assert_eq!(desk.read("existing.txt").await, "new content");
+            assert_eq!(workspace.read("existing.txt").await, "new content");
         },
     )
     .await;
@@ -27,14 +27,14 @@ async fn workspace_e2e_014_overwrite() {
 async fn workspace_e2e_015_append() {
     both(
         || Tree::new().file("log.txt", "line1\n"),
-        async |desk| {
+        async |workspace| {
             let write = json!({"path": "log.txt", "content": "line2\n", "mode": "append"});
-            let written = desk.ok("write_file", write).await;
+            let written = workspace.ok("write_file", write).await;
             assert_eq!(
                 (&written["size"], &written["mode"]),
                 (&json!(6), &json!("append"))
             );
-            assert_eq!(desk.read("log.txt").await, "line1\nline2\n");
+            assert_eq!(workspace.read("log.txt").await, "line1\nline2\n");
         },
     )
     .await;
@@ -42,10 +42,10 @@ async fn workspace_e2e_015_append() {
 
 #[tokio::test]
 async fn workspace_e2e_016_create_only_what_is_absent() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let write = json!({"path": "new.txt", "content": "created", "mode": "create_only"});
-        assert_eq!(desk.ok("write_file", write).await["size"], 7);
-        assert_eq!(desk.read("new.txt").await, "created");
+        assert_eq!(workspace.ok("write_file", write).await["size"], 7);
+        assert_eq!(workspace.read("new.txt").await, "created");
     })
     .await;
 }
@@ -54,13 +54,13 @@ async fn workspace_e2e_016_create_only_what_is_absent() {
 async fn workspace_e2e_017_create_only_never_replaces() {
     both(
         || Tree::new().file("existing.txt", "kept").dir("folder"),
-        async |desk| {
+        async |workspace| {
             let write = json!({"path": "existing.txt", "content": "nope", "mode": "create_only"});
-            let message = desk.fails("already_exists", "write_file", write).await;
+            let message = workspace.fails("already_exists", "write_file", write).await;
             let worded = "file already exists: existing.txt; use overwrite mode to replace";
             assert!(message.starts_with(worded), "{message}");
-            assert_eq!(desk.read("existing.txt").await, "kept");
-            assert_eq!(desk.tree().listing().len(), 2);
+            assert_eq!(workspace.read("existing.txt").await, "kept");
+            assert_eq!(workspace.tree().listing().len(), 2);
         },
     )
     .await;
@@ -68,11 +68,12 @@ async fn workspace_e2e_017_create_only_never_replaces() {
 
 #[tokio::test]
 async fn workspace_e2e_018_parents_are_made() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let path = "deep/nested/dir/file.txt";
-        desk.ok("write_file", json!({"path": path, "content": "deep"}))
+        workspace
+            .ok("write_file", json!({"path": path, "content": "deep"}))
             .await;
-        assert_eq!(desk.read(path).await, "deep");
+        assert_eq!(workspace.read(path).await, "deep");
     })
     .await;
 }
@@ -81,13 +82,13 @@ async fn workspace_e2e_018_parents_are_made() {
 async fn workspace_fr_006_overwrite_is_the_default_and_creates() {
     both(
         || Tree::new().file("there", "old"),
-        async |desk| {
+        async |workspace| {
             for path in ["there", "new"] {
-                let written = desk
+                let written = workspace
                     .ok("write_file", json!({"path": path, "content": "x"}))
                     .await;
                 assert_eq!(written["mode"], "overwrite");
-                assert_eq!(desk.tree().text(path), "x");
+                assert_eq!(workspace.tree().text(path), "x");
             }
         },
     )
@@ -96,24 +97,26 @@ async fn workspace_fr_006_overwrite_is_the_default_and_creates() {
 
 #[tokio::test]
 async fn workspace_fr_006_append_creates_with_parents() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let write = json!({"path": "d/log", "content": "1\n", "mode": "append"});
-        desk.ok("write_file", write).await;
-        assert_eq!(desk.tree().text("d/log"), "1\n");
+        workspace.ok("write_file", write).await;
+        assert_eq!(workspace.tree().text("d/log"), "1\n");
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_fr_006_bytes_are_written_as_given() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let content = "\u{feff}CRLF\r\nmixed\n\ttab é 😀\u{0}no end";
-        desk.ok("write_file", json!({"path": "f", "content": content}))
+        workspace
+            .ok("write_file", json!({"path": "f", "content": content}))
             .await;
-        assert_eq!(desk.tree().text("f"), content);
-        desk.ok("write_file", json!({"path": "f", "content": ""}))
+        assert_eq!(workspace.tree().text("f"), content);
+        workspace
+            .ok("write_file", json!({"path": "f", "content": ""}))
             .await;
-        assert_eq!(desk.tree().text("f"), "");
+        assert_eq!(workspace.tree().text("f"), "");
     })
     .await;
 }
@@ -122,10 +125,11 @@ async fn workspace_fr_006_bytes_are_written_as_given() {
 async fn workspace_fr_006_a_replaced_file_keeps_its_mode() {
     both(
         || Tree::new().file("run.sh", "old").mode("run.sh", 0o750),
-        async |desk| {
-            desk.ok("write_file", json!({"path": "run.sh", "content": "new"}))
+        async |workspace| {
+            workspace
+                .ok("write_file", json!({"path": "run.sh", "content": "new"}))
                 .await;
-            assert_eq!(desk.tree().mode_of("run.sh"), 0o750);
+            assert_eq!(workspace.tree().mode_of("run.sh"), 0o750);
         },
     )
     .await;
@@ -135,11 +139,12 @@ async fn workspace_fr_006_a_replaced_file_keeps_its_mode() {
 async fn workspace_fr_006_writing_through_a_link_changes_its_target() {
     both(
         || Tree::new().file("d/target", "old").link("link", "d/target"),
-        async |desk| {
-            desk.ok("write_file", json!({"path": "link", "content": "new"}))
+        async |workspace| {
+            workspace
+                .ok("write_file", json!({"path": "link", "content": "new"}))
                 .await;
-            assert_eq!(desk.tree().text("d/target"), "new");
-            assert_eq!(desk.tree().listing()["link"], "link d/target");
+            assert_eq!(workspace.tree().text("d/target"), "new");
+            assert_eq!(workspace.tree().listing()["link"], "link d/target");
         },
     )
     .await;
@@ -147,11 +152,11 @@ async fn workspace_fr_006_writing_through_a_link_changes_its_target() {
 
 #[tokio::test]
 async fn workspace_us_003_a_new_configuration_file() {
-    both(Tree::new, async |desk| {
+    both(Tree::new, async |workspace| {
         let write = json!({"path": "config/app.yaml", "content": "a: 1\n", "mode": "create_only"});
-        desk.ok("write_file", write.clone()).await;
-        assert_eq!(desk.tree().text("config/app.yaml"), "a: 1\n");
-        let message = desk.fails("already_exists", "write_file", write).await;
+        workspace.ok("write_file", write.clone()).await;
+        assert_eq!(workspace.tree().text("config/app.yaml"), "a: 1\n");
+        let message = workspace.fails("already_exists", "write_file", write).await;
         let worded = "file already exists: config/app.yaml; use overwrite mode to replace";
         assert!(message.starts_with(worded), "{message}");
     })
@@ -162,14 +167,14 @@ async fn workspace_us_003_a_new_configuration_file() {
 async fn workspace_nfr_014_a_failed_write_leaves_nothing_behind() {
     both(
         || Tree::new().file("file", "kept").dir("dir/sub").pipe("pipe"),
-        async |desk| {
-            let before = desk.tree().listing();
+        async |workspace| {
+            let before = workspace.tree().listing();
             for mode in ["overwrite", "append", "create_only"] {
                 for path in ["file/below", "dir", "pipe", ""] {
                     let write = json!({"path": path, "content": "x", "mode": mode});
-                    let outcome = desk.call("write_file", write).await;
+                    let outcome = workspace.call("write_file", write).await;
                     outcome.error();
-                    assert_eq!(desk.tree().listing(), before, "{}", outcome.story());
+                    assert_eq!(workspace.tree().listing(), before, "{}", outcome.story());
                 }
             }
         },

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::{list_roots, status};
-use crate::desk::program;
+use crate::harness::program;
 
 /// A certificate for localhost and the files it is in.
 pub(super) fn certified() -> (CertificateDer<'static>, Tree) {
@@ -58,7 +58,7 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn door_speaks_https_and_takes_new_certificates_on_hangup() {
+async fn speaks_https_and_takes_new_certificates_on_hangup() {
     let tree = Tree::new();
     let (first, files) = certified();
     let wire = with_tls(&tree, &files).wire(Transport::Http).await;
@@ -87,7 +87,7 @@ async fn door_speaks_https_and_takes_new_certificates_on_hangup() {
 }
 
 #[tokio::test]
-async fn door_keys_that_cannot_be_used_are_start_up_errors_that_show_nothing_of_them() {
+async fn keys_that_cannot_be_used_are_start_up_errors_that_show_nothing_of_them() {
     let tree = Tree::new();
     let (_, files) = certified();
     let (_, others) = certified();

@@ -2,7 +2,7 @@
 
 use testkit::{Transport, Tree, json};
 
-use crate::desk::{both, each, program};
+use crate::harness::{both, each, program};
 
 #[tokio::test]
 async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
@@ -16,8 +16,8 @@ async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
             .link("to-file", "file")
             .link("out", outside.path())
     };
-    both(tree, async |desk| {
-        let own = desk.tree().listing();
+    both(tree, async |workspace| {
+        let own = workspace.tree().listing();
         for (tool, arguments) in [
             ("remove_file", json!({"path": "out/"})),
             ("remove_folder", json!({"path": "out/"})),
@@ -27,22 +27,27 @@ async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
             ("move", json!({"source_path": "file", "dest_path": "out/"})),
             ("copy", json!({"source_path": "out/", "dest_path": "new"})),
         ] {
-            desk.fails("path_outside_root", tool, arguments).await;
+            workspace.fails("path_outside_root", tool, arguments).await;
         }
-        assert_eq!(desk.tree().listing(), own);
+        assert_eq!(workspace.tree().listing(), own);
         // A link to a directory is what is named, with a slash or without.
-        desk.ok("remove_folder", json!({"path": "in/"})).await;
-        desk.ok("move", json!({"source_path": "in2/", "dest_path": "moved"}))
+        workspace.ok("remove_folder", json!({"path": "in/"})).await;
+        workspace
+            .ok("move", json!({"source_path": "in2/", "dest_path": "moved"}))
             .await;
-        assert!(desk.tree().has("moved") && desk.tree().has("dir/f") && !desk.tree().has("in"));
-        let message = desk
+        assert!(
+            workspace.tree().has("moved")
+                && workspace.tree().has("dir/f")
+                && !workspace.tree().has("in")
+        );
+        let message = workspace
             .fails("not_a_directory", "remove_folder", json!({"path": "file/"}))
             .await;
         assert!(
             message.contains("use remove_file without the slash"),
             "{message}"
         );
-        let message = desk
+        let message = workspace
             .fails(
                 "not_a_directory",
                 "remove_file",
@@ -50,7 +55,9 @@ async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
             )
             .await;
         assert!(message.contains("leave out the slash"), "{message}");
-        desk.ok("remove_file", json!({"path": "to-file"})).await;
+        workspace
+            .ok("remove_file", json!({"path": "to-file"}))
+            .await;
     })
     .await;
     assert_eq!(outside.listing().len(), 1);
@@ -105,7 +112,7 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
             .file("日本.txt", "");
         tree.file("sub/é.txt", "needle")
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         for (pattern, expected) in [
             ("?.txt", vec!["a.txt", "ä.txt"]),
             ("??.txt", vec!["日本.txt"]),
@@ -114,11 +121,11 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
             ("/sub/?.txt", vec!["sub/é.txt"]),
             ("./a.txt", vec!["a.txt"]),
         ] {
-            let found = desk.ok("glob", json!({"pattern": pattern})).await;
+            let found = workspace.ok("glob", json!({"pattern": pattern})).await;
             assert_eq!(each(&found["matches"], "path"), expected, "{pattern}");
         }
         let filtered = json!({"pattern": "needle", "glob_filter": "?.txt"});
-        assert_eq!(desk.ok("grep", filtered).await["total_matches"], 1);
+        assert_eq!(workspace.ok("grep", filtered).await["total_matches"], 1);
         for (pattern, words) in [
             ("", "use * for the entries"),
             ("/", "use * for the entries"),
@@ -128,7 +135,7 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
             ("sub//x", "leave that out"),
         ] {
             let arguments = json!({"pattern": pattern});
-            let message = desk.fails("invalid_pattern", "glob", arguments).await;
+            let message = workspace.fails("invalid_pattern", "glob", arguments).await;
             assert!(message.contains(words), "{message}");
         }
     })
@@ -142,12 +149,12 @@ async fn an_expression_that_would_take_minutes_is_refused_or_stopped() {
             .file("long", "abc".repeat(100_000))
             .file("f", "abc\n".repeat(50_000))
     };
-    both(tree, async |desk| {
+    both(tree, async |workspace| {
         let bomb = json!({"pattern": "(?:[a-c]{0,200}){0,200}[0-9]"});
-        let message = desk.fails("invalid_pattern", "grep", bomb).await;
+        let message = workspace.fails("invalid_pattern", "grep", bomb).await;
         assert!(message.contains("unfold to 40001 places"), "{message}");
         let slow = json!({"pattern": "(?:[a-c]{0,40}){0,45}[0-9]", "timeout_seconds": 1});
-        let found = desk.ok("grep", slow).await;
+        let found = workspace.ok("grep", slow).await;
         assert_eq!(found["timed_out"], true, "{found}");
     })
     .await;
@@ -157,21 +164,25 @@ async fn an_expression_that_would_take_minutes_is_refused_or_stopped() {
 async fn messages_name_what_was_given() {
     both(
         || Tree::new().file("f", "old\n"),
-        async |desk| {
+        async |workspace| {
             let create = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n";
             let arguments = json!({"path": "f", "patch": create});
-            let message = desk.fails("patch_failed", "patch_file", arguments).await;
+            let message = workspace
+                .fails("patch_failed", "patch_file", arguments)
+                .await;
             assert!(message.contains("file already exists: f"), "{message}");
             let both_limits = json!({"path": "f", "limit_lines": 1, "limit_bytes": 1});
-            let message = desk
+            let message = workspace
                 .fails("invalid_arguments", "read_file", both_limits)
                 .await;
             assert!(message.starts_with("invalid limit_bytes"), "{message}");
             let arguments = json!({"path": "", "content": "x"});
-            let message = desk.fails("is_a_directory", "write_file", arguments).await;
+            let message = workspace
+                .fails("is_a_directory", "write_file", arguments)
+                .await;
             assert!(message.contains("the root itself"), "{message}");
             let far = json!({"path": "f", "offset_lines": 9_223_372_036_854_775_808_u64});
-            let read = desk.ok("read_file", far).await;
+            let read = workspace.ok("read_file", far).await;
             assert_eq!(read["content"], "", "{read}");
         },
     )

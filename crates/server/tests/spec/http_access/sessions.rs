@@ -3,7 +3,7 @@
 use testkit::{Http, Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
-use crate::desk::program;
+use crate::harness::program;
 
 fn with_sessions(tree: &Tree) -> Setup {
     program()
@@ -27,7 +27,7 @@ async fn call(http: &Http, session: &str, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn door_sessions_work_have_a_cap_and_end() {
+async fn sessions_work_have_a_cap_and_end() {
     let tree = Tree::new();
     let wire = with_sessions(&tree)
         .set("server.max_sessions", 2)
@@ -64,7 +64,7 @@ async fn door_sessions_work_have_a_cap_and_end() {
 }
 
 #[tokio::test]
-async fn door_a_session_is_its_holders_alone() {
+async fn a_session_is_its_holders_alone() {
     let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
     let setup = with_sessions(&tree).set("server.bearer_tokens_file", json!(tokens.join("tokens")));
     let wire = setup.wire(Transport::Http).await;
@@ -83,7 +83,7 @@ async fn door_a_session_is_its_holders_alone() {
 }
 
 #[tokio::test]
-async fn door_the_newest_revision_needs_no_session_where_there_are_some() {
+async fn the_newest_revision_needs_no_session_where_there_are_some() {
     let tree = Tree::new();
     let setup = with_sessions(&tree).revision(testkit::ProtocolVersion::V_2026_07_28);
     let server = setup.start(Transport::Http).await;
@@ -93,7 +93,7 @@ async fn door_the_newest_revision_needs_no_session_where_there_are_some() {
 }
 
 #[tokio::test]
-async fn door_sessions_bring_no_more_calls_than_their_host_may_make() {
+async fn sessions_bring_no_more_calls_than_their_host_may_make() {
     let tree = Tree::new();
     let wire = with_sessions(&tree)
         .set("limits.rate", json!({"per_second": 1, "burst": 2}))

@@ -5,15 +5,15 @@ use std::process::Command;
 
 use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
 
-use crate::desk::program;
+use super::program;
 
 /// Says on standard error why a test was left out.
-pub(super) fn left_out(reason: &str) {
+pub(crate) fn left_out(reason: &str) {
     said(&format!("left out: {reason}"));
 }
 
 /// Tells whether this process may mount in a namespace of its own; says so where it may not.
-pub(super) fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     let probe = "mount -t tmpfs tmpfs /mnt 2>/dev/null";
     let may = succeeds(Command::new("unshare").args(["-m", "sh", "-c", probe]));
     if !may {
@@ -23,19 +23,19 @@ pub(super) fn may_mount() -> bool {
 }
 
 /// Runs a command and tells whether it succeeded.
-pub(super) fn succeeds(command: &mut Command) -> bool {
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
 /// A server whose root is a small file system in memory that only it sees.
-pub(super) struct Small {
-    pub(super) server: Server,
+pub(crate) struct Small {
+    pub(crate) server: Server,
     tree: Tree,
 }
 
 impl Small {
     /// Mounts a file system of this size on an empty root and starts the server; more roots may be added.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         size: &str,
         transport: Transport,
         more: impl FnOnce(Setup) -> Setup,
@@ -52,7 +52,7 @@ impl Small {
     }
 
     /// The host path of something in the root, through the server's eyes.
-    pub(super) fn join(&self, path: &str) -> PathBuf {
+    pub(crate) fn join(&self, path: &str) -> PathBuf {
         let pid = self.server.pid();
         PathBuf::from(format!(
             "/proc/{pid}/root{}",
@@ -61,7 +61,7 @@ impl Small {
     }
 
     /// Runs a command in the server's mount namespace, with the root's path as its last word.
-    pub(super) fn run(&self, words: &[&str]) -> bool {
+    pub(crate) fn run(&self, words: &[&str]) -> bool {
         let pid = self.server.pid().to_string();
         let mut command = Command::new("nsenter");
         command.args(["-t", &pid, "-m"]).args(words);
@@ -70,7 +70,7 @@ impl Small {
 }
 
 /// Arguments with the root `workspace` named wherever the tool wants one.
-pub(super) fn on_workspace(tool: &str, mut arguments: Value) -> Value {
+pub(crate) fn on_workspace(tool: &str, mut arguments: Value) -> Value {
     let names: &[&str] = match tool {
         "copy" | "move" => &["source_root", "dest_root"],
         _ => &["root"],
@@ -83,17 +83,17 @@ pub(super) fn on_workspace(tool: &str, mut arguments: Value) -> Value {
 }
 
 /// Calls a tool of `workspace`.
-pub(super) async fn call(server: &Server, tool: &str, arguments: Value) -> Outcome {
+pub(crate) async fn call(server: &Server, tool: &str, arguments: Value) -> Outcome {
     server.call(tool, on_workspace(tool, arguments)).await
 }
 
 /// The reply of a call that has to succeed.
-pub(super) async fn ok(server: &Server, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn ok(server: &Server, tool: &str, arguments: Value) -> Value {
     call(server, tool, arguments).await.ok().clone()
 }
 
 /// The error of a call that has to fail with this code.
-pub(super) async fn fails(server: &Server, code: &str, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn fails(server: &Server, code: &str, tool: &str, arguments: Value) -> Value {
     let outcome = call(server, tool, arguments).await;
     let error = outcome.error()["error"].clone();
     assert_eq!(error["code"], code, "{}", outcome.story());
@@ -101,7 +101,7 @@ pub(super) async fn fails(server: &Server, code: &str, tool: &str, arguments: Va
 }
 
 /// Every file below a directory with its content, and every other entry with an empty one.
-pub(super) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
     let mut found = std::collections::BTreeMap::new();
     let mut directories = vec![path.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -130,7 +130,7 @@ pub(super) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8
 }
 
 /// Prints a figure.
-pub(super) fn said(figure: &str) {
+pub(crate) fn said(figure: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{figure}");
 }

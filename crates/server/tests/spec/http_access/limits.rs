@@ -8,10 +8,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{list_roots, status};
-use crate::desk::program;
+use crate::harness::program;
 
 #[tokio::test]
-async fn door_large_bodies_are_not_begun() {
+async fn large_bodies_are_not_begun() {
     let tree = Tree::new();
     let setup = program()
         .root("workspace", tree.path())
@@ -31,7 +31,7 @@ async fn door_large_bodies_are_not_begun() {
 }
 
 #[tokio::test]
-async fn door_endless_headers_are_refused() {
+async fn endless_headers_are_refused() {
     let tree = Tree::new();
     let wire = program()
         .root("workspace", tree.path())
@@ -48,7 +48,7 @@ async fn door_endless_headers_are_refused() {
 
 /// Everything that a slow client can leave unfinished; the server gives each of them half a minute.
 #[tokio::test]
-async fn door_slow_clients_are_not_waited_for() {
+async fn slow_clients_are_not_waited_for() {
     let tree = Tree::new().file("large", "x\n".repeat(4_000_000));
     let setup = program()
         .root("workspace", tree.path())
@@ -102,7 +102,7 @@ async fn door_slow_clients_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn door_connections_beyond_the_cap_wait_for_their_turn() {
+async fn connections_beyond_the_cap_wait_for_their_turn() {
     let tree = Tree::new();
     let setup = program()
         .root("workspace", tree.path())
@@ -125,7 +125,7 @@ async fn door_connections_beyond_the_cap_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn door_calls_beyond_the_cap_wait_for_their_turn() {
+async fn calls_beyond_the_cap_wait_for_their_turn() {
     let tree = Tree::new().sparse("endless", 1 << 42).file("f", "x");
     let setup = program()
         .root("workspace", tree.path())
@@ -144,7 +144,7 @@ async fn door_calls_beyond_the_cap_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn door_a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_request() {
+async fn a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_request() {
     let tree = Tree::new().sparse("endless", 1 << 42);
     let setup = program().root("workspace", tree.path());
     let server = setup.start(Transport::Http).await;
@@ -178,7 +178,7 @@ async fn becomes(server: &testkit::Server, line: &str) {
 }
 
 #[tokio::test]
-async fn door_metrics_tell_calls_refusals_and_connections() {
+async fn metrics_tell_calls_refusals_and_connections() {
     let tree = Tree::new().file("f", "x");
     let setup = program().root("workspace", tree.path());
     let server = setup.start(Transport::Http).await;
@@ -211,7 +211,7 @@ async fn door_metrics_tell_calls_refusals_and_connections() {
 }
 
 #[tokio::test]
-async fn door_metrics_tell_of_the_cache_where_there_is_one() {
+async fn metrics_tell_of_the_cache_where_there_is_one() {
     let tree = Tree::new().dir("docs");
     let setup = program()
         .set("toolsets", json!(["guide"]))

@@ -3,7 +3,7 @@
 use testkit::{Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
-use crate::desk::program;
+use crate::harness::program;
 
 fn with_tokens(tree: &Tree, tokens: &Tree) -> Setup {
     program()
@@ -18,7 +18,7 @@ async fn ask(http: &testkit::Http, token: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn door_a_token_is_needed_where_tokens_are_set() {
+async fn a_token_is_needed_where_tokens_are_set() {
     let (tree, tokens) = (
         Tree::new(),
         Tree::new().file("tokens", "# ours\nalpha-1\nbeta-2\n"),
@@ -60,7 +60,7 @@ async fn door_a_token_is_needed_where_tokens_are_set() {
 }
 
 #[tokio::test]
-async fn door_tokens_are_never_logged_and_clients_are_known_by_number() {
+async fn tokens_are_never_logged_and_clients_are_known_by_number() {
     let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "alpha-1\nbeta-2\n"));
     let setup = with_tokens(&tree, &tokens).arguments(["--log-level", "trace"]);
     let wire = setup.wire(Transport::Http).await;
@@ -79,7 +79,7 @@ async fn door_tokens_are_never_logged_and_clients_are_known_by_number() {
 }
 
 #[tokio::test]
-async fn door_tokens_are_read_again_on_hangup() {
+async fn tokens_are_read_again_on_hangup() {
     let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "old\n"));
     let setup = with_tokens(&tree, &tokens);
     let wire = setup.wire(Transport::Http).await;
@@ -103,7 +103,7 @@ async fn door_tokens_are_read_again_on_hangup() {
 }
 
 #[tokio::test]
-async fn door_a_file_without_tokens_is_a_start_up_error() {
+async fn a_file_without_tokens_is_a_start_up_error() {
     let tree = Tree::new();
     for (text, reason) in [("# none\n", "there is no token in it"), ("a b\n", "line 1")] {
         let tokens = Tree::new().file("tokens", text);
@@ -126,7 +126,7 @@ async fn door_a_file_without_tokens_is_a_start_up_error() {
 }
 
 #[tokio::test]
-async fn door_each_token_has_its_own_allowance() {
+async fn each_token_has_its_own_allowance() {
     let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
     let setup =
         with_tokens(&tree, &tokens).set("limits.rate", json!({"per_second": 1, "burst": 2}));

@@ -1,5 +1,7 @@
 //! A server with one tree, ready to be asked; and what is true of every reply.
 
+pub(crate) mod machine;
+
 use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
 
 /// The program under test.
@@ -8,7 +10,7 @@ pub(crate) fn program() -> Setup {
 }
 
 /// Runs a body over stdio and over HTTP, each time on a tree of its own with one root `workspace`.
-pub(crate) async fn both(tree: impl Fn() -> Tree, body: impl AsyncFn(&Desk)) {
+pub(crate) async fn both(tree: impl Fn() -> Tree, body: impl AsyncFn(&Harness)) {
     both_with(tree, |setup| setup, body).await;
 }
 
@@ -16,16 +18,16 @@ pub(crate) async fn both(tree: impl Fn() -> Tree, body: impl AsyncFn(&Desk)) {
 pub(crate) async fn both_with(
     tree: impl Fn() -> Tree,
     settings: impl Fn(Setup) -> Setup,
-    body: impl AsyncFn(&Desk),
+    body: impl AsyncFn(&Harness),
 ) {
     testkit::over_both(async |transport| {
         let tree = tree();
         let setup = settings(program().root("workspace", tree.path()));
-        let desk = Desk {
+        let workspace = Harness {
             server: setup.start(transport).await,
             trees: vec![tree],
         };
-        body(&desk).await;
+        body(&workspace).await;
     })
     .await;
 }
@@ -33,31 +35,31 @@ pub(crate) async fn both_with(
 /// Runs a body over stdio and over HTTP on several roots: name, tree, allowed tools.
 pub(crate) async fn both_on(
     roots: impl Fn() -> Vec<(&'static str, Tree, &'static [&'static str])>,
-    body: impl AsyncFn(&Desk),
+    body: impl AsyncFn(&Harness),
 ) {
     testkit::over_both(async |transport| {
-        let desk = Desk::on(roots(), transport).await;
-        body(&desk).await;
+        let workspace = Harness::on(roots(), transport).await;
+        body(&workspace).await;
     })
     .await;
 }
 
 /// A running server and the trees it serves.
-pub(crate) struct Desk {
+pub(crate) struct Harness {
     pub(crate) server: Server,
     trees: Vec<Tree>,
 }
 
-impl Desk {
+impl Harness {
     async fn on(
         roots: Vec<(&'static str, Tree, &'static [&'static str])>,
         transport: Transport,
-    ) -> Desk {
+    ) -> Harness {
         let setup = roots.iter().fold(program(), |setup, (name, tree, tools)| {
             setup.root_allowing(name, tree.path(), tools)
         });
         let trees = roots.into_iter().map(|(_, tree, _)| tree).collect();
-        Desk {
+        Harness {
             server: setup.start(transport).await,
             trees,
         }

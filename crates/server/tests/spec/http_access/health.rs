@@ -6,7 +6,7 @@ use testkit::{Transport, Tree};
 use tokio::process::Command;
 
 use super::tls::{certified, with_tls};
-use crate::desk::program;
+use crate::harness::program;
 
 /// Asks as a container's health check does; gives back how it ended and what it said.
 async fn health(url: &str) -> (Option<i32>, String) {
@@ -22,7 +22,7 @@ async fn health(url: &str) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn door_health_tells_a_server_that_is_well_from_everything_else() {
+async fn health_tells_a_server_that_is_well_from_everything_else() {
     let tree = Tree::new().file("tokens", "secret\n");
     let setup = program().root("workspace", tree.path());
     let setup = setup.set(
@@ -43,7 +43,7 @@ async fn door_health_tells_a_server_that_is_well_from_everything_else() {
 }
 
 #[tokio::test]
-async fn door_health_speaks_tls() {
+async fn health_speaks_tls() {
     let (_, files) = certified();
     let tree = Tree::new();
     let wire = with_tls(&tree, &files).wire(Transport::Http).await;

@@ -3,7 +3,7 @@
 use testkit::{Transport, Tree, Wire, json};
 
 use super::{list_roots, status};
-use crate::desk::program;
+use crate::harness::program;
 
 async fn open_to(hosts: &[&str], origins: &[&str]) -> (Tree, Wire) {
     let tree = Tree::new().file("f", "x");
@@ -24,7 +24,7 @@ fn post(headers: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn door_hosts_of_strangers_are_refused_and_told_what_to_configure() {
+async fn hosts_of_strangers_are_refused_and_told_what_to_configure() {
     let (_tree, wire) = open_to(&["files.example"], &[]).await;
     let port = wire.http().address().port();
     for host in ["localhost", "127.0.0.1", "files.example", "[::1]"] {
@@ -50,7 +50,7 @@ async fn door_hosts_of_strangers_are_refused_and_told_what_to_configure() {
 }
 
 #[tokio::test]
-async fn door_origins_of_strangers_are_refused() {
+async fn origins_of_strangers_are_refused() {
     let (_tree, wire) = open_to(&[], &["https://app.example"]).await;
     for origin in [
         "https://evil.example",
@@ -74,7 +74,7 @@ async fn door_origins_of_strangers_are_refused() {
 }
 
 #[tokio::test]
-async fn door_browsers_may_ask_first_from_listed_origins() {
+async fn browsers_may_ask_first_from_listed_origins() {
     let (_tree, wire) = open_to(&[], &["https://app.example"]).await;
     let ask = |origin| {
         let headers = [
@@ -98,7 +98,7 @@ async fn door_browsers_may_ask_first_from_listed_origins() {
 }
 
 #[tokio::test]
-async fn door_a_body_has_one_length() {
+async fn a_body_has_one_length() {
     let (_tree, wire) = open_to(&[], &[]).await;
     for order in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
@@ -115,7 +115,7 @@ async fn door_a_body_has_one_length() {
 }
 
 #[tokio::test]
-async fn door_nothing_hides_behind_a_body_of_unsaid_length() {
+async fn nothing_hides_behind_a_body_of_unsaid_length() {
     let (_tree, wire) = open_to(&[], &[]).await;
     let body = list_roots().to_string();
     let request = format!(
@@ -130,7 +130,7 @@ async fn door_nothing_hides_behind_a_body_of_unsaid_length() {
 }
 
 #[tokio::test]
-async fn door_absolute_addresses_count_like_hosts() {
+async fn absolute_addresses_count_like_hosts() {
     let (_tree, wire) = open_to(&[], &[]).await;
     let request =
         "GET http://evil.example/mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -139,7 +139,7 @@ async fn door_absolute_addresses_count_like_hosts() {
 }
 
 #[tokio::test]
-async fn door_bodies_that_are_no_message_are_explained() {
+async fn bodies_that_are_no_message_are_explained() {
     let (_tree, wire) = open_to(&[], &[]).await;
     let headers = [
         ("content-type", "application/json"),
@@ -161,7 +161,7 @@ async fn door_bodies_that_are_no_message_are_explained() {
 }
 
 #[tokio::test]
-async fn door_media_types_are_read_as_people_write_them() {
+async fn media_types_are_read_as_people_write_them() {
     let (_tree, wire) = open_to(&[], &[]).await;
     let body = list_roots().to_string();
     let status = async |kind: &str, accept: &str| {
@@ -175,7 +175,7 @@ async fn door_media_types_are_read_as_people_write_them() {
 }
 
 #[tokio::test]
-async fn door_other_paths_and_methods_have_their_answers() {
+async fn other_paths_and_methods_have_their_answers() {
     let (_tree, wire) = open_to(&[], &[]).await;
     let reply = wire.http().get("/other").await;
     assert_eq!(reply.status, 404, "{reply:?}");

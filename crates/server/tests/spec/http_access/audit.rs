@@ -2,7 +2,7 @@
 
 use testkit::{Setup, Transport, Tree, Value, json};
 
-use crate::desk::program;
+use crate::harness::program;
 
 fn with_audit(tree: &Tree, logs: &Tree) -> Setup {
     program()
