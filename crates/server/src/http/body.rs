@@ -8,20 +8,25 @@ use hyper::body::{Body, Bytes};
 
 use super::host_check::Refusal;
 
-/// How long a client may take to send a body.
-const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// How much a client may send as a body, and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyLimits {
+    pub(super) bytes: usize,
+    pub(super) time: Duration,
+}
 
-/// Reads a body of at most `most` bytes. One that says it is larger is not even begun.
-pub(super) async fn read<B>(body: B, most: usize) -> Result<Bytes, Refusal>
+/// Reads a body within its limits. One that says it is larger is not even begun.
+pub(super) async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let most = limits.bytes;
     if body.size_hint().lower() > most as u64 {
         return Err(too_large(most));
     }
     let read = Limited::new(body, most).collect();
-    match tokio::time::timeout(BODY_WITHIN, read).await {
+    match tokio::time::timeout(limits.time, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(most)),
         Ok(Err(error)) => Err(refusal(
@@ -32,7 +37,7 @@ where
             StatusCode::REQUEST_TIMEOUT,
             format!(
                 "Request Timeout: the body did not arrive within {} seconds",
-                BODY_WITHIN.as_secs()
+                limits.time.as_secs()
             ),
         )),
     }

@@ -20,8 +20,6 @@ use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
 use super::router::{RequestInfo, Router};
 
-/// How long a client may take to send a request's headers, and a connection may be idle between requests.
-const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long a client may take to agree on encryption.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes that the headers of a request may have; more are answered with 431.
@@ -66,7 +64,8 @@ async fn converse<S>(stream: S, visitor: Visitor, router: Arc<Router>, shutdown:
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (stream, head) = GuardedStream::new(stream);
+    let patience = router.client_timeout();
+    let (stream, head) = GuardedStream::new(stream, patience);
     let Visitor { address, hang_up } = visitor;
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
@@ -86,7 +85,7 @@ where
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(patience)
         .max_buf_size(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);

@@ -16,7 +16,7 @@ use mcp::{
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::answers::{self, HttpReply};
-use super::body;
+use super::body::{self, BodyLimits};
 use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
@@ -100,7 +100,7 @@ impl Endpoint {
         &self,
         request: Request<B>,
         from: Admitted,
-        max_body_size: usize,
+        limits: BodyLimits,
     ) -> Result<HttpReply, Refusal>
     where
         B: Body<Data = Bytes>,
@@ -109,7 +109,7 @@ impl Endpoint {
         let (parts, body) = request.into_parts();
         match (&parts.method, &self.sessions) {
             (&Method::POST, _) => {
-                let body = body::read(body, max_body_size).await?;
+                let body = body::read(body, limits).await?;
                 check_types(&parts.headers)?;
                 self.post(&parts, body, &from).await
             }

@@ -13,13 +13,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a client may leave us waiting without taking a byte of a reply.
-const READS_WITHIN: Duration = Duration::from_secs(30);
-
 /// A stream under watch.
 pub(super) struct GuardedStream<S> {
     stream: S,
     head: Arc<Head>,
+    /// How long the client may take no byte of a reply.
+    patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -28,11 +27,12 @@ pub(super) struct GuardedStream<S> {
 pub(super) struct Head(Mutex<Option<Vec<u8>>>);
 
 impl<S> GuardedStream<S> {
-    pub(super) fn new(stream: S) -> (GuardedStream<S>, Arc<Head>) {
+    pub(super) fn new(stream: S, patience: Duration) -> (GuardedStream<S>, Arc<Head>) {
         let head = Arc::new(Head(Mutex::new(Some(Vec::new()))));
         let stream = GuardedStream {
             stream,
             head: Arc::clone(&head),
+            patience,
             stalled: None,
         };
         (stream, head)
@@ -48,9 +48,10 @@ impl<S> GuardedStream<S> {
             self.stalled = None;
             return outcome;
         }
+        let patience = self.patience;
         let stalled = self
             .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(READS_WITHIN)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -157,7 +158,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_is_not_waited_for() {
         let (mut client, server) = tokio::io::duplex(8);
-        let (mut watched, _) = GuardedStream::new(server);
+        let (mut watched, _) = GuardedStream::new(server, Duration::from_secs(30));
         let error = watched.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let mut slow = vec![0; 4];
@@ -168,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_bytes_are_kept_until_they_were_looked_at() {
         let (mut client, server) = tokio::io::duplex(200);
-        let (mut watched, head) = GuardedStream::new(server);
+        let (mut watched, head) = GuardedStream::new(server, Duration::from_secs(30));
         let both = b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
         client.write_all(both).await.unwrap();
         watched.read_exact(&mut vec![0; both.len()]).await.unwrap();

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
 use hyper::header::{
@@ -16,6 +17,7 @@ use toolset::Admission;
 use toolset::guide::GuideState;
 
 use super::answers::{HttpReply, method_not_allowed, text};
+use super::body::BodyLimits;
 use super::credentials::CredentialStore;
 use super::endpoint::{Admitted, Endpoint};
 use super::host_check::{self, HostCheck, Refusal};
@@ -39,6 +41,8 @@ pub(crate) struct HttpOptions {
     pub(crate) max_body_size: usize,
     /// The most connections at once; further ones wait to be accepted.
     pub(crate) max_connections: usize,
+    /// How long a client may take to send a request or to take part of a reply.
+    pub(crate) client_timeout: Duration,
 }
 
 /// What is known of a request besides what it says.
@@ -56,7 +60,7 @@ pub(super) struct Router {
     credentials: Arc<CredentialStore>,
     admission: Arc<Admission>,
     guide_state: Option<Arc<GuideState>>,
-    max_body_size: usize,
+    body_limits: BodyLimits,
     endpoints: Vec<Endpoint>,
     reply_budget: ReplyBudget,
     connections: Arc<AtomicU64>,
@@ -81,11 +85,19 @@ impl Router {
             credentials: options.credentials,
             admission: options.admission,
             guide_state: options.guide_state,
-            max_body_size: options.max_body_size,
+            body_limits: BodyLimits {
+                bytes: options.max_body_size,
+                time: options.client_timeout,
+            },
             reply_budget: ReplyBudget::new(),
             connections: Arc::default(),
             refusals: Mutex::default(),
         }
+    }
+
+    /// How long a client may take to send a request or to take part of a reply.
+    pub(super) fn client_timeout(&self) -> Duration {
+        self.body_limits.time
     }
 
     /// What encrypts new connections.
@@ -157,7 +169,7 @@ impl Router {
                     address: visit.address,
                     holder,
                 };
-                let answered = endpoint.answer(request, from, self.max_body_size).await;
+                let answered = endpoint.answer(request, from, self.body_limits).await;
                 let held = match answered {
                     Ok(reply) => self.reply_budget.hold(reply).await,
                     Err(refusal) => Err(refusal),
@@ -293,6 +305,7 @@ mod tests {
             guide_state: None,
             max_body_size: 4096,
             max_connections: 1,
+            client_timeout: settings.client_timeout,
         };
         let server = mcp::Server::new(service);
         let endpoint = Endpoint::new("workspace".to_owned(), server, None);

@@ -146,6 +146,8 @@ settings! {
     max_body_size: u64 = 16_777_216;
     /// How many HTTP connections are held at once.
     max_connections: usize = 1024;
+    /// How long a client may take to send a request, to begin the next one, and to take part of a reply.
+    client_timeout: Duration = Duration::from_secs(30);
     /// Which clients get a session.
     sessions: SessionPolicy = SessionPolicy::Auto;
     /// How many sessions are held at once; idle ones expire.

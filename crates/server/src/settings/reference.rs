@@ -68,6 +68,7 @@ const KEYS: &[Key] = &[
     key("server.allowed_origins", "allowed_origins"),
     bounded("server.max_body_size", "max_body_size", bounds::CONTENT),
     bounded("server.max_connections", "max_connections", bounds::COUNT),
+    bounded("server.client_timeout", "client_timeout", bounds::TIMEOUT),
     key("server.sessions", "sessions"),
     bounded("server.max_sessions", "max_sessions", bounds::COUNT),
     key("server.tls", "tls"),

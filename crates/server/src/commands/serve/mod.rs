@@ -130,6 +130,7 @@ async fn serve(
         guide_state: project.map(|project| Arc::clone(&project.state)),
         max_body_size: max_size,
         max_connections: settings.max_connections,
+        client_timeout: settings.client_timeout,
     };
     let endpoints = settings
         .toolsets

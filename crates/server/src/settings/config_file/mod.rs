@@ -192,6 +192,8 @@ impl FileReader<'_> {
         partial.allowed_origins = section.read("allowed_origins", |field| field.list_of(origin))?;
         partial.max_body_size = section.read("max_body_size", content_size)?;
         partial.max_connections = section.read("max_connections", count)?;
+        partial.client_timeout =
+            section.read("client_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
         partial.sessions = section.read("sessions", |field| field.word("choice"))?;
         partial.max_sessions = section.read("max_sessions", count)?;
         partial.tls = section.read("tls", |field| field.nullable(|field| self.tls(&field)))?;

@@ -88,6 +88,7 @@ server:
   allowed_origins: ["https://example.org"]
   max_body_size: 5
   max_connections: 6
+  client_timeout: 11
   sessions: on
   max_sessions: 7
   tls: {cert: cert.pem, key: /keys/key.pem}
@@ -150,6 +151,7 @@ fn every_key_of_the_contract_is_read() {
         allowed_origins: Some(vec!["https://example.org".to_owned()]),
         max_body_size: Some(5),
         max_connections: Some(6),
+        client_timeout: Some(Duration::from_secs(11)),
         sessions: Some(SessionPolicy::On),
         max_sessions: Some(7),
         tls: Some(Some(Tls {

@@ -1,5 +1,10 @@
 //! Servers under the conditions of these tests, and what is asked of each of them.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at host directories from outside the sandbox"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,5 +1,6 @@
 //! How large, how slow and how many requests may be.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use testkit::{Transport, Tree, json};
@@ -46,58 +47,65 @@ async fn endless_headers_are_refused() {
     assert_eq!(wire.http().get("/health").await.status, 200);
 }
 
-/// Everything that a slow client can leave unfinished; the server gives each of them half a minute.
+/// The head of a call, up to its length.
+const HEAD: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                    Accept: application/json, text/event-stream\r\n";
+
+/// Connects, sends some bytes and returns the connection.
+async fn begin(address: SocketAddr, bytes: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Everything that arrives until the server closes the connection.
+async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let end = timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
+    assert!(end.is_ok(), "the connection is still open");
+    answer
+}
+
 #[tokio::test]
-async fn slow_clients_are_not_waited_for() {
+async fn slow_senders_are_not_waited_for() {
+    let tree = Tree::new();
+    let setup = program()
+        .root("workspace", tree.path())
+        .set("server.client_timeout", 1);
+    let wire = setup.wire(Transport::Http).await;
+    let address = wire.http().address();
+    let silent = begin(address, "").await;
+    let half_a_head = begin(address, "GET /health HTTP/1.1\r\nHost:").await;
+    let half_a_body = begin(address, &format!("{HEAD}Content-Length: 100\r\n\r\n{{")).await;
+    let idle = begin(address, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    until_closed(silent).await;
+    until_closed(half_a_head).await;
+    let answer = until_closed(half_a_body).await;
+    assert!(answer.starts_with(b"HTTP/1.1 408"), "half a body");
+    let answer = until_closed(idle).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "idle after a request");
+    assert_eq!(wire.http().get("/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn slow_readers_are_not_waited_for() {
     let tree = Tree::new().file("large", "x\n".repeat(4_000_000));
     let setup = program()
         .root("workspace", tree.path())
-        .set("max_full_read_size", 16_000_000);
+        .set("max_full_read_size", 16_000_000)
+        .set("server.client_timeout", 1)
+        .arguments(["--log-level", "debug"]);
     let wire = setup.wire(Transport::Http).await;
-    let address = wire.http().address();
     let read = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
         {"name": "read_file", "arguments": {"root": "workspace", "path": "large"}}});
     let read = read.to_string();
-    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                Accept: application/json, text/event-stream\r\n";
-    let unread = format!("{head}Content-Length: {}\r\n\r\n{read}", read.len());
-    let starts = [
-        ("silent", String::new()),
-        ("half a head", "GET /health HTTP/1.1\r\nHost:".to_owned()),
-        (
-            "half a body",
-            format!("{head}Content-Length: 100\r\n\r\n{{"),
-        ),
-        (
-            "idle",
-            "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
-        ),
-        ("not reading", unread),
-    ];
-    let mut tasks = tokio::task::JoinSet::new();
-    for (what, start) in starts {
-        tasks.spawn(async move {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            stream.write_all(start.as_bytes()).await.unwrap();
-            if what == "not reading" {
-                // From the first byte of the reply on, longer than the server waits for one to be taken.
-                stream.readable().await.unwrap();
-                tokio::time::sleep(Duration::from_secs(40)).await;
-            }
-            let mut answer = Vec::new();
-            let end = timeout(Duration::from_secs(60), stream.read_to_end(&mut answer)).await;
-            assert!(end.is_ok(), "{what}: the connection is still open");
-            (what, answer)
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        let (what, answer) = ended.unwrap();
-        match what {
-            "half a body" => assert!(answer.starts_with(b"HTTP/1.1 408"), "{what}"),
-            "not reading" => assert!(answer.len() < 8_000_000, "{what}: it was waited for"),
-            _ => {}
-        }
-    }
+    let request = format!("{HEAD}Content-Length: {}\r\n\r\n{read}", read.len());
+    let stream = begin(wire.http().address(), &request).await;
+    let own_address = stream.local_addr().unwrap().to_string();
+    wire.logged(|line| line["message"] == "a connection broke" && line["address"] == *own_address)
+        .await;
+    let answer = until_closed(stream).await;
+    assert!(answer.len() < 8_000_000, "the server waited for the reader");
     assert_eq!(wire.http().get("/health").await.status, 200);
 }
 
@@ -151,9 +159,7 @@ async fn a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_reques
     let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
         "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
     let hash = hash.to_string();
-    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                Accept: application/json, text/event-stream\r\n";
-    let request = format!("{head}Content-Length: {}\r\n\r\n{hash}\r\n", hash.len());
+    let request = format!("{HEAD}Content-Length: {}\r\n\r\n{hash}\r\n", hash.len());
     let mut stream = TcpStream::connect(server.http().address()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     becomes(&server, "mcp_filesystem_calls_running 1").await;
