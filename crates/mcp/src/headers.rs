@@ -14,7 +14,7 @@ use toolset::Service;
 use crate::connection::Reply;
 use crate::message::{Message, Params};
 use crate::result;
-use crate::revision::{self, DISCOVER, INITIALIZE, Meta, NEWEST, UNSAID};
+use crate::revision::{self, DISCOVER, Meta, NEWEST, UNSAID};
 
 const REVISION: &str = "MCP-Protocol-Version";
 const METHOD: &str = "Mcp-Method";
@@ -100,7 +100,7 @@ pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Resul
     };
     let is_request = id.is_some();
     let meta = Meta(params.filter(|_| is_request).and_then(Params::meta));
-    let greets = is_request && method == Some(INITIALIZE);
+    let greets = is_request && params.is_some_and(|params| revision::greets(method, params));
     if greets {
         check_greeting(named, params, id)?;
     } else if meta.revision().is_none() {

@@ -18,6 +18,7 @@ mod result;
 mod revision;
 mod server;
 mod session;
+mod shape;
 mod sse;
 
 pub use connection::{Connection, Nowhere, Outbox, Reply, Serving, start};

@@ -3,14 +3,13 @@
 //! Every refusal of what is not a message has its words here, for both transports. It carries the id of the message as far
 //! as that can be made out, so that no client waits for ever.
 
-use std::fmt;
-
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, MapAccess};
 use serde_json::Value;
 
 use crate::outline::{MAX_ID, Outline};
 use crate::result;
+use crate::shape::{FromKeys, Keyed, Shape};
 
 /// What some editors put before the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -174,10 +173,12 @@ pub fn read(bytes: &[u8]) -> Incoming {
     if has_too_many_values(bytes) {
         return Incoming::Refused(overfull(bytes));
     }
-    match serde_json::from_slice::<Shape>(bytes) {
+    match serde_json::from_slice::<Shape<Box<Envelope>>>(bytes) {
         Ok(Shape::Object(envelope)) => envelope.classify(),
         Ok(Shape::Array) => misshapen("batches are not taken; send one message at a time"),
-        Ok(Shape::Other) => misshapen("a message is an object with jsonrpc, id, method and params"),
+        Ok(Shape::Null | Shape::Other) => {
+            misshapen("a message is an object with jsonrpc, id, method and params")
+        }
         Err(mistake) => Incoming::Refused(Refused::new(
             ErrorCode::PARSE_ERROR,
             unreadable(&mistake),
@@ -273,20 +274,13 @@ fn behind_string(mut bytes: &[u8]) -> &[u8] {
     &[]
 }
 
-/// What a JSON text is, before it is judged.
-enum Shape {
-    Object(Box<Envelope>),
-    Array,
-    Other,
-}
-
 /// The fields of a message, whatever they hold.
 #[derive(Default)]
 struct Envelope {
     jsonrpc: Option<Value>,
     id: Option<Value>,
     method: Option<Value>,
-    params: Option<Value>,
+    params: Option<Shape<Keyed>>,
     result: Option<Value>,
     error: Option<Value>,
     has_key_twice: bool,
@@ -318,15 +312,17 @@ impl Envelope {
         };
         if self.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
             Some("jsonrpc has to be \"2.0\"")
-        } else if self.has_key_twice {
+        } else if self.has_key_twice || self.has_param_twice() {
             Some("a key stands in it twice")
         } else if self.id().is_none() && !id_may_be_missing {
             Some("id has to be a string or a whole number")
+        } else if has_method && self.has_result_or_error() {
+            Some("a message has a method, or a result or an error, but not both")
         } else if is_answer && !self.has_outcome() {
             Some("an answer has a result, or an error with code and message")
         } else if !is_answer && !has_method {
             Some("method has to be a string")
-        } else if !matches!(self.params, None | Some(Value::Null | Value::Object(_))) {
+        } else if matches!(self.params, Some(Shape::Array | Shape::Other)) {
             Some("params do not fit the method")
         } else {
             None
@@ -335,7 +331,10 @@ impl Envelope {
 
     fn message(self) -> Message {
         let id = self.id();
-        let params = Params(self.params);
+        let params = match self.params {
+            Some(Shape::Object(params)) => Params(Some(Value::Object(params.object))),
+            _ => Params(None),
+        };
         match (self.method, id) {
             (Some(Value::String(method)), Some(id)) => {
                 Message::Request(Request { id, method, params })
@@ -358,8 +357,22 @@ impl Envelope {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
     }
 
+    /// Whether a key stands twice in the params. A proxy may go by the one, and the server by the other.
+    fn has_param_twice(&self) -> bool {
+        matches!(&self.params, Some(Shape::Object(params)) if params.has_key_twice)
+    }
+
+    fn has_result_or_error(&self) -> bool {
+        is_said(self.result.as_ref()) || is_said(self.error.as_ref())
+    }
+
+    /// Whether it has either a result or an error, as far as they are not null.
     fn has_outcome(&self) -> bool {
-        self.result.is_some() || self.has_error()
+        if is_said(self.error.as_ref()) {
+            self.has_error() && !is_said(self.result.as_ref())
+        } else {
+            self.result.is_some()
+        }
     }
 
     fn has_error(&self) -> bool {
@@ -380,80 +393,42 @@ impl Envelope {
     }
 }
 
+fn is_said(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| !value.is_null())
+}
+
 fn outcome(result: Option<Value>, error: Option<Value>) -> Result<Value, ErrorData> {
-    match (result, error) {
-        (Some(result), _) => Ok(result),
-        (None, error) => match serde_json::from_value(error.unwrap_or_default()) {
-            Ok(error) => Err(error),
-            Err(_) => Ok(Value::Null),
-        },
+    match error.map(ErrorData::deserialize) {
+        Some(Ok(error)) => Err(error),
+        _ => Ok(result.unwrap_or_default()),
     }
 }
 
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shape, D::Error> {
-        deserializer.deserialize_any(ShapeVisitor)
-    }
-}
-
-struct ShapeVisitor;
-
-impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+impl FromKeys for Box<Envelope> {
+    fn from_keys<'de, A: MapAccess<'de>>(mut keys: A) -> Result<Box<Envelope>, A::Error> {
         let mut envelope = Box::<Envelope>::default();
-        while let Some(key) = map.next_key::<Key>()? {
+        while let Some(key) = keys.next_key::<Key>()? {
             let field = match key {
                 Key::Jsonrpc => &mut envelope.jsonrpc,
                 Key::Id => &mut envelope.id,
                 Key::Method => &mut envelope.method,
-                Key::Params => &mut envelope.params,
+                Key::Params => {
+                    let earlier = envelope.params.replace(keys.next_value()?);
+                    envelope.has_key_twice |= earlier.is_some();
+                    continue;
+                }
                 Key::Result => &mut envelope.result,
                 Key::Error => &mut envelope.error,
                 Key::Other => {
                     // Read like the others: what is no JSON in it makes the message none.
-                    map.next_value::<Value>()?;
+                    keys.next_value::<Value>()?;
                     continue;
                 }
             };
-            let earlier = field.replace(map.next_value()?);
+            let earlier = field.replace(keys.next_value()?);
             envelope.has_key_twice |= earlier.is_some();
         }
-        Ok(Shape::Object(envelope))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
-        while items.next_element::<Value>()?.is_some() {}
-        Ok(Shape::Array)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Other)
+        Ok(envelope)
     }
 }
 
@@ -628,6 +603,14 @@ mod tests {
         assert!(message(list).contains("params do not fit the method"));
         let twice = r#"{"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#;
         assert!(message(twice).contains("twice"));
+        let twice = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":"a","name":"b"}}"#;
+        assert!(message(twice).contains("twice"));
+        for outcome in [r#""result":{}"#, r#""error":{"code":1,"message":"m"}"#] {
+            let both = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping",{outcome}}}"#);
+            assert!(message(&both).contains("but not both"));
+        }
+        let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#;
+        assert!(message(both).contains("a result, or an error"));
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub(crate) async fn answer(request: Request, way: Way) -> Reply {
 /// Agrees on the revision of a request. The first one of a client that does not greet decides that it never will.
 fn agree(method: &str, params: &Params, connection: &Connection) -> Result<Agreed, ErrorData> {
     let mut lifecycle = connection.lifecycle();
-    let agreed = revision::agree(method, Meta(params.meta()), &lifecycle)?;
+    let greets = revision::greets(Some(method), params);
+    let agreed = revision::agree(method, greets, Meta(params.meta()), &lifecycle)?;
     if lifecycle.greeting.is_none() && !agreed.is_legacy && method != DISCOVER {
         lifecycle.introduces_itself = true;
     }
@@ -55,7 +56,7 @@ struct Asked<'request> {
 impl Asked<'_> {
     async fn serve(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
         match method {
-            INITIALIZE => self.initialize(params),
+            INITIALIZE if self.agreed.is_legacy => self.initialize(params),
             DISCOVER => Ok(result::result(
                 self.id,
                 &self.way.connection.server().discovered(),
@@ -114,7 +115,7 @@ impl Asked<'_> {
         };
         let (id, wording) = (self.id, self.agreed.wording());
         let server = self.way.connection.server().clone();
-        let caller = self.caller(params);
+        let caller = self.caller(params)?;
         match server.service().call(&name, arguments, &caller).await {
             Some(CallOutcome::Result(result)) => Ok(result::tool_result(id, &result, wording)),
             Some(CallOutcome::Question(question)) => Ok(result::result(id, &question)),
@@ -122,27 +123,31 @@ impl Asked<'_> {
         }
     }
 
-    fn caller(self, mut params: Params) -> Caller {
+    fn caller(self, mut params: Params) -> Result<Caller, ErrorData> {
         let asking = if self.agreed.samples {
             self.way.connection.asks_by(self.agreed.is_newest())
         } else {
             AskBy::Never
         };
-        let answers = (asking == AskBy::Result).then(|| answers(&mut params));
+        let answers = if asking == AskBy::Result {
+            answers(&mut params)?
+        } else {
+            None
+        };
         let meta = Meta(params.meta());
         let name = meta.client().or_else(|| self.greeted_as());
         let origin = &self.way.origin;
-        Caller {
+        Ok(Caller {
             name: origin.shown(name),
             account: origin.account(),
             allowance: origin.allowance(),
-            answers: answers.flatten(),
+            answers,
             client: Arc::new(RequestClient {
                 progress: meta.progress(),
                 way: self.way,
                 asking,
             }),
-        }
+        })
     }
 
     fn greeted_as(&self) -> Option<String> {
@@ -155,15 +160,17 @@ impl Asked<'_> {
 }
 
 /// What a client brings back to a question that ended its earlier call.
-fn answers(params: &mut Params) -> Option<Answers> {
-    let Some(Value::String(state)) = params.take("requestState") else {
-        return None;
+fn answers(params: &mut Params) -> Result<Option<Answers>, ErrorData> {
+    let responses = match params.take("inputResponses") {
+        None | Some(Value::Null) => InputResponses::default(),
+        Some(responses) => InputResponses::deserialize(responses)
+            .map_err(|_| invalid_params("inputResponses has to be an object"))?,
     };
-    let responses = params.take("inputResponses").unwrap_or_default();
-    Some(Answers {
-        state,
-        responses: InputResponses::deserialize(responses).unwrap_or_default(),
-    })
+    match params.take("requestState") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(state)) => Ok(Some(Answers { state, responses })),
+        Some(_) => Err(invalid_params("requestState has to be a string")),
+    }
 }
 
 fn invalid_params(message: impl Into<String>) -> ErrorData {

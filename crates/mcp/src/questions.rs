@@ -43,7 +43,8 @@ impl Questions {
 
     /// Hands an answer to whoever waits for it.
     pub(crate) fn answered(&self, answer: Answer) {
-        let waits = answer.id.and_then(|id| self.lock().answers.remove(&id));
+        let id = answer.id.map(as_given);
+        let waits = id.and_then(|id| self.lock().answers.remove(&id));
         if let Some(waits) = waits {
             // The call may have ended in the meantime.
             let _ = waits.send(answer.outcome);
@@ -73,6 +74,17 @@ impl Questions {
     }
 }
 
+/// The id of a question as it was given: some clients send the number back as a text.
+fn as_given(id: RequestId) -> RequestId {
+    match id {
+        RequestId::String(text) => match text.parse() {
+            Ok(number) => RequestId::Number(number),
+            Err(_) => RequestId::String(text),
+        },
+        number => number,
+    }
+}
+
 /// Tells the client that its answer is not wanted any more. Whoever withdraws a question does not wait for that.
 fn tell_withdrawn(id: RequestId, reason: &str, outbox: Arc<dyn Outbox>) {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
@@ -80,5 +92,20 @@ fn tell_withdrawn(id: RequestId, reason: &str, outbox: Arc<dyn Outbox>) {
     // Without a runtime the process is at its end.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { outbox.send(message).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_spell_our_number_as_a_text() {
+        assert_eq!(
+            as_given(RequestId::String("7".into())),
+            RequestId::Number(7)
+        );
+        let other = RequestId::String("seven".into());
+        assert_eq!(as_given(other.clone()), other);
     }
 }

@@ -11,6 +11,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::message::Params;
 use crate::result::Wording;
 
 /// The first revision in which every request introduces its client.
@@ -89,6 +90,11 @@ impl<'request> Meta<'request> {
         self.get(REVISION)?.as_str()
     }
 
+    /// Whether it introduces its client in a revision that has no greetings.
+    fn is_newest(self) -> bool {
+        self.revision().is_some_and(|own| is_newest(&named(own)))
+    }
+
     fn capabilities(self) -> Option<ClientCapabilities> {
         ClientCapabilities::deserialize(self.get(CAPABILITIES)?).ok()
     }
@@ -165,14 +171,21 @@ pub(crate) fn is_newest(revision: &ProtocolVersion) -> bool {
     !revision.has_initialize()
 }
 
+/// Whether a message greets. A client that introduces itself instead of what a greeting says has no use for `initialize`.
+pub(crate) fn greets(method: Option<&str>, params: &Params) -> bool {
+    let says_revision = params.get("protocolVersion").is_some();
+    method == Some(INITIALIZE) && (says_revision || !Meta(params.meta()).is_newest())
+}
+
 /// Decides which revision a request is made in, and whether it says what that revision wants.
 pub(crate) fn agree(
     method: &str,
+    greets: bool,
     meta: Meta<'_>,
     lifecycle: &Lifecycle,
 ) -> Result<Agreed, ErrorData> {
     let greeting = lifecycle.greeting.as_ref();
-    if method == INITIALIZE || (method == PING && lifecycle.is_new()) {
+    if greets || (method == PING && lifecycle.is_new()) {
         return Ok(Agreed {
             revision: ProtocolVersion::LATEST_WITH_INITIALIZE,
             is_legacy: true,
@@ -237,7 +250,8 @@ mod tests {
     }
 
     fn agreed(method: &str, meta: &Value, lifecycle: &Lifecycle) -> Result<Agreed, ErrorData> {
-        agree(method, Meta(meta.as_object()), lifecycle)
+        let meta = Meta(meta.as_object());
+        agree(method, method == INITIALIZE, meta, lifecycle)
     }
 
     fn greeted(revision: ProtocolVersion) -> Lifecycle {

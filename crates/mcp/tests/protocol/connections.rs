@@ -161,3 +161,30 @@ async fn what_is_not_there_is_refused_by_name() {
         assert_eq!(told["error"]["code"], -32602, "{odd}");
     }
 }
+
+#[tokio::test]
+async fn the_newest_revision_has_no_greeting() {
+    let connection = Connection::new(server());
+    let introduced = json!({ "_meta": introduction() });
+    let told = reply(&connection, request(1, "initialize", &introduced)).await;
+    assert_eq!(told["error"]["code"], -32601, "{told}");
+    let told = reply(&connection, greeting("2025-11-25")).await;
+    assert_eq!(told["result"]["protocolVersion"], "2025-11-25");
+}
+
+#[tokio::test]
+async fn what_a_client_brings_back_has_the_right_types() {
+    let connection = Connection::new(server());
+    let mut meta = introduction();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "sampling": {} });
+    for (name, value) in [
+        ("requestState", json!(5)),
+        ("inputResponses", json!([{ "role": "assistant" }])),
+    ] {
+        let params = json!({ "name": "toy", "_meta": meta, name: value });
+        let told = reply(&connection, request(1, "tools/call", &params)).await;
+        assert_eq!(told["error"]["code"], -32602, "{told}");
+        let message = told["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(name), "{message}");
+    }
+}

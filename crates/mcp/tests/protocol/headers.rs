@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp::headers::{Fault, Judged, judge, judge_bodiless};
+use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::service::{NEWEST, introduction, sent, server};
@@ -130,4 +131,21 @@ fn a_request_without_a_body_is_judged_by_its_revision_alone() {
     assert!(at("2025-06-18").unwrap().is_legacy);
     assert!(!at(NEWEST).unwrap().is_legacy);
     assert!(at("x").is_err());
+}
+
+#[test]
+fn a_greeting_that_introduces_itself_is_no_greeting() {
+    let params = json!({ "_meta": introduction() });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let named = [
+        ("mcp-protocol-version", NEWEST),
+        ("mcp-method", "initialize"),
+    ];
+    let judged = judged(&named, &message).unwrap();
+    assert!(!judged.is_legacy);
+    let missing = mcp::Reply {
+        message: Vec::new(),
+        error: Some(ErrorCode::METHOD_NOT_FOUND),
+    };
+    assert_eq!(judged.status(&missing), 404);
 }
