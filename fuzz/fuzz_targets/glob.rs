@@ -54,7 +54,7 @@ fuzz_target!(|input: Input| {
     let context = Context {
         limits: Arc::new(Limits::default()),
         users: Arc::clone(users()),
-        line_indexes: Arc::default(),
+        line_index_cache: Arc::default(),
         cancel: Cancel::never(),
     };
     let Ok(found) = glob.run(&context) else {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Operation, Output, PathPattern,
-    Pattern, Place, Syntax, Users,
+    Cancel, Case, Context, Glob, Grep, SearchOutput, IgnoreRules, Kinds, Limits, Operation,
+    PathPattern, Pattern, Place, Syntax, Users,
 };
 use sandbox::Root;
 
@@ -78,7 +78,7 @@ fn grep(root: &Arc<Root>, path: &str, pattern: &str) -> Grep {
         max_depth: None,
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
-        output: Output::Matches,
+        output: SearchOutput::Matches,
     }
 }
 
@@ -101,7 +101,7 @@ fn searches(criterion: &mut Criterion) {
     let context = Context {
         limits: Arc::new(Limits::default()),
         users: Arc::new(Users::load()),
-        line_indexes: Arc::default(),
+        line_index_cache: Arc::default(),
         cancel: Cancel::never(),
     };
     let mut group = criterion.benchmark_group("search");

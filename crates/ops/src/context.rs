@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::line_indexes::LineIndexes;
+use crate::line_index_cache::LineIndexCache;
 
 /// What no call may exceed, whatever its arguments say.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub struct Context {
     /// The names of owners and groups.
     pub users: Arc<sandbox::Users>,
     /// Where the lines of large files are, as far as the process knows.
-    pub line_indexes: Arc<LineIndexes>,
+    pub line_index_cache: Arc<LineIndexCache>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
 }

@@ -8,11 +8,11 @@ use sandbox::{
 };
 
 use crate::context::{Cancel, Context};
-use crate::copy_tree::{OnSkip, Side, Skipped, Tally, copy_tree, fill};
-use crate::destination::{OnDirectory, Source, check, parent_dir, target};
+use crate::copy_tree::{CopySide, CopyTally, OnSkip, Skipped, copy_tree, fill};
+use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, key};
 use crate::error::{Error, Result, Wanted};
-use crate::levels::{Newness, make_in};
+use crate::levels::{DirNewness, make_in};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
@@ -70,7 +70,7 @@ impl Copy {
     fn try_run(&self, context: &Context) -> Result<Copied> {
         context.cancel.check()?;
         let (located, metadata) = self.source.existing(Follow::Last, Wanted::Source)?;
-        let source = Source::new(&self.source, &located, metadata.kind);
+        let source = TransferSource::new(&self.source, &located, metadata.kind);
         if metadata.kind == FileKind::Directory && self.recurse == Recurse::No {
             return Err(Error::IsADirectory {
                 path: located.path(),
@@ -106,7 +106,7 @@ impl Copy {
 
 /// The copying itself, for copies and for moves that have to copy.
 pub(crate) struct Transfer<'a, 'root> {
-    pub(crate) source: Source<'a, 'root>,
+    pub(crate) source: TransferSource<'a, 'root>,
     pub(crate) target: &'a Located<'a>,
     pub(crate) on_existing: OnExisting,
     pub(crate) on_skip: OnSkip,
@@ -114,14 +114,14 @@ pub(crate) struct Transfer<'a, 'root> {
 }
 
 impl Transfer<'_, '_> {
-    pub(crate) fn run(&self, context: &Context) -> Result<Tally> {
+    pub(crate) fn run(&self, context: &Context) -> Result<CopyTally> {
         match self.source.kind {
             FileKind::Directory => self.directory(context),
             _ => self.file(context),
         }
     }
 
-    fn file(&self, context: &Context) -> Result<Tally> {
+    fn file(&self, context: &Context) -> Result<CopyTally> {
         let open = self.source.located.open_file()?;
         let staged = self.target.stage(StageOptions {
             on_existing: self.on_existing,
@@ -138,20 +138,20 @@ impl Transfer<'_, '_> {
             &|bytes| cancel.advance(bytes),
             context,
         )?;
-        Ok(Tally {
+        Ok(CopyTally {
             files: 1,
             bytes,
             ..Tally::default()
         })
     }
 
-    fn directory(&self, context: &Context) -> Result<Tally> {
-        let source = Side {
+    fn directory(&self, context: &Context) -> Result<CopyTally> {
+        let source = CopySide {
             root: self.source.located.root(),
             top: self.source.located.open_dir()?,
         };
         let (top, newness, parents) = self.make_top(&source.top, context)?;
-        let destination = Side {
+        let destination = CopySide {
             root: self.target.root(),
             top,
         };
@@ -165,21 +165,25 @@ impl Transfer<'_, '_> {
         });
         match &copied {
             Ok(_) => drop(parents.map(NewDirs::keep)),
-            Err(_) if newness == Newness::Fresh => self.take_back(),
+            Err(_) if newness == DirNewness::Fresh => self.take_back(),
             Err(_) => {}
         }
         copied
     }
 
     /// Makes or opens the top of the copy, with the directories that were made for it.
-    fn make_top(&self, source: &Dir, context: &Context) -> Result<(Dir, Newness, Option<NewDirs>)> {
+    fn make_top(
+        &self,
+        source: &Dir,
+        context: &Context,
+    ) -> Result<(Dir, DirNewness, Option<NewDirs>)> {
         match (self.target.require(), self.target.name()) {
             (Err(_), Some(name)) => {
                 let (parent, made) = parent_dir(self.target, context)?;
                 let (top, newness) = make_in(&parent, name, source.metadata()?.mode)?;
                 Ok((top, newness, made))
             }
-            _ => Ok((self.target.open_dir()?, Newness::Old, None)),
+            _ => Ok((self.target.open_dir()?, DirNewness::Old, None)),
         }
     }
 

@@ -16,7 +16,7 @@ use sandbox::{
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::levels::{Level, Levels, Newness};
+use crate::levels::{DirNewness, Levels, TreeLevel};
 use crate::place::{host_path, is_below};
 
 /// How many files are handed out at once.
@@ -82,7 +82,7 @@ pub(crate) enum OnSkip {
 
 /// What a copy has done so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CopyTally {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) directories: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Tally {
     pub(crate) skipped_total: u64,
 }
 
-impl Tally {
+impl CopyTally {
     fn skip(&mut self, path: String, reason: SkipReason) {
         self.skipped_total += 1;
         if self.skipped.len() < SKIPPED_KEPT {
@@ -100,8 +100,8 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
+impl AddAssign for CopyTally {
+    fn add_assign(&mut self, other: CopyTally) {
         self.files += other.files;
         self.bytes += other.bytes;
         self.directories += other.directories;
@@ -114,12 +114,12 @@ impl AddAssign for Tally {
 
 /// One side of a copy: the top directory and the root it lies in.
 #[derive(Debug, Clone)]
-pub(crate) struct Side<'root> {
+pub(crate) struct CopySide<'root> {
     pub(crate) root: &'root Root,
     pub(crate) top: Dir,
 }
 
-impl Side<'_> {
+impl CopySide<'_> {
     fn host_path(&self) -> String {
         host_path(self.root, self.top.path())
     }
@@ -127,13 +127,13 @@ impl Side<'_> {
 
 /// Copies what a directory holds into another, which is there already.
 pub(crate) fn copy_tree(
-    source: &Side<'_>,
-    destination: &Side<'_>,
-    newness: Newness,
+    source: &CopySide<'_>,
+    destination: &CopySide<'_>,
+    newness: DirNewness,
     on_skip: OnSkip,
     context: &Context,
-) -> Result<Tally> {
-    let crew = Crew {
+) -> Result<CopyTally> {
+    let crew = TreeCopy {
         source: source.root,
         destination: destination.root,
         context,
@@ -149,7 +149,7 @@ pub(crate) fn copy_tree(
         let _ = std::thread::Builder::new()
             .name("copy".to_owned())
             .spawn_scoped(scope, worker);
-        let walked = Walk::new(&crew, source, destination, sender)
+        let walked = CopyWalk::new(&crew, source, destination, sender)
             .and_then(|walk| walk.run(source, destination, newness));
         if let Err(error) = walked {
             crew.fail(error);
@@ -159,39 +159,39 @@ pub(crate) fn copy_tree(
 }
 
 /// Files to copy from one directory to another.
-struct Batch {
+struct FileBatch {
     source: Dir,
     destination: Dir,
-    newness: Newness,
+    newness: DirNewness,
     names: Vec<Name>,
 }
 
 #[derive(Default)]
-struct State {
-    tally: Tally,
+struct CopyState {
+    tally: CopyTally,
     failure: Option<Error>,
 }
 
 /// What both threads share.
-struct Crew<'a> {
+struct TreeCopy<'a> {
     source: &'a Root,
     destination: &'a Root,
     context: &'a Context,
     on_skip: OnSkip,
     sharing: Sharing,
     stop: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<CopyState>,
 }
 
-impl Crew<'_> {
-    fn work(&self, batches: Receiver<Batch>) {
+impl TreeCopy<'_> {
+    fn work(&self, batches: Receiver<FileBatch>) {
         for batch in batches {
             self.copy_batch(&batch);
         }
     }
 
-    fn copy_batch(&self, batch: &Batch) {
-        let mut tally = Tally::default();
+    fn copy_batch(&self, batch: &FileBatch) {
+        let mut tally = CopyTally::default();
         let copied = batch
             .names
             .iter()
@@ -203,7 +203,7 @@ impl Crew<'_> {
         }
     }
 
-    fn copy_entry(&self, batch: &Batch, name: &Name, tally: &mut Tally) -> Result<()> {
+    fn copy_entry(&self, batch: &FileBatch, name: &Name, tally: &mut CopyTally) -> Result<()> {
         self.check()?;
         match batch.source.open_file(name) {
             Ok(open) => self.copy_file(&open, &batch.destination, name, batch.newness, tally),
@@ -221,8 +221,8 @@ impl Crew<'_> {
         open: &OpenFile,
         directory: &Dir,
         name: &Name,
-        newness: Newness,
-        tally: &mut Tally,
+        newness: DirNewness,
+        tally: &mut CopyTally,
     ) -> Result<()> {
         let staged = self.stage(directory, name, newness)?;
         let stop = || self.must_stop();
@@ -232,8 +232,8 @@ impl Crew<'_> {
     }
 
     /// Begins a file; one that is there is replaced if it may be written. Syncing is done once for the tree.
-    fn stage(&self, directory: &Dir, name: &Name, newness: Newness) -> Result<Staged> {
-        if newness == Newness::Old {
+    fn stage(&self, directory: &Dir, name: &Name, newness: DirNewness) -> Result<Staged> {
+        if newness == DirNewness::Old {
             let there = directory.locate(self.destination, name)?;
             if there
                 .metadata()
@@ -252,7 +252,7 @@ impl Crew<'_> {
         Ok(directory.stage(name, OnExisting::Replace, Durability::Fast)?)
     }
 
-    fn skip(&self, tally: &mut Tally, path: String, reason: SkipReason) -> Result<()> {
+    fn skip(&self, tally: &mut CopyTally, path: String, reason: SkipReason) -> Result<()> {
         match self.on_skip {
             OnSkip::Fail => Err(Skipped { path, reason }.into_error()),
             OnSkip::Name => {
@@ -275,7 +275,7 @@ impl Crew<'_> {
         self.stop.load(Ordering::Relaxed) || self.context.cancel.must_stop()
     }
 
-    fn add(&self, tally: Tally) {
+    fn add(&self, tally: CopyTally) {
         self.state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -292,7 +292,7 @@ impl Crew<'_> {
             .get_or_insert(error);
     }
 
-    fn finish(self) -> Result<Tally> {
+    fn finish(self) -> Result<CopyTally> {
         let state = self
             .state
             .into_inner()
@@ -337,48 +337,48 @@ pub(crate) fn fill(
 }
 
 /// A directory whose turn has yet to come.
-struct Pending {
-    source: Rc<Level>,
-    destination: Rc<Level>,
-    tree: Rc<Tree>,
+struct PendingDir {
+    source: Rc<TreeLevel>,
+    destination: Rc<TreeLevel>,
+    tree: Rc<LinkedTree>,
 }
 
 /// The tree a directory belongs to: the source itself, or what a link in it leads to.
-struct Tree {
+struct LinkedTree {
     /// Its top's resolved path in the source's root; empty for the root itself.
     top: String,
     links_on_the_way: u32,
 }
 
 /// Where a walk is: one directory on both sides.
-struct Here {
-    pending: Pending,
+struct OpenPair {
+    pending: PendingDir,
     source: Dir,
     destination: Dir,
-    newness: Newness,
+    newness: DirNewness,
 }
 
-struct Walk<'a> {
-    crew: &'a Crew<'a>,
-    batches: SyncSender<Batch>,
+struct CopyWalk<'a> {
+    crew: &'a TreeCopy<'a>,
+    batches: SyncSender<FileBatch>,
     source: Levels<'a>,
     destination: Levels<'a>,
     /// What must not be met on the way down.
     destination_top: Metadata,
     /// The host paths of both tops, for links that lead to a directory around them.
     tops: [String; 2],
-    stack: Vec<Pending>,
-    tally: Tally,
+    stack: Vec<PendingDir>,
+    tally: CopyTally,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CopyWalk<'a> {
     fn new(
-        crew: &'a Crew<'a>,
-        source: &Side<'a>,
-        destination: &Side<'a>,
-        batches: SyncSender<Batch>,
-    ) -> Result<Walk<'a>> {
-        Ok(Walk {
+        crew: &'a TreeCopy<'a>,
+        source: &CopySide<'a>,
+        destination: &CopySide<'a>,
+        batches: SyncSender<FileBatch>,
+    ) -> Result<CopyWalk<'a>> {
+        Ok(CopyWalk {
             crew,
             batches,
             source: Levels::new(source.root),
@@ -386,22 +386,27 @@ impl<'a> Walk<'a> {
             destination_top: destination.top.metadata()?,
             tops: [source.host_path(), destination.host_path()],
             stack: Vec::new(),
-            tally: Tally::default(),
+            tally: CopyTally::default(),
         })
     }
 
-    fn run(mut self, source: &Side<'_>, destination: &Side<'_>, newness: Newness) -> Result<()> {
-        let tree = Rc::new(Tree {
+    fn run(
+        mut self,
+        source: &CopySide<'_>,
+        destination: &CopySide<'_>,
+        newness: DirNewness,
+    ) -> Result<()> {
+        let tree = Rc::new(LinkedTree {
             top: source.top.path().to_owned(),
             links_on_the_way: 0,
         });
-        let pending = Pending {
-            source: Level::top(source.top.clone()),
-            destination: Level::top(destination.top.clone()),
+        let pending = PendingDir {
+            source: TreeLevel::top(source.top.clone()),
+            destination: TreeLevel::top(destination.top.clone()),
             tree,
         };
         let (source, destination) = (source.top.clone(), destination.top.clone());
-        let mut walked = self.visit(Here {
+        let mut walked = self.visit(OpenPair {
             pending,
             source,
             destination,
@@ -414,7 +419,7 @@ impl<'a> Walk<'a> {
         walked
     }
 
-    fn enter(&mut self, pending: Pending) -> Result<()> {
+    fn enter(&mut self, pending: PendingDir) -> Result<()> {
         self.crew.check()?;
         let source = match self.source.open(&pending.source) {
             // It went, or became something else, since it was listed.
@@ -432,7 +437,7 @@ impl<'a> Walk<'a> {
         }
         let (destination, newness) = self.destination.make(&pending.destination, metadata.mode)?;
         self.tally.directories += 1;
-        self.visit(Here {
+        self.visit(OpenPair {
             pending,
             source,
             destination,
@@ -440,7 +445,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn visit(&mut self, here: Here) -> Result<()> {
+    fn visit(&mut self, here: OpenPair) -> Result<()> {
         let (mut names, mut visited) = (Vec::new(), Ok(()));
         here.source.for_each_entry(&mut |entry| {
             if visited.is_ok() {
@@ -455,7 +460,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, here: &Here, entry: DirEntry, names: &mut Vec<Name>) -> Result<()> {
+    fn entry(&mut self, here: &OpenPair, entry: DirEntry, names: &mut Vec<Name>) -> Result<()> {
         match entry.kind {
             FileKind::File => {
                 names.push(entry.name);
@@ -465,9 +470,9 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             FileKind::Directory => {
-                self.stack.push(Pending {
-                    source: Level::below(&here.pending.source, &entry.name),
-                    destination: Level::below(&here.pending.destination, &entry.name),
+                self.stack.push(PendingDir {
+                    source: TreeLevel::below(&here.pending.source, &entry.name),
+                    destination: TreeLevel::below(&here.pending.destination, &entry.name),
                     tree: Rc::clone(&here.pending.tree),
                 });
                 Ok(())
@@ -478,12 +483,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Gives files to the other thread, or copies them here when that has enough to do.
-    fn hand_out(&self, here: &Here, names: Vec<Name>) {
+    fn hand_out(&self, here: &OpenPair, names: Vec<Name>) {
         if names.is_empty() {
             return;
         }
         let (source, destination) = (here.source.clone(), here.destination.clone());
-        let batch = Batch {
+        let batch = FileBatch {
             source,
             destination,
             newness: here.newness,
@@ -497,12 +502,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn skip(&mut self, here: &Here, name: &Name, reason: SkipReason) -> Result<()> {
+    fn skip(&mut self, here: &OpenPair, name: &Name, reason: SkipReason) -> Result<()> {
         self.crew
             .skip(&mut self.tally, here.source.join(name), reason)
     }
 
-    fn link(&mut self, here: &Here, name: &Name) -> Result<()> {
+    fn link(&mut self, here: &OpenPair, name: &Name) -> Result<()> {
         let link = here.source.locate(self.crew.source, name)?;
         if link
             .metadata()
@@ -527,7 +532,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A link to nothing stays one where its text does not leave the tree.
-    fn dangling(&mut self, here: &Here, name: &Name) -> Result<()> {
+    fn dangling(&mut self, here: &OpenPair, name: &Name) -> Result<()> {
         let text = here.source.read_link(name)?;
         match stays_below(&text, depth_in(&here.pending.tree.top, here.source.path())) {
             true => self.make_link(here, name, &text),
@@ -536,7 +541,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A link to something in the tree leads to the same thing in the copy.
-    fn inner_link(&mut self, here: &Here, name: &Name, path: &str) -> Result<()> {
+    fn inner_link(&mut self, here: &OpenPair, name: &Name, path: &str) -> Result<()> {
         let top = &here.pending.tree.top;
         let depth = depth_in(top, here.source.path());
         let text = here.source.read_link(name)?;
@@ -549,8 +554,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn make_link(&mut self, here: &Here, name: &Name, text: &[u8]) -> Result<()> {
-        if here.newness == Newness::Old {
+    fn make_link(&mut self, here: &OpenPair, name: &Name, text: &[u8]) -> Result<()> {
+        if here.newness == DirNewness::Old {
             let there = here.destination.locate(self.crew.destination, name)?;
             if there.metadata().is_some() {
                 there.unlink().map_err(|error| occupied(error, &there))?;
@@ -561,7 +566,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn link_to_file(&mut self, here: &Here, name: &Name, path: &str) -> Result<()> {
+    fn link_to_file(&mut self, here: &OpenPair, name: &Name, path: &str) -> Result<()> {
         let open = self
             .crew
             .source
@@ -576,17 +581,17 @@ impl<'a> Walk<'a> {
         )
     }
 
-    fn link_to_directory(&mut self, here: &Here, name: &Name, path: String) -> Result<()> {
+    fn link_to_directory(&mut self, here: &OpenPair, name: &Name, path: String) -> Result<()> {
         let links_on_the_way = here.pending.tree.links_on_the_way + 1;
         let host = host_path(self.crew.source, &path);
         let around = self.tops.iter().any(|top| is_below(&host, top));
         if around || in_tree(&path, here.source.path()) || links_on_the_way > LINKS_ON_THE_WAY {
             return self.skip(here, name, SkipReason::Loop);
         }
-        self.stack.push(Pending {
-            source: Level::at(path.clone()),
-            destination: Level::below(&here.pending.destination, name),
-            tree: Rc::new(Tree {
+        self.stack.push(PendingDir {
+            source: TreeLevel::at(path.clone()),
+            destination: TreeLevel::below(&here.pending.destination, name),
+            tree: Rc::new(LinkedTree {
                 top: path,
                 links_on_the_way,
             }),

@@ -17,21 +17,21 @@ pub enum OnDirectory {
 
 /// Something that is copied or moved.
 #[derive(Debug, Clone)]
-pub(crate) struct Source<'a, 'root> {
+pub(crate) struct TransferSource<'a, 'root> {
     pub(crate) located: &'a Located<'root>,
     pub(crate) kind: FileKind,
     /// The name it keeps inside another directory; the root itself has none.
     pub(crate) name: Option<Name>,
 }
 
-impl<'a, 'root> Source<'a, 'root> {
+impl<'a, 'root> TransferSource<'a, 'root> {
     /// A source with the name its caller gave it, or else the name it has.
     pub(crate) fn new(
         place: &'a Place,
         located: &'a Located<'root>,
         kind: FileKind,
-    ) -> Source<'a, 'root> {
-        Source {
+    ) -> TransferSource<'a, 'root> {
+        TransferSource {
             located,
             kind,
             name: place.path.file_name().or_else(|| located.name().cloned()),
@@ -46,7 +46,7 @@ impl<'a, 'root> Source<'a, 'root> {
 /// Says which path the source will have.
 pub(crate) fn target(
     destination: &Place,
-    source: &Source<'_, '_>,
+    source: &TransferSource<'_, '_>,
     on_directory: OnDirectory,
 ) -> Result<Place> {
     let there = destination
@@ -85,7 +85,7 @@ pub(crate) fn target(
 
 /// Fails where the source cannot go to `target`: into itself, or onto something that must stay.
 pub(crate) fn check(
-    source: &Source<'_, '_>,
+    source: &TransferSource<'_, '_>,
     target: &Located<'_>,
     on_existing: OnExisting,
 ) -> Result<()> {

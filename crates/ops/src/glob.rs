@@ -11,10 +11,10 @@ use crate::context::{Cancel, Context};
 use crate::error::{Result, Wanted};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
-use crate::ordered::{self, Ending, Halt, Stages, Worked};
+use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
-use crate::walked::{Met, Walked, Wants, is_invalid_utf8};
+use crate::walked::{SharedStep, SharedWalk, WalkFilter, is_invalid_utf8};
 
 /// How much a unit does before it gives way to other calls: entries that match, and directories.
 const ENTRIES_PER_UNIT: usize = 512;
@@ -93,7 +93,7 @@ impl Operation for Glob {
 
     fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
-        let search = Search {
+        let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
             max_results: self.max_results.min(ENTRIES_MAX),
@@ -101,9 +101,9 @@ impl Operation for Glob {
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
         let dir = located.open_dir()?;
-        let walked = Walked::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
-        found.timed_out = ending == Ending::Expired;
+        found.timed_out = ending == RunEnd::Expired;
         Ok(found)
     }
 }
@@ -128,14 +128,14 @@ impl Kinds {
     }
 }
 
-struct Search {
+struct GlobSearch {
     matcher: PathMatcher,
     kinds: Kinds,
     max_results: usize,
     cancel: Cancel,
 }
 
-impl Wants for Search {
+impl WalkFilter for GlobSearch {
     fn wants(&self, seen: &Seen<'_>) -> bool {
         let directory = seen.kind == FileKind::Directory;
         self.kinds.include(seen.kind)
@@ -149,8 +149,8 @@ impl Wants for Search {
     }
 }
 
-impl Search {
-    fn worked(&self, unit: Unit, rest: Option<Walked>) -> Worked<Globbed, Walked> {
+impl GlobSearch {
+    fn worked(&self, unit: GlobUnit, rest: Option<SharedWalk>) -> Worked<Globbed, SharedWalk> {
         self.cancel.advance(unit.found.entries.len() as u64);
         Worked {
             found: unit.found,
@@ -171,19 +171,19 @@ impl Search {
 }
 
 /// How far a unit came.
-struct Unit {
+struct GlobUnit {
     found: Globbed,
     directories: usize,
     /// One entry more than wanted tells whether more follows.
     most: usize,
 }
 
-impl Unit {
-    fn take(&mut self, met: &Met) {
+impl GlobUnit {
+    fn take(&mut self, met: &SharedStep) {
         match met {
-            Met::Item(item) => self.found.entries.extend(Search::entry(item)),
-            Met::Passed => self.directories += 1,
-            Met::Unreadable => self.found.directories_skipped += 1,
+            SharedStep::Item(item) => self.found.entries.extend(GlobSearch::entry(item)),
+            SharedStep::Passed => self.directories += 1,
+            SharedStep::Unreadable => self.found.directories_skipped += 1,
         }
     }
 
@@ -192,23 +192,23 @@ impl Unit {
     }
 }
 
-impl Stages for Search {
-    type Source = Option<Walked>;
-    type Batch = Walked;
+impl Stages for GlobSearch {
+    type Source = Option<SharedWalk>;
+    type Batch = SharedWalk;
     type Found = Globbed;
     type Outcome = Globbed;
 
-    fn pull(&self, source: &mut Option<Walked>) -> Option<Walked> {
+    fn pull(&self, source: &mut Option<SharedWalk>) -> Option<SharedWalk> {
         source.take()
     }
 
-    fn split(&self, mut walked: Walked) -> (Walked, Option<Walked>) {
+    fn split(&self, mut walked: SharedWalk) -> (SharedWalk, Option<SharedWalk>) {
         let later = walked.split(ENTRIES_PER_UNIT);
         (walked, later)
     }
 
-    fn work(&self, mut walked: Walked, halt: &Halt) -> Worked<Globbed, Walked> {
-        let mut unit = Unit {
+    fn work(&self, mut walked: SharedWalk, halt: &Halt) -> Worked<Globbed, SharedWalk> {
+        let mut unit = GlobUnit {
             found: Globbed::default(),
             directories: 0,
             most: self.max_results.saturating_add(1).min(ENTRIES_PER_UNIT),

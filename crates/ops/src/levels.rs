@@ -18,36 +18,36 @@ const OWNER_MAY: u32 = 0o700;
 
 /// One directory of a tree.
 #[derive(Debug)]
-pub(crate) struct Level {
-    way: Way,
+pub(crate) struct TreeLevel {
+    way: LevelOrigin,
     depth: usize,
     dir: RefCell<Option<Dir>>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum LevelOrigin {
     /// The top of a tree: always open.
     Top,
     /// An entry of another level.
-    Below(Rc<Level>, Name),
+    Below(Rc<TreeLevel>, Name),
     /// Somewhere else in the root, by its resolved path.
     At(String),
 }
 
-impl Level {
+impl TreeLevel {
     /// The top of a tree.
-    pub(crate) fn top(dir: Dir) -> Rc<Level> {
-        Rc::new(Level {
-            way: Way::Top,
+    pub(crate) fn top(dir: Dir) -> Rc<TreeLevel> {
+        Rc::new(TreeLevel {
+            way: LevelOrigin::Top,
             depth: 0,
             dir: RefCell::new(Some(dir)),
         })
     }
 
     /// An entry of a level.
-    pub(crate) fn below(parent: &Rc<Level>, name: &Name) -> Rc<Level> {
-        let way = Way::Below(Rc::clone(parent), name.clone());
-        Rc::new(Level {
+    pub(crate) fn below(parent: &Rc<TreeLevel>, name: &Name) -> Rc<TreeLevel> {
+        let way = LevelOrigin::Below(Rc::clone(parent), name.clone());
+        Rc::new(TreeLevel {
             way,
             depth: parent.depth + 1,
             dir: RefCell::new(None),
@@ -55,31 +55,31 @@ impl Level {
     }
 
     /// A directory elsewhere in the root.
-    pub(crate) fn at(path: String) -> Rc<Level> {
-        Rc::new(Level {
-            way: Way::At(path),
+    pub(crate) fn at(path: String) -> Rc<TreeLevel> {
+        Rc::new(TreeLevel {
+            way: LevelOrigin::At(path),
             depth: 0,
             dir: RefCell::new(None),
         })
     }
 }
 
-impl Level {
+impl TreeLevel {
     fn close(&self) {
         // What was opened from elsewhere may be opened again from there; a top may not.
-        if !matches!(self.way, Way::Top) {
+        if !matches!(self.way, LevelOrigin::Top) {
             self.dir.replace(None);
         }
     }
 }
 
-impl Drop for Level {
+impl Drop for TreeLevel {
     /// Lets go of a long way up one by one: the compiler's own way would recurse.
     fn drop(&mut self) {
-        let mut way = std::mem::replace(&mut self.way, Way::Top);
-        while let Way::Below(parent, _) = way {
+        let mut way = std::mem::replace(&mut self.way, LevelOrigin::Top);
+        while let LevelOrigin::Below(parent, _) = way {
             match Rc::try_unwrap(parent) {
-                Ok(mut level) => way = std::mem::replace(&mut level.way, Way::Top),
+                Ok(mut level) => way = std::mem::replace(&mut level.way, LevelOrigin::Top),
                 Err(_) => break,
             }
         }
@@ -88,7 +88,7 @@ impl Drop for Level {
 
 /// Whether a directory was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Newness {
+pub(crate) enum DirNewness {
     /// It was made just now.
     Fresh,
     /// It was there.
@@ -99,8 +99,8 @@ pub(crate) enum Newness {
 #[derive(Debug)]
 pub(crate) struct Levels<'root> {
     root: &'root Root,
-    recent: VecDeque<Rc<Level>>,
-    milestones: Vec<Rc<Level>>,
+    recent: VecDeque<Rc<TreeLevel>>,
+    milestones: Vec<Rc<TreeLevel>>,
     /// How many levels lie between two milestones.
     spacing: usize,
 }
@@ -117,23 +117,23 @@ impl<'root> Levels<'root> {
     }
 
     /// Opens a level, and those above it where they are closed.
-    pub(crate) fn open(&mut self, level: &Rc<Level>) -> Result<Dir> {
-        let mut closed: Vec<Rc<Level>> = Vec::new();
+    pub(crate) fn open(&mut self, level: &Rc<TreeLevel>) -> Result<Dir> {
+        let mut closed: Vec<Rc<TreeLevel>> = Vec::new();
         let mut current = Rc::clone(level);
         let mut dir = loop {
             if let Some(dir) = current.dir.borrow().clone() {
                 break dir;
             }
             let above = match &current.way {
-                Way::Below(parent, _) => Rc::clone(parent),
-                Way::At(path) => break self.open_at(&current, path)?,
+                LevelOrigin::Below(parent, _) => Rc::clone(parent),
+                LevelOrigin::At(path) => break self.open_at(&current, path)?,
                 // A top is never closed.
-                Way::Top => return Err(sandbox::Error::Stopped),
+                LevelOrigin::Top => return Err(sandbox::Error::Stopped),
             };
             closed.push(std::mem::replace(&mut current, above));
         };
         for level in closed.into_iter().rev() {
-            if let Way::Below(_, name) = &level.way {
+            if let LevelOrigin::Below(_, name) = &level.way {
                 dir = dir.open_dir(name)?;
                 self.remember(&level, &dir);
             }
@@ -142,16 +142,16 @@ impl<'root> Levels<'root> {
     }
 
     /// Makes a level's directory where it is missing, and opens it.
-    pub(crate) fn make(&mut self, level: &Rc<Level>, mode: u32) -> Result<(Dir, Newness)> {
-        let Way::Below(parent, name) = &level.way else {
-            return Ok((self.open(level)?, Newness::Old));
+    pub(crate) fn make(&mut self, level: &Rc<TreeLevel>, mode: u32) -> Result<(Dir, DirNewness)> {
+        let LevelOrigin::Below(parent, name) = &level.way else {
+            return Ok((self.open(level)?, DirNewness::Old));
         };
         let (dir, newness) = make_in(&self.open(parent)?, name, mode)?;
         self.remember(level, &dir);
         Ok((dir, newness))
     }
 
-    fn open_at(&mut self, level: &Rc<Level>, path: &str) -> Result<Dir> {
+    fn open_at(&mut self, level: &Rc<TreeLevel>, path: &str) -> Result<Dir> {
         let dir = self
             .root
             .locate(&RelPath::parse(path)?, Follow::Never)?
@@ -160,7 +160,7 @@ impl<'root> Levels<'root> {
         Ok(dir)
     }
 
-    fn remember(&mut self, level: &Rc<Level>, dir: &Dir) {
+    fn remember(&mut self, level: &Rc<TreeLevel>, dir: &Dir) {
         level.dir.replace(Some(dir.clone()));
         self.recent.push_back(Rc::clone(level));
         if self.recent.len() > RECENT
@@ -171,7 +171,7 @@ impl<'root> Levels<'root> {
     }
 
     /// Closes a level that was not used for long, unless it is a milestone.
-    fn retire(&mut self, level: Rc<Level>) {
+    fn retire(&mut self, level: Rc<TreeLevel>) {
         if level.depth.is_multiple_of(self.spacing) {
             self.milestones.push(level);
         } else {
@@ -187,7 +187,7 @@ impl<'root> Levels<'root> {
         }
     }
 
-    fn keep_milestones(&mut self, keep: impl Fn(&Rc<Level>, usize) -> bool) {
+    fn keep_milestones(&mut self, keep: impl Fn(&Rc<TreeLevel>, usize) -> bool) {
         let spacing = self.spacing;
         self.milestones.retain(|level| {
             let kept = keep(level, spacing);
@@ -200,11 +200,11 @@ impl<'root> Levels<'root> {
 }
 
 /// Makes a directory, or opens the one that is there.
-pub(crate) fn make_in(parent: &Dir, name: &Name, mode: u32) -> Result<(Dir, Newness)> {
+pub(crate) fn make_in(parent: &Dir, name: &Name, mode: u32) -> Result<(Dir, DirNewness)> {
     match parent.make_dir(name, mode & 0o777 | OWNER_MAY) {
-        Ok(dir) => Ok((dir, Newness::Fresh)),
+        Ok(dir) => Ok((dir, DirNewness::Fresh)),
         Err(sandbox::Error::AlreadyExists { path }) => match parent.open_dir(name) {
-            Ok(dir) => Ok((dir, Newness::Old)),
+            Ok(dir) => Ok((dir, DirNewness::Old)),
             Err(_) => Err(sandbox::Error::AlreadyExists { path }),
         },
         Err(error) => Err(error),

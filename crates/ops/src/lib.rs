@@ -5,7 +5,6 @@
 //! tool sets are knobs of a request; words are not chosen here.
 
 mod character_glob;
-mod complexity;
 mod content_type;
 mod context;
 mod copy;
@@ -20,7 +19,7 @@ mod hash;
 mod ignore_rules;
 mod insert_lines;
 mod levels;
-mod line_indexes;
+mod line_index_cache;
 mod line_search;
 mod list;
 mod make_directory;
@@ -34,13 +33,14 @@ mod place;
 mod pool;
 mod read;
 mod read_at;
+mod regex_cost;
 mod remove;
 mod replace_string;
+mod shared_walk;
 mod stat;
 #[cfg(test)]
 mod testing;
 pub mod text;
-mod walked;
 mod write;
 
 pub use context::{Cancel, Context, Limits};
@@ -50,12 +50,12 @@ pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
 pub use error::{Error, ErrorKind, Result, Wanted};
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
-pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, Output};
-pub use hash::{Algorithm, Hash, Hashed};
+pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, SearchOutput, Grepped, LineMatch};
+pub use hash::{Hash, Algorithm, Hashed};
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
-pub use line_indexes::LineIndexes;
-pub use list::{Detail, Entry, Hidden, List, Listed};
+pub use line_index_cache::LineIndexCache;
+pub use list::{Detail, Hidden, List, ListEntry, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
@@ -66,8 +66,8 @@ pub use place::Place;
 pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
 pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
-pub use stat::{ContentType, LinkStatus, Stat, Status};
-pub use write::{Effect, Write, WriteMode, Written};
+pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
+pub use write::{Write, WriteEffect, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{

@@ -26,7 +26,7 @@ impl<'a> LineSearch<'a> {
     pub(crate) fn new(open: &'a OpenFile, context: &'a Context) -> LineSearch<'a> {
         let index = match open.metadata.size < REMEMBERED_FROM {
             true => Arc::default(),
-            false => context.line_indexes.find(open),
+            false => context.line_index_cache.find(open),
         };
         LineSearch {
             open,
@@ -96,7 +96,7 @@ impl<'a> LineSearch<'a> {
     /// Remembers what was learnt, also by a call that failed.
     pub(crate) fn keep(self) {
         if self.open.metadata.size >= REMEMBERED_FROM {
-            self.context.line_indexes.keep(self.open, self.index);
+            self.context.line_index_cache.keep(self.open, self.index);
         }
     }
 

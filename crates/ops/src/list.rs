@@ -62,7 +62,7 @@ impl List {
 
 /// One entry of a listing.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct ListEntry {
     /// Its path inside the root.
     pub path: String,
     /// What it is.
@@ -77,7 +77,7 @@ pub struct Entry {
     pub target: Option<Box<LinkTarget>>,
 }
 
-impl Entry {
+impl ListEntry {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -91,7 +91,7 @@ pub struct Listed {
     /// The directory's resolved path.
     pub path: String,
     /// The entries in byte order of their paths.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListEntry>,
     /// Whether there are more.
     pub truncated: bool,
     /// Directories below that could not be read: the first hundred.
@@ -113,7 +113,7 @@ impl Operation for List {
             place: self.place.clone(),
             detail: self.detail,
         };
-        let listing = Listing {
+        let listing = ListRun {
             request: &self,
             describe,
             context,
@@ -134,13 +134,13 @@ impl Operation for List {
     }
 }
 
-struct Listing<'a> {
+struct ListRun<'a> {
     request: &'a List,
     describe: Describe,
     context: &'a Context,
 }
 
-impl Listing<'_> {
+impl ListRun<'_> {
     /// Sorts first and asks for metadata then, so that a cut listing costs no more than what it returns.
     fn own_entries(&self, dir: &Dir, filter: &Filter, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
@@ -165,7 +165,7 @@ impl Listing<'_> {
     }
 
     /// Describes entries, by several threads where there are many.
-    fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<Entry>> {
+    fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<ListEntry>> {
         let cancel = &self.context.cancel;
         if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
             return found
@@ -220,9 +220,9 @@ struct Describe {
 
 impl Describe {
     /// Describes an entry; `None` where it has gone since it was listed.
-    fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<Entry> {
+    fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<ListEntry> {
         let name = &listed.name;
-        let mut entry = Entry {
+        let mut entry = ListEntry {
             path: dir.join(name),
             kind: listed.kind,
             hidden: name.is_hidden(),
@@ -263,8 +263,8 @@ struct Describing {
 impl Stages for Describing {
     type Source = std::vec::IntoIter<DirEntry>;
     type Batch = Vec<DirEntry>;
-    type Found = Vec<Entry>;
-    type Outcome = Vec<Entry>;
+    type Found = Vec<ListEntry>;
+    type Outcome = Vec<ListEntry>;
 
     fn pull(&self, source: &mut Self::Source) -> Option<Vec<DirEntry>> {
         let batch: Vec<DirEntry> = source.by_ref().take(SHARED_UNIT).collect();
@@ -275,7 +275,7 @@ impl Stages for Describing {
         (batch, None)
     }
 
-    fn work(&self, batch: Vec<DirEntry>, _: &Halt) -> Worked<Vec<Entry>, Vec<DirEntry>> {
+    fn work(&self, batch: Vec<DirEntry>, _: &Halt) -> Worked<Vec<ListEntry>, Vec<DirEntry>> {
         let entries = batch.iter();
         let found = entries.filter_map(|entry| self.describe.entry(&self.dir, entry));
         Worked {
@@ -284,7 +284,7 @@ impl Stages for Describing {
         }
     }
 
-    fn commit(&self, outcome: &mut Vec<Entry>, found: Vec<Entry>) -> ControlFlow<()> {
+    fn commit(&self, outcome: &mut Vec<ListEntry>, found: Vec<ListEntry>) -> ControlFlow<()> {
         outcome.extend(found);
         ControlFlow::Continue(())
     }

@@ -11,8 +11,8 @@ use sandbox::{
 
 use crate::context::Context;
 use crate::copy::Transfer;
-use crate::copy_tree::{OnSkip, Tally};
-use crate::destination::{OnDirectory, Source, check, parent_dir, target};
+use crate::copy_tree::{CopyTally, OnSkip};
+use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, key};
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
@@ -80,7 +80,7 @@ impl Move {
         let keys = |ends: &Ends<'_>| ends.keys.clone();
         let (_lock, ends) = EditLock::take_found(&|| self.ends(), &keys, &context.cancel)?;
         let (located, metadata) = (ends.source, ends.metadata);
-        let source = Source::new(&self.source, &located, metadata.kind);
+        let source = TransferSource::new(&self.source, &located, metadata.kind);
         let target = self.locate_target(&ends.place)?;
         let same = key(&located) == key(&target);
         match (same, self.on_existing) {
@@ -112,7 +112,7 @@ impl Move {
         if metadata.kind == FileKind::Symlink {
             inside_target(&self.source, &located)?;
         }
-        let source = Source::new(&self.source, &located, metadata.kind);
+        let source = TransferSource::new(&self.source, &located, metadata.kind);
         let place = target(&self.destination, &source, self.on_directory)?;
         let keys = vec![key(&located), key(&place.locate(Follow::Never)?)];
         Ok(Ends {
@@ -137,7 +137,7 @@ impl Move {
 }
 
 struct Moving<'a, 'root> {
-    source: Source<'a, 'root>,
+    source: TransferSource<'a, 'root>,
     metadata: Metadata,
     target: &'a Located<'a>,
     on_existing: OnExisting,
@@ -145,7 +145,7 @@ struct Moving<'a, 'root> {
 
 impl Moving<'_, '_> {
     /// Moves; what was copied is told where it was a copy.
-    fn run(&self, context: &Context) -> Result<Option<Tally>> {
+    fn run(&self, context: &Context) -> Result<Option<CopyTally>> {
         if self.may_rename(context)? {
             match self.rename(context) {
                 Err(sandbox::Error::CrossDevice { .. }) => {}
@@ -212,7 +212,7 @@ impl Moving<'_, '_> {
         }
     }
 
-    fn copy(&self, context: &Context) -> Result<Tally> {
+    fn copy(&self, context: &Context) -> Result<CopyTally> {
         match self.source.kind {
             FileKind::Symlink => self.copy_link(context),
             FileKind::File => self.transfer(context),
@@ -231,7 +231,7 @@ impl Moving<'_, '_> {
         }
     }
 
-    fn transfer(&self, context: &Context) -> Result<Tally> {
+    fn transfer(&self, context: &Context) -> Result<CopyTally> {
         Transfer {
             source: self.source.clone(),
             target: self.target,
@@ -243,7 +243,7 @@ impl Moving<'_, '_> {
         .run(context)
     }
 
-    fn copy_link(&self, context: &Context) -> Result<Tally> {
+    fn copy_link(&self, context: &Context) -> Result<CopyTally> {
         let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
             return Err(Error::RootProtected);
         };
@@ -259,7 +259,7 @@ impl Moving<'_, '_> {
         if let Some(made) = made {
             made.keep();
         }
-        Ok(Tally {
+        Ok(CopyTally {
             links: 1,
             ..Tally::default()
         })
@@ -274,7 +274,7 @@ impl Moving<'_, '_> {
         }
     }
 
-    fn outcome(&self, copied: Option<&Tally>) -> Moved {
+    fn outcome(&self, copied: Option<&CopyTally>) -> Moved {
         let is_directory = self.source.kind == FileKind::Directory;
         let (bytes, files) = match copied {
             Some(tally) => (Some(tally.bytes), Some(tally.files)),

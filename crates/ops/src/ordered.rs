@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::context::Cancel;
 use crate::error::{Error, Result};
-use crate::pool::{Job, Pool, Step};
+use crate::pool::{AfterUnit, Pool, PoolJob};
 
 /// How often a waiting caller looks at its deadline when all workers are busy elsewhere.
 const LOOK: Duration = Duration::from_millis(20);
@@ -57,7 +57,7 @@ pub(crate) struct Worked<Found, Batch> {
 
 /// Why the work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum RunEnd {
     /// Everything was worked on.
     Complete,
     /// A commit had enough.
@@ -102,11 +102,11 @@ pub(crate) fn run<S: Stages>(
     source: S::Source,
     outcome: S::Outcome,
     cancel: &Cancel,
-) -> Result<(S::Outcome, Ending)> {
+) -> Result<(S::Outcome, RunEnd)> {
     let pool = Pool::get();
     let run = Arc::new(Run::new(stages, source, outcome, cancel, window()));
-    if run.begin(pool.workers()) == Step::Again {
-        let job: Arc<dyn Job> = Arc::clone(&run) as Arc<dyn Job>;
+    if run.begin(pool.workers()) == AfterUnit::Again {
+        let job: Arc<dyn PoolJob> = Arc::clone(&run) as Arc<dyn PoolJob>;
         pool.submit(&job, pool.workers());
     }
     run.wait()
@@ -118,14 +118,14 @@ enum Stage<S: Stages> {
     Done(S::Found),
 }
 
-struct Slot<S: Stages> {
+struct BatchSlot<S: Stages> {
     number: u64,
     stage: Stage<S>,
 }
 
-struct State<S: Stages> {
+struct RunState<S: Stages> {
     /// Uncommitted batches in the order of the sequence.
-    slots: VecDeque<Slot<S>>,
+    slots: VecDeque<BatchSlot<S>>,
     next_number: u64,
     running: usize,
     /// Tickets that wait for something to do.
@@ -139,17 +139,17 @@ struct State<S: Stages> {
 struct Run<S: Stages> {
     stages: S,
     source: Mutex<S::Source>,
-    state: Mutex<State<S>>,
+    state: Mutex<RunState<S>>,
     ended: Condvar,
     halt: Halt,
     window: usize,
 }
 
 /// What a worker gets when it asks for something to do.
-enum Taken<Batch> {
+enum NextUnit<Batch> {
     Batch(u64, Batch),
     Pull,
-    Nothing(Step),
+    Nothing(AfterUnit),
 }
 
 impl<S: Stages> Run<S> {
@@ -160,7 +160,7 @@ impl<S: Stages> Run<S> {
         cancel: &Cancel,
         window: usize,
     ) -> Run<S> {
-        let state = State {
+        let state = RunState {
             slots: VecDeque::new(),
             next_number: 0,
             running: 0,
@@ -181,18 +181,18 @@ impl<S: Stages> Run<S> {
     }
 
     /// Does the first units on the calling thread, or all of them where there are no workers.
-    fn begin(self: &Arc<Self>, workers: usize) -> Step {
+    fn begin(self: &Arc<Self>, workers: usize) -> AfterUnit {
         let mut own_units = if workers == 0 { usize::MAX } else { OWN_UNITS };
         loop {
             let step = Arc::clone(self).step();
             own_units -= 1;
-            if step != Step::Again || own_units == 0 {
+            if step != AfterUnit::Again || own_units == 0 {
                 return step;
             }
         }
     }
 
-    fn wait(&self) -> Result<(S::Outcome, Ending)> {
+    fn wait(&self) -> Result<(S::Outcome, RunEnd)> {
         let mut state = self.lock();
         while !self.is_over(&state) {
             let waited = self.ended.wait_timeout(state, LOOK);
@@ -205,71 +205,71 @@ impl<S: Stages> Run<S> {
         Ok((outcome.ok_or_else(internal)?, ending))
     }
 
-    fn is_over(&self, state: &State<S>) -> bool {
+    fn is_over(&self, state: &RunState<S>) -> bool {
         let complete = state.exhausted && state.slots.is_empty();
         state.running == 0 && (complete || self.halt.must_stop())
     }
 
-    fn ending(&self, state: &State<S>) -> Result<Ending> {
+    fn ending(&self, state: &RunState<S>) -> Result<RunEnd> {
         if state.panicked {
             Err(internal())
         } else if state.enough {
-            Ok(Ending::Enough)
+            Ok(RunEnd::Enough)
         } else if state.exhausted && state.slots.is_empty() {
-            Ok(Ending::Complete)
+            Ok(RunEnd::Complete)
         } else if self.halt.cancel.is_cancelled() {
             Err(Error::Cancelled)
         } else {
-            Ok(Ending::Expired)
+            Ok(RunEnd::Expired)
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+    fn lock(&self) -> MutexGuard<'_, RunState<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the earliest thing to do. Only the first batch may go beyond the window, so that all can end; batches
     /// that wait hold no results and do not count.
-    fn take(&self) -> Taken<S::Batch> {
+    fn take(&self) -> NextUnit<S::Batch> {
         let mut state = self.lock();
         if self.halt.must_stop() {
-            return Taken::Nothing(Step::Finished);
+            return NextUnit::Nothing(AfterUnit::Finished);
         }
-        let is_pending = |slot: &Slot<S>| matches!(slot.stage, Stage::Pending(_));
+        let is_pending = |slot: &BatchSlot<S>| matches!(slot.stage, Stage::Pending(_));
         let pending = state.slots.iter().position(is_pending);
         let held = state.slots.iter().filter(|slot| !is_pending(slot)).count();
         let full = held >= self.window;
         match pending {
             Some(index) if index == 0 || !full => self.start(&mut state, index),
-            None if state.exhausted && state.running == 0 => Taken::Nothing(Step::Finished),
-            None if !state.exhausted && !full => Taken::Pull,
+            None if state.exhausted && state.running == 0 => NextUnit::Nothing(AfterUnit::Finished),
+            None if !state.exhausted && !full => NextUnit::Pull,
             _ => {
                 state.parked += 1;
-                Taken::Nothing(Step::Parked)
+                NextUnit::Nothing(AfterUnit::Parked)
             }
         }
     }
 
     /// Marks a pending slot as running and puts what its batch leaves for others behind it.
-    fn start(&self, state: &mut State<S>, index: usize) -> Taken<S::Batch> {
+    fn start(&self, state: &mut RunState<S>, index: usize) -> NextUnit<S::Batch> {
         let Some(slot) = state.slots.get_mut(index) else {
-            return Taken::Nothing(Step::Finished);
+            return NextUnit::Nothing(AfterUnit::Finished);
         };
         let number = slot.number;
         let Stage::Pending(batch) = std::mem::replace(&mut slot.stage, Stage::Running) else {
-            return Taken::Nothing(Step::Finished);
+            return NextUnit::Nothing(AfterUnit::Finished);
         };
         let (now, later) = self.stages.split(batch);
         if let Some(later) = later {
             insert(state, index + 1, later);
         }
         state.running += 1;
-        Taken::Batch(number, now)
+        NextUnit::Batch(number, now)
     }
 
     /// Pulls the next batch into the last slot. The source stays locked until the slot is there, so that
     /// slots are in the source's order.
-    fn pull(&self) -> Taken<S::Batch> {
+    fn pull(&self) -> NextUnit<S::Batch> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = if self.halt.must_stop() {
             None
@@ -279,34 +279,34 @@ impl<S: Stages> Run<S> {
         let mut state = self.lock();
         let Some(batch) = batch else {
             state.exhausted |= !self.halt.must_stop();
-            return Taken::Nothing(Step::Again);
+            return NextUnit::Nothing(AfterUnit::Again);
         };
         let last = state.slots.len();
         insert(&mut state, last, batch);
         self.start(&mut state, last)
     }
 
-    fn unit(self: &Arc<Self>) -> Step {
+    fn unit(self: &Arc<Self>) -> AfterUnit {
         let taken = match self.take() {
-            Taken::Pull => self.pull(),
+            NextUnit::Pull => self.pull(),
             taken => taken,
         };
         match taken {
-            Taken::Batch(number, batch) => {
+            NextUnit::Batch(number, batch) => {
                 self.wake();
                 let worked = catch_unwind(AssertUnwindSafe(|| self.stages.work(batch, &self.halt)));
                 self.finish(number, worked.ok());
-                Step::Again
+                AfterUnit::Again
             }
-            Taken::Pull => Step::Again,
-            Taken::Nothing(step) => step,
+            NextUnit::Pull => AfterUnit::Again,
+            NextUnit::Nothing(step) => step,
         }
     }
 
     /// Calls those who wait, now that a batch left something for others.
     fn wake(self: &Arc<Self>) {
         let mut state = self.lock();
-        let waits = |slot: &Slot<S>| matches!(slot.stage, Stage::Pending(_));
+        let waits = |slot: &BatchSlot<S>| matches!(slot.stage, Stage::Pending(_));
         let tickets = match state.slots.iter().any(waits) {
             true => std::mem::take(&mut state.parked),
             false => 0,
@@ -317,7 +317,7 @@ impl<S: Stages> Run<S> {
 
     fn hand_in(self: &Arc<Self>, tickets: usize) {
         if tickets > 0 {
-            let job: Arc<dyn Job> = Arc::clone(self) as Arc<dyn Job>;
+            let job: Arc<dyn PoolJob> = Arc::clone(self) as Arc<dyn PoolJob>;
             Pool::get().submit(&job, tickets);
         }
     }
@@ -341,7 +341,7 @@ impl<S: Stages> Run<S> {
         }
     }
 
-    fn commit(&self, state: &mut State<S>) {
+    fn commit(&self, state: &mut RunState<S>) {
         while let Some(found) = pop_done(&mut state.slots) {
             let Some(outcome) = &mut state.outcome else {
                 return;
@@ -354,39 +354,39 @@ impl<S: Stages> Run<S> {
         }
     }
 
-    fn fail(&self, state: &mut State<S>) {
+    fn fail(&self, state: &mut RunState<S>) {
         state.panicked = true;
         state.slots.clear();
         self.halt.stop();
     }
 }
 
-impl<S: Stages> Job for Run<S> {
-    fn step(self: Arc<Self>) -> Step {
+impl<S: Stages> PoolJob for Run<S> {
+    fn step(self: Arc<Self>) -> AfterUnit {
         let step = catch_unwind(AssertUnwindSafe(|| self.unit())).unwrap_or_else(|_| {
             self.fail(&mut self.lock());
-            Step::Finished
+            AfterUnit::Finished
         });
-        if step == Step::Finished {
+        if step == AfterUnit::Finished {
             self.ended.notify_all();
         }
         step
     }
 }
 
-fn insert<S: Stages>(state: &mut State<S>, index: usize, batch: S::Batch) {
+fn insert<S: Stages>(state: &mut RunState<S>, index: usize, batch: S::Batch) {
     let number = state.next_number;
     state.next_number += 1;
     state.slots.insert(
         index,
-        Slot {
+        BatchSlot {
             number,
             stage: Stage::Pending(batch),
         },
     );
 }
 
-fn record<S: Stages>(state: &mut State<S>, number: u64, worked: Worked<S::Found, S::Batch>) {
+fn record<S: Stages>(state: &mut RunState<S>, number: u64, worked: Worked<S::Found, S::Batch>) {
     // The slot is gone when a commit before it had enough.
     let Some(index) = state.slots.iter().position(|slot| slot.number == number) else {
         return;
@@ -400,9 +400,9 @@ fn record<S: Stages>(state: &mut State<S>, number: u64, worked: Worked<S::Found,
 }
 
 /// Takes the first slot out if it is done.
-fn pop_done<S: Stages>(slots: &mut VecDeque<Slot<S>>) -> Option<S::Found> {
+fn pop_done<S: Stages>(slots: &mut VecDeque<BatchSlot<S>>) -> Option<S::Found> {
     match slots.pop_front()? {
-        Slot {
+        BatchSlot {
             stage: Stage::Done(found),
             ..
         } => Some(found),
@@ -503,13 +503,13 @@ mod tests {
     fn everything_comes_in_order() {
         let (all, ending) = run(numbers(), 0..5003, Vec::new(), &Cancel::never()).unwrap();
         assert_eq!(all, (0..5003).collect::<Vec<_>>());
-        assert_eq!(ending, Ending::Complete);
+        assert_eq!(ending, RunEnd::Complete);
     }
 
     #[test]
     fn an_empty_source_is_complete() {
         let (all, ending) = run(numbers(), 0..0, Vec::new(), &Cancel::never()).unwrap();
-        assert_eq!((all, ending), (Vec::new(), Ending::Complete));
+        assert_eq!((all, ending), (Vec::new(), RunEnd::Complete));
     }
 
     #[test]
@@ -520,7 +520,7 @@ mod tests {
         };
         let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never()).unwrap();
         assert_eq!(all, (0..777).collect::<Vec<_>>());
-        assert_eq!(ending, Ending::Enough);
+        assert_eq!(ending, RunEnd::Enough);
     }
 
     #[test]
@@ -533,7 +533,7 @@ mod tests {
         let (all, ending) = run(stages, 0..u64::MAX / 2, Vec::new(), &patience).unwrap();
         assert_eq!(all, (0..all.len() as u64).collect::<Vec<_>>());
         assert!(!all.is_empty() && all.len() <= 500, "{}", all.len());
-        assert_eq!(ending, Ending::Expired);
+        assert_eq!(ending, RunEnd::Expired);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::text::patch::{self, HunkPlace};
-use crate::write::Effect;
+use crate::write::WriteEffect;
 
 /// Applies a patch to a file; a missing one is made, with the directories on the way.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Patched {
     /// Where each hunk went.
     pub hunks: Vec<HunkPlace>,
     /// Whether the file is new.
-    pub effect: Effect,
+    pub effect: WriteEffect,
     /// The file as it is now.
     pub metadata: Metadata,
 }
@@ -49,10 +49,10 @@ impl Patch {
                 let open = edited.open_text()?;
                 (
                     read_up_to(&open, 0, WHOLE_FILE_MAX, &context.cancel)?,
-                    Effect::Replaced,
+                    WriteEffect::Replaced,
                 )
             }
-            false => (Vec::new(), Effect::Created),
+            false => (Vec::new(), WriteEffect::Created),
         };
         let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel);
         let applied = applied.map_err(|error| self.explain(error, effect))?;
@@ -67,9 +67,9 @@ impl Patch {
     }
 
     /// A patch of lines that are not there because there is no file most likely has a wrong path.
-    fn explain(&self, error: Error, effect: Effect) -> Error {
+    fn explain(&self, error: Error, effect: WriteEffect) -> Error {
         match error {
-            Error::PatchMismatch { .. } if effect == Effect::Created => {
+            Error::PatchMismatch { .. } if effect == WriteEffect::Created => {
                 let missing = self.place.existing_file(Wanted::File);
                 missing.err().unwrap_or(error)
             }
@@ -100,7 +100,10 @@ mod tests {
         tree.file("dir/file", "one\ntwo\nthree\n")
             .set_mode("dir/file", 0o640);
         let patched = patch(&tree, "dir/file", SECOND).unwrap();
-        assert_eq!((patched.hunks.len(), patched.effect), (1, Effect::Replaced));
+        assert_eq!(
+            (patched.hunks.len(), patched.effect),
+            (1, WriteEffect::Replaced)
+        );
         assert_eq!(
             (tree.read("dir/file"), tree.mode("dir/file")),
             ("one\nTWO\nthree\n".into(), 0o640)
@@ -121,7 +124,7 @@ mod tests {
         let patched = patch(&tree, "new/dir/file", new).unwrap();
         assert_eq!(
             (patched.effect, patched.metadata.size),
-            (Effect::Created, 4)
+            (WriteEffect::Created, 4)
         );
         assert_eq!(tree.read("new/dir/file"), "a\nb\n");
     }

@@ -11,8 +11,8 @@ use memchr::{memchr, memrchr};
 use sandbox::Seen;
 
 use crate::character_glob::CharacterGlob;
-use crate::complexity::{self, LINE_PLACES, PATH_PLACES, Reach};
 use crate::error::{Error, Result};
+use crate::regex_cost::{self, LINE_PLACES, PATH_PLACES, Reach};
 
 /// The longest pattern.
 const PATTERN_MAX: usize = 4096;
@@ -57,13 +57,13 @@ pub enum Case {
 #[derive(Debug, Clone)]
 pub(crate) struct LineMatcher {
     regex: RegexMatcher,
-    ends: LineEnds,
+    ends: LineEndKind,
     reach: Reach,
 }
 
 /// What ends a line for a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnds {
+enum LineEndKind {
     /// `\n` or `\r\n`.
     Either,
     /// `\n` only: the pattern asks for `\r`.
@@ -97,8 +97,8 @@ impl LineMatcher {
             Syntax::Literal => 1,
         };
         let reach = Reach::of(places);
-        build(pattern, LineEnds::Either, reach)
-            .or_else(|error| build(pattern, LineEnds::Newline, reach).map_err(|_| error))
+        build(pattern, LineEndKind::Either, reach)
+            .or_else(|error| build(pattern, LineEndKind::Newline, reach).map_err(|_| error))
             .map_err(|error| invalid(explained(pattern, &error)))
     }
 
@@ -169,8 +169,8 @@ impl LineMatcher {
 
     fn content<'line>(&self, line: &'line [u8]) -> &'line [u8] {
         match self.ends {
-            LineEnds::Either => without_terminator(line),
-            LineEnds::Newline => line.strip_suffix(b"\n").unwrap_or(line),
+            LineEndKind::Either => without_terminator(line),
+            LineEndKind::Newline => line.strip_suffix(b"\n").unwrap_or(line),
         }
     }
 }
@@ -187,7 +187,7 @@ fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
 
 fn build(
     pattern: &Pattern,
-    ends: LineEnds,
+    ends: LineEndKind,
     reach: Reach,
 ) -> Result<LineMatcher, grep_regex::Error> {
     let mut builder = RegexMatcherBuilder::new();
@@ -200,8 +200,8 @@ fn build(
         .dfa_size_limit(STATES_MAX)
         .nest_limit(REGEX_NESTING_MAX + 2);
     match ends {
-        LineEnds::Either => builder.crlf(true),
-        LineEnds::Newline => builder.line_terminator(Some(b'\n')),
+        LineEndKind::Either => builder.crlf(true),
+        LineEndKind::Newline => builder.line_terminator(Some(b'\n')),
     };
     Ok(LineMatcher {
         regex: builder.build(&pattern.text)?,
@@ -276,13 +276,13 @@ impl PathMatcher {
 #[derive(Debug)]
 pub(crate) struct PathGlob {
     whole: CharacterGlob,
-    levels: Vec<Level>,
+    levels: Vec<GlobLevel>,
     directories_only: bool,
 }
 
 /// What a glob asks of one component.
 #[derive(Debug)]
-enum Level {
+enum GlobLevel {
     /// Anything at any depth: nothing can be said from here on.
     Deep,
     /// One name.
@@ -312,12 +312,15 @@ impl PathGlob {
 
     fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
         let above = self.levels.iter().take(depth.saturating_sub(1));
-        if above.into_iter().any(|level| matches!(level, Level::Deep)) {
+        if above
+            .into_iter()
+            .any(|level| matches!(level, GlobLevel::Deep))
+        {
             return true;
         }
         match self.levels.get(depth.saturating_sub(1)) {
-            Some(Level::Deep) => true,
-            Some(Level::Name(glob)) => depth < self.levels.len() && glob.is_match(name),
+            Some(GlobLevel::Deep) => true,
+            Some(GlobLevel::Name(glob)) => depth < self.levels.len() && glob.is_match(name),
             None => false,
         }
     }
@@ -378,8 +381,8 @@ fn check_regex(text: &str, most_places: u64) -> Result<u64, String> {
         .build()
         .parse(text)
         .map_err(|error| error.to_string())?;
-    complexity::check(&expression, most_places)?;
-    Ok(complexity::places(&expression))
+    regex_cost::check(&expression, most_places)?;
+    Ok(regex_cost::places(&expression))
 }
 
 /// Bounds a glob before it is parsed.
@@ -418,18 +421,18 @@ fn check_names(text: &str) -> Result<(), String> {
 }
 
 /// Cuts a glob into levels. What cannot be cut surely is `Deep`, which only makes the search larger.
-fn levels(text: &str) -> Vec<Level> {
+fn levels(text: &str) -> Vec<GlobLevel> {
     if text.contains(['{', '[', '\\']) && !cuts_safely(text) {
-        return vec![Level::Deep];
+        return vec![GlobLevel::Deep];
     }
     text.split('/').map(level).collect()
 }
 
-fn level(component: &str) -> Level {
+fn level(component: &str) -> GlobLevel {
     if component.contains("**") {
-        return Level::Deep;
+        return GlobLevel::Deep;
     }
-    CharacterGlob::new(component).map_or(Level::Deep, Level::Name)
+    CharacterGlob::new(component).map_or(GlobLevel::Deep, GlobLevel::Name)
 }
 
 /// Tells whether no `/` stands inside braces, a class or behind a backslash.

@@ -13,14 +13,14 @@ use std::thread;
 const NICENESS: i32 = 5;
 
 /// Work that is done in small units by any thread.
-pub(crate) trait Job: Send + Sync {
+pub(crate) trait PoolJob: Send + Sync {
     /// Runs one unit. It must not panic: a unit's faults belong to its call.
-    fn step(self: Arc<Self>) -> Step;
+    fn step(self: Arc<Self>) -> AfterUnit;
 }
 
 /// What becomes of a ticket after a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum AfterUnit {
     /// There may be more: the ticket goes to the end of the queue.
     Again,
     /// Nothing can be done just now: the job hands the ticket in again when it can.
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 
 /// The process's workers and their queue.
 pub(crate) struct Pool {
-    queue: Mutex<VecDeque<Arc<dyn Job>>>,
+    queue: Mutex<VecDeque<Arc<dyn PoolJob>>>,
     filled: Condvar,
     workers: OnceLock<usize>,
 }
@@ -54,7 +54,7 @@ impl Pool {
     }
 
     /// Puts tickets for a job at the end of the queue.
-    pub(crate) fn submit(&self, job: &Arc<dyn Job>, tickets: usize) {
+    pub(crate) fn submit(&self, job: &Arc<dyn PoolJob>, tickets: usize) {
         self.lock()
             .extend(std::iter::repeat_n(job, tickets).map(Arc::clone));
         for _ in 0..tickets {
@@ -62,11 +62,11 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<dyn Job>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<dyn PoolJob>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Arc<dyn Job> {
+    fn next(&self) -> Arc<dyn PoolJob> {
         let mut queue = self.lock();
         loop {
             match queue.pop_front() {
@@ -86,7 +86,7 @@ impl Pool {
         let _ = rustix::process::setpriority_process(None, NICENESS);
         loop {
             let job = self.next();
-            if Arc::clone(&job).step() == Step::Again {
+            if Arc::clone(&job).step() == AfterUnit::Again {
                 self.lock().push_back(job);
             }
         }
@@ -120,15 +120,15 @@ mod tests {
         told: Sender<&'static str>,
     }
 
-    impl Job for Counted {
-        fn step(self: Arc<Self>) -> Step {
+    impl PoolJob for Counted {
+        fn step(self: Arc<Self>) -> AfterUnit {
             let mut left = self.left.lock().unwrap();
             if *left == 0 {
-                return Step::Finished;
+                return AfterUnit::Finished;
             }
             *left -= 1;
             self.told.send(self.name).unwrap();
-            Step::Again
+            AfterUnit::Again
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let (told, heard) = channel();
         for name in ["long", "short"] {
             let units = if name == "long" { 20_000 } else { 10 };
-            let job: Arc<dyn Job> = Arc::new(Counted {
+            let job: Arc<dyn PoolJob> = Arc::new(Counted {
                 name,
                 left: Mutex::new(units),
                 told: told.clone(),

@@ -40,7 +40,7 @@ pub struct LinkStatus {
 
 /// What is known of a path.
 #[derive(Debug)]
-pub struct Status {
+pub struct FileStatus {
     /// The path of the thing itself: of the link where it is one.
     pub path: String,
     /// Its name as clients see it; empty for the root.
@@ -60,9 +60,9 @@ pub struct Status {
 }
 
 impl Operation for Stat {
-    type Outcome = Status;
+    type Outcome = FileStatus;
 
-    fn run(self, context: &Context) -> Result<Status> {
+    fn run(self, context: &Context) -> Result<FileStatus> {
         context.cancel.check()?;
         let (located, metadata) = self.place.existing(Follow::Never, Wanted::File)?;
         let mut status = match metadata.kind {
@@ -86,7 +86,7 @@ impl Stat {
         Ok(Some(content_type(&head, name)))
     }
 
-    fn link(&self, located: &Located<'_>, own: Metadata) -> Result<Status> {
+    fn link(&self, located: &Located<'_>, own: Metadata) -> Result<FileStatus> {
         let target = located.link_target()?;
         let (metadata, access) = match &target {
             LinkTarget::Inside { metadata, .. } => {
@@ -108,9 +108,9 @@ fn status(
     metadata: Metadata,
     access: FileAccess,
     link: Option<LinkStatus>,
-) -> Status {
+) -> FileStatus {
     let name = located.name();
-    Status {
+    FileStatus {
         path: located.path(),
         name: name
             .map(|name| name.shown().into_owned())
@@ -130,7 +130,7 @@ mod tests {
     use crate::error::{Error, ErrorKind};
     use crate::testing::{Tree, context};
 
-    fn stat(tree: &Tree, path: &str) -> Result<Status> {
+    fn stat(tree: &Tree, path: &str) -> Result<FileStatus> {
         Stat {
             place: tree.place(path),
             content_type: ContentType::Detect,

@@ -164,7 +164,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
     Context {
         limits: Arc::new(limits),
         users: Arc::new(Users::load()),
-        line_indexes: Arc::default(),
+        line_index_cache: Arc::default(),
         cancel: Cancel::never(),
     }
 }

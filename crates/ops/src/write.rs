@@ -39,7 +39,7 @@ pub struct Write {
 
 /// What a write did to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum WriteEffect {
     /// It was not there before.
     Created,
     /// Its content is new.
@@ -56,7 +56,7 @@ pub struct Written {
     /// How many bytes this call wrote.
     pub bytes_written: u64,
     /// What that did to the file.
-    pub effect: Effect,
+    pub effect: WriteEffect,
     /// The file as it is now.
     pub metadata: Metadata,
 }
@@ -125,11 +125,11 @@ impl Write {
         Ok(staged.commit()?)
     }
 
-    fn effect(&self, located: &Located<'_>) -> Effect {
+    fn effect(&self, located: &Located<'_>) -> WriteEffect {
         match (located.metadata(), self.mode) {
-            (None, _) => Effect::Created,
-            (Some(_), WriteMode::Append) => Effect::Appended,
-            (Some(_), _) => Effect::Replaced,
+            (None, _) => WriteEffect::Created,
+            (Some(_), WriteMode::Append) => WriteEffect::Appended,
+            (Some(_), _) => WriteEffect::Replaced,
         }
     }
 }
@@ -172,14 +172,14 @@ mod tests {
         let written = write(&tree, "deep/er/file", "one", WriteMode::Overwrite).unwrap();
         assert_eq!(
             (written.effect, written.bytes_written),
-            (Effect::Created, 3)
+            (WriteEffect::Created, 3)
         );
         assert_eq!(written.path, "deep/er/file");
         tree.set_mode("deep/er/file", 0o640);
         let written = write(&tree, "deep//./er/file", "other", WriteMode::Overwrite).unwrap();
         assert_eq!(
             (written.effect, written.metadata.size),
-            (Effect::Replaced, 5)
+            (WriteEffect::Replaced, 5)
         );
         assert_eq!(
             (tree.read("deep/er/file"), tree.mode("deep/er/file")),
@@ -195,12 +195,12 @@ mod tests {
             write(&tree, "log", "a\n", WriteMode::Append)
                 .unwrap()
                 .effect,
-            Effect::Created
+            WriteEffect::Created
         );
         let written = write(&tree, "log", "b\n", WriteMode::Append).unwrap();
         assert_eq!(
             (written.effect, written.bytes_written),
-            (Effect::Appended, 2)
+            (WriteEffect::Appended, 2)
         );
         assert_eq!(
             (tree.read("log"), written.metadata.size),
@@ -215,7 +215,7 @@ mod tests {
             write(&tree, "f", "a", WriteMode::CreateOnly)
                 .unwrap()
                 .effect,
-            Effect::Created
+            WriteEffect::Created
         );
         let failure = write(&tree, "f", "b", WriteMode::CreateOnly).unwrap_err();
         assert!(matches!(

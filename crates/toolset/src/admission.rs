@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ops::LineIndexes;
+use ops::LineIndexCache;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ pub struct Admission {
     rate: Option<RateLimit>,
     slots: Arc<CallSlots>,
     client_stats: Arc<StatsTable>,
-    line_indexes: Arc<LineIndexes>,
+    line_index_cache: Arc<LineIndexCache>,
     closing: CancellationToken,
 }
 
@@ -48,14 +48,14 @@ impl Admission {
             slots: CallSlots::new(deployment.max_concurrent_calls),
             deployment,
             by_name,
-            line_indexes: Arc::default(),
+            line_index_cache: Arc::default(),
             closing: CancellationToken::new(),
         })
     }
 
     /// What the process knows of where lines are.
-    pub(crate) fn line_indexes(&self) -> Arc<LineIndexes> {
-        Arc::clone(&self.line_indexes)
+    pub(crate) fn line_index_cache(&self) -> Arc<LineIndexCache> {
+        Arc::clone(&self.line_index_cache)
     }
 
     /// The operator's decisions.

@@ -196,7 +196,7 @@ impl ToolEntry {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
-                line_indexes: admission.line_indexes(),
+                line_index_cache: admission.line_index_cache(),
                 cancel: Cancel::after(prepared.timeout),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),

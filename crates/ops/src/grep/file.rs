@@ -8,7 +8,7 @@ use sandbox::OpenFile;
 
 use super::lines::{OVERLAP, Searched, last_line, newlines, search, shown_line};
 use super::window::{Window, read_at, without_mark};
-use super::{LineMatch, Output};
+use super::{SearchOutput, LineMatch};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd, PartStart};
@@ -27,8 +27,8 @@ const MATCH_OVERHEAD: usize = 96;
 
 /// What a search collects of each file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    pub output: Output,
+pub(super) struct Collected {
+    pub output: SearchOutput,
     pub context_lines: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct LargeFile {
 }
 
 /// What a piece of a large file gave.
-pub(super) struct Piece {
+pub(super) struct PieceMatches {
     pub hits: Hits,
     /// How many lines begin in it.
     pub lines: u64,
@@ -71,9 +71,9 @@ pub(super) struct Piece {
     pub unreadable: bool,
 }
 
-impl Default for Piece {
-    fn default() -> Piece {
-        Piece {
+impl Default for PieceMatches {
+    fn default() -> PieceMatches {
+        PieceMatches {
             hits: Hits::default(),
             lines: 0,
             searched: Searched::All,
@@ -92,7 +92,7 @@ pub(super) fn is_binary_file(file: &OpenFile) -> bool {
 /// Searches a whole file; `None` when it is binary or cannot be read.
 pub(super) fn search_whole(
     opened: &OpenFile,
-    wanted: Wanted,
+    wanted: Collected,
     scratch: &mut Scratch,
     room: &mut Room,
     halt: &Halt,
@@ -129,14 +129,14 @@ fn space(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
 /// Searches the lines that begin in a piece. Files that shrink meanwhile end where they end.
 pub(super) fn search_piece(
     large: &LargeFile,
-    wanted: Wanted,
+    wanted: Collected,
     scratch: &mut Scratch,
     room: &mut Room,
     halt: &Halt,
-) -> Piece {
+) -> PieceMatches {
     let file = &*large.opened;
     let Ok(loaded) = load(large, &mut scratch.buffer) else {
-        return Piece {
+        return PieceMatches {
             unreadable: true,
             ..Piece::default()
         };
@@ -145,7 +145,7 @@ pub(super) fn search_piece(
         .as_ref()
         .and_then(|loaded| scratch.buffer.get(loaded.lines.clone()));
     let (Some(loaded), Some(bytes)) = (loaded, bytes) else {
-        return Piece::default();
+        return PieceMatches::default();
     };
     let window = Window {
         bytes,
@@ -167,7 +167,7 @@ pub(super) fn search_piece(
         };
     }
     collector.count_to(last);
-    Piece {
+    PieceMatches {
         lines: collector.counted + 1,
         hits: collector.hits,
         searched,
@@ -176,7 +176,7 @@ pub(super) fn search_piece(
 }
 
 /// What is in the buffer.
-struct Loaded {
+struct LoadedLines {
     /// The lines that begin in the piece.
     lines: Range<usize>,
     /// Where in the file they begin.
@@ -188,7 +188,7 @@ struct Loaded {
 }
 
 /// Reads the lines that begin in a piece; `None` when there are none.
-fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Result<Option<Loaded>> {
+fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Result<Option<LoadedLines>> {
     // The byte before the piece tells whether a line begins with it.
     let start = large.start.saturating_sub(1);
     let wanted = usize::try_from(large.end.saturating_sub(start)).unwrap_or(0);
@@ -197,7 +197,7 @@ fn load(large: &LargeFile, buffer: &mut Vec<u8>) -> Result<Option<Loaded>> {
     let Some(first) = first else {
         return Ok(None);
     };
-    let mut loaded = Loaded {
+    let mut loaded = LoadedLines {
         lines: first..own,
         offset: start + first as u64,
         cut: false,
@@ -216,7 +216,7 @@ fn load_last_line(
     large: &LargeFile,
     buffer: &mut Vec<u8>,
     start: u64,
-    loaded: &mut Loaded,
+    loaded: &mut LoadedLines,
 ) -> Result<()> {
     let end = &mut loaded.lines.end;
     let most = *end + LINE_MAX;
@@ -283,7 +283,7 @@ fn search_rest_of_line(
 /// Takes matching lines as they are found.
 struct Collector<'a> {
     window: &'a Window<'a>,
-    wanted: Wanted,
+    wanted: Collected,
     room: &'a mut Room,
     hits: Hits,
     /// The newlines before `counted_to`.
@@ -293,7 +293,7 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(window: &'a Window<'a>, wanted: Wanted, room: &'a mut Room) -> Self {
+    fn new(window: &'a Window<'a>, wanted: Collected, room: &'a mut Room) -> Self {
         let hits = Hits::default();
         Collector {
             window,
@@ -308,7 +308,7 @@ impl<'a> Collector<'a> {
 
     /// Counts lines up to a position, where anybody wants to know.
     fn count_to(&mut self, position: usize) {
-        if self.wanted.output == Output::Matches {
+        if self.wanted.output == SearchOutput::Matches {
             let between = self
                 .window
                 .bytes
@@ -323,9 +323,9 @@ impl<'a> Collector<'a> {
         self.hits.count += 1;
         self.last_matched = Some(line.start);
         match self.wanted.output {
-            Output::Matches => self.keep(line),
-            Output::Files => ControlFlow::Break(()),
-            Output::Count => ControlFlow::Continue(()),
+            SearchOutput::Matches => self.keep(line),
+            SearchOutput::Files => ControlFlow::Break(()),
+            SearchOutput::Count => ControlFlow::Continue(()),
         }
     }
 

@@ -15,18 +15,18 @@ use std::time::Duration;
 use sandbox::{FileKind, Follow, OpenFile, Seen, WalkItem};
 
 use self::file::{
-    Hits, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, Wanted, is_binary_file, search_piece,
+    Collected, Hits, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, is_binary_file, search_piece,
     search_whole, weight,
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
-use crate::error::{Result, Wanted as Expected};
+use crate::error::{Collected as Expected, Result};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
-use crate::ordered::{self, Ending, Halt, Stages, Worked};
+use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::walked::{Met, Walked, Wants, is_file, is_invalid_utf8};
+use crate::walked::{SharedStep, SharedWalk, WalkFilter, is_file, is_invalid_utf8};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
@@ -58,12 +58,12 @@ pub struct Grep {
     /// Whether ignore files count.
     pub ignore_rules: IgnoreRules,
     /// What is told of matches.
-    pub output: Output,
+    pub output: SearchOutput,
 }
 
 /// What is told of matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Output {
+pub enum SearchOutput {
     /// Every matching line.
     #[default]
     Matches,
@@ -78,7 +78,7 @@ pub enum Output {
 pub struct Grepped {
     /// The files with matches, in the order of their paths' bytes.
     pub files: Vec<FileMatches>,
-    /// How many matching lines are returned or counted; with [`Output::Files`] how many files.
+    /// How many matching lines are returned or counted; with [`SearchOutput::Files`] how many files.
     pub total_matches: u64,
     /// How many files were searched.
     pub files_searched: u64,
@@ -99,9 +99,9 @@ pub struct FileMatches {
     pub path: String,
     /// The path's bytes are not UTF-8.
     pub invalid_utf8: bool,
-    /// How many lines match; 1 with [`Output::Files`].
+    /// How many lines match; 1 with [`SearchOutput::Files`].
     pub count: u64,
-    /// The lines, with [`Output::Matches`].
+    /// The lines, with [`SearchOutput::Matches`].
     pub matches: Vec<LineMatch>,
 }
 
@@ -125,17 +125,17 @@ impl Operation for Grep {
 
     fn run(self, context: &Context) -> Result<Grepped> {
         let cancel = context.cancel.within(self.timeout);
-        let search = Search::new(&self, context, &cancel)?;
+        let search = GrepSearch::new(&self, context, &cancel)?;
         let source = self.source()?;
-        let (progress, ending) = ordered::run(search, source, Progress::default(), &cancel)?;
+        let (progress, ending) = ordered::run(search, source, GrepProgress::default(), &cancel)?;
         let mut found = progress.found;
-        found.timed_out = ending == Ending::Expired;
+        found.timed_out = ending == RunEnd::Expired;
         Ok(found)
     }
 }
 
 impl Grep {
-    fn source(&self) -> Result<Option<Batch>> {
+    fn source(&self) -> Result<Option<GrepBatch>> {
         let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
         if metadata.kind != FileKind::Directory {
             let invalid_utf8 = located.is_invalid_utf8();
@@ -143,14 +143,14 @@ impl Grep {
                 opened: located.open_file()?,
                 named: Named::Already { invalid_utf8 },
             };
-            return Ok(Some(Batch {
+            return Ok(Some(GrepBatch {
                 opened: Some(candidate),
                 ..Batch::default()
             }));
         }
         let dir = located.open_dir()?;
-        let walked = Walked::new(&self.place, dir, self.max_depth, self.ignore_rules);
-        Ok(Some(Batch {
+        let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        Ok(Some(GrepBatch {
             walked: Some(walked),
             ..Batch::default()
         }))
@@ -159,10 +159,10 @@ impl Grep {
 
 /// Files to search in order: the large one under way first, then the one that was named, then a walk's.
 #[derive(Default)]
-struct Batch {
+struct GrepBatch {
     large: Option<LargeFile>,
     opened: Option<Candidate>,
-    walked: Option<Walked>,
+    walked: Option<SharedWalk>,
 }
 
 /// A file to search.
@@ -207,7 +207,7 @@ enum Upcoming {
 
 /// What a unit found.
 #[derive(Default)]
-struct Found {
+struct BatchMatches {
     files: Vec<FileMatches>,
     searched: u64,
     skipped: u64,
@@ -222,7 +222,7 @@ struct Found {
 
 /// What is committed so far.
 #[derive(Default)]
-struct Progress {
+struct GrepProgress {
     found: Grepped,
     /// The text that is held.
     text: usize,
@@ -234,10 +234,10 @@ struct Progress {
     unreadable: bool,
 }
 
-struct Search {
+struct GrepSearch {
     matcher: LineMatcher,
     filter: Option<FileFilter>,
-    wanted: Wanted,
+    wanted: Collected,
     max_results: usize,
     max_text: usize,
     max_file_size: u64,
@@ -246,8 +246,8 @@ struct Search {
 }
 
 /// One unit of work under way.
-struct Unit<'a> {
-    found: Found,
+struct GrepUnit<'a> {
+    found: BatchMatches,
     scratch: Scratch,
     room: Room,
     read: u64,
@@ -255,7 +255,7 @@ struct Unit<'a> {
     halt: &'a Halt,
 }
 
-impl Unit<'_> {
+impl GrepUnit<'_> {
     /// Tells whether to stop between two files.
     fn must_pause(&self) -> bool {
         self.read > BYTES_PER_UNIT
@@ -273,16 +273,16 @@ enum Next {
     Pieces(LargeFile),
 }
 
-impl Search {
-    fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<Search> {
-        Ok(Search {
+impl GrepSearch {
+    fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<GrepSearch> {
+        Ok(GrepSearch {
             matcher: LineMatcher::new(&request.pattern)?,
             filter: request
                 .filter
                 .as_deref()
                 .map(|text| FileFilter::new("glob_filter", text))
                 .transpose()?,
-            wanted: Wanted {
+            wanted: Collected {
                 output: request.output,
                 context_lines: request.context_lines.min(CONTEXT_LINES_MAX),
             },
@@ -322,7 +322,7 @@ impl Search {
     }
 
     /// Searches files one after the other, and hands back those it did not get to.
-    fn files(&self, mut batch: Batch, unit: &mut Unit<'_>) -> Option<Batch> {
+    fn files(&self, mut batch: GrepBatch, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
         loop {
             if unit.must_pause() {
                 return Some(batch);
@@ -343,7 +343,7 @@ impl Search {
                 Next::Enough => return None,
                 Next::Halted => return Some(batch),
                 Next::Pieces(large) => {
-                    return Some(Batch {
+                    return Some(GrepBatch {
                         large: Some(large),
                         ..batch
                     });
@@ -352,7 +352,7 @@ impl Search {
         }
     }
 
-    fn file(&self, candidate: Candidate, unit: &mut Unit<'_>) -> Next {
+    fn file(&self, candidate: Candidate, unit: &mut GrepUnit<'_>) -> Next {
         let size = candidate.opened.metadata.size;
         let is_too_large = size > self.max_file_size;
         if is_too_large || (size > WHOLE_MAX && is_binary_file(&candidate.opened)) {
@@ -371,7 +371,7 @@ impl Search {
                 end: size,
             });
         }
-        let Unit {
+        let GrepUnit {
             scratch,
             room,
             halt,
@@ -393,8 +393,8 @@ impl Search {
         }
     }
 
-    fn next(&self, searched: Searched, unit: &mut Unit<'_>) -> Next {
-        let files_only = self.wanted.output != Output::Matches;
+    fn next(&self, searched: Searched, unit: &mut GrepUnit<'_>) -> Next {
+        let files_only = self.wanted.output != SearchOutput::Matches;
         match searched {
             Searched::Halted => Next::Halted,
             _ if files_only && unit.found.files.len() > self.max_results => Next::Enough,
@@ -407,8 +407,8 @@ impl Search {
     }
 
     /// Searches one piece of a large file; hands it back when it had to stop inside.
-    fn piece(&self, large: LargeFile, unit: &mut Unit<'_>) -> Option<Batch> {
-        let Unit {
+    fn piece(&self, large: LargeFile, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
+        let GrepUnit {
             scratch,
             room,
             halt,
@@ -421,7 +421,7 @@ impl Search {
         unit.found
             .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
         let halted = piece.searched == Searched::Halted;
-        halted.then(|| Batch {
+        halted.then(|| GrepBatch {
             large: Some(large),
             ..Batch::default()
         })
@@ -430,19 +430,19 @@ impl Search {
     /// Adds a file's matches to what is committed, in as far as they are wanted.
     fn commit_file(
         &self,
-        progress: &mut Progress,
+        progress: &mut GrepProgress,
         file: FileMatches,
         continues: bool,
     ) -> ControlFlow<()> {
         match self.wanted.output {
-            Output::Matches => self.commit_matches(progress, file, continues),
-            Output::Files | Output::Count => self.commit_count(progress, file, continues),
+            SearchOutput::Matches => self.commit_matches(progress, file, continues),
+            SearchOutput::Files | SearchOutput::Count => self.commit_count(progress, file, continues),
         }
     }
 
     fn commit_matches(
         &self,
-        progress: &mut Progress,
+        progress: &mut GrepProgress,
         mut file: FileMatches,
         continues: bool,
     ) -> ControlFlow<()> {
@@ -469,12 +469,12 @@ impl Search {
 
     fn commit_count(
         &self,
-        progress: &mut Progress,
+        progress: &mut GrepProgress,
         mut file: FileMatches,
         continues: bool,
     ) -> ControlFlow<()> {
         let found = &mut progress.found;
-        let counts = self.wanted.output == Output::Count;
+        let counts = self.wanted.output == SearchOutput::Count;
         if let Some(last) = found.files.last_mut().filter(|_| continues) {
             if counts {
                 found.total_matches += file.count;
@@ -493,31 +493,31 @@ impl Search {
     }
 }
 
-impl Batch {
+impl GrepBatch {
     fn is_empty(&self) -> bool {
         self.large.is_none() && self.opened.is_none() && self.walked.is_none()
     }
 
     /// Goes on to the next file or directory; `None` at the end.
-    fn next(&mut self, search: &Search) -> Option<Upcoming> {
+    fn next(&mut self, search: &GrepSearch) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
             return Some(Upcoming::File(opened));
         }
         Some(match self.walked.as_mut()?.step(search)? {
-            Met::Item(item) => match item.dir.open_file_unnamed(&item.name) {
+            SharedStep::Item(item) => match item.dir.open_file_unnamed(&item.name) {
                 Ok(opened) => Upcoming::File(Candidate {
                     opened,
                     named: Named::By(item),
                 }),
                 Err(_) => Upcoming::Unreadable,
             },
-            Met::Unreadable => Upcoming::Unreadable,
-            Met::Passed => Upcoming::Directory,
+            SharedStep::Unreadable => Upcoming::Unreadable,
+            SharedStep::Passed => Upcoming::Directory,
         })
     }
 
     /// Keeps the next piece of the large file under way and gives back all behind it.
-    fn split_large(&mut self, mut large: LargeFile) -> Batch {
+    fn split_large(&mut self, mut large: LargeFile) -> GrepBatch {
         let end = large.start.saturating_add(PIECE).min(large.end);
         let piece = LargeFile {
             end,
@@ -527,11 +527,11 @@ impl Batch {
         let large = (large.start < large.end).then_some(large);
         let later = std::mem::take(self);
         self.large = Some(piece);
-        Batch { large, ..later }
+        GrepBatch { large, ..later }
     }
 }
 
-impl Found {
+impl BatchMatches {
     fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
         if hits.count > 0 {
             let Hits { count, matches } = hits;
@@ -552,9 +552,9 @@ impl FileMatches {
     }
 }
 
-impl Progress {
+impl GrepProgress {
     /// Puts a piece's line numbers right, and tells whether its file has an entry already.
-    fn enter_piece(&mut self, found: &mut Found) -> bool {
+    fn enter_piece(&mut self, found: &mut BatchMatches) -> bool {
         let Some((start, lines)) = found.piece else {
             return false;
         };
@@ -579,7 +579,7 @@ impl Progress {
     }
 }
 
-impl Wants for Search {
+impl WalkFilter for GrepSearch {
     fn wants(&self, seen: &Seen<'_>) -> bool {
         is_file(seen)
             && self
@@ -594,21 +594,21 @@ impl Wants for Search {
     }
 }
 
-impl Stages for Search {
-    type Source = Option<Batch>;
-    type Batch = Batch;
-    type Found = Found;
-    type Outcome = Progress;
+impl Stages for GrepSearch {
+    type Source = Option<GrepBatch>;
+    type Batch = GrepBatch;
+    type Found = BatchMatches;
+    type Outcome = GrepProgress;
 
-    fn pull(&self, source: &mut Option<Batch>) -> Option<Batch> {
+    fn pull(&self, source: &mut Option<GrepBatch>) -> Option<GrepBatch> {
         source.take()
     }
 
     /// Cuts the next piece off a large file, or some files off a walk; other threads can take what is behind.
-    fn split(&self, mut batch: Batch) -> (Batch, Option<Batch>) {
+    fn split(&self, mut batch: GrepBatch) -> (GrepBatch, Option<GrepBatch>) {
         let later = match (batch.large.take(), &mut batch.walked) {
             (Some(large), _) => Some(batch.split_large(large)),
-            (None, Some(walked)) => walked.split(FILES_PER_UNIT).map(|walked| Batch {
+            (None, Some(walked)) => walked.split(FILES_PER_UNIT).map(|walked| GrepBatch {
                 walked: Some(walked),
                 ..Batch::default()
             }),
@@ -617,9 +617,9 @@ impl Stages for Search {
         (batch, later.filter(|later| !later.is_empty()))
     }
 
-    fn work(&self, mut batch: Batch, halt: &Halt) -> Worked<Found, Batch> {
-        let mut unit = Unit {
-            found: Found::default(),
+    fn work(&self, mut batch: GrepBatch, halt: &Halt) -> Worked<BatchMatches, GrepBatch> {
+        let mut unit = GrepUnit {
+            found: BatchMatches::default(),
             scratch: self.scratch(),
             room: self.room(),
             read: 0,
@@ -639,7 +639,7 @@ impl Stages for Search {
         }
     }
 
-    fn commit(&self, progress: &mut Progress, mut found: Found) -> ControlFlow<()> {
+    fn commit(&self, progress: &mut GrepProgress, mut found: BatchMatches) -> ControlFlow<()> {
         progress.found.files_searched += found.searched;
         progress.found.files_skipped += found.skipped;
         progress.found.files_too_large += found.too_large;

@@ -23,7 +23,7 @@ fn grep(tree: &Tree, pattern: &str) -> Grep {
         max_depth: None,
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
-        output: Output::Matches,
+        output: SearchOutput::Matches,
     }
 }
 
@@ -161,13 +161,13 @@ fn results_within_a_file_stop_exactly() {
 fn files_and_counts_are_told_instead_of_lines() {
     let tree = Tree::with(&[("a", "x\nx\ny\n"), ("b", "y\n"), ("c", "x\n")]);
     let files = run(Grep {
-        output: Output::Files,
+        output: SearchOutput::Files,
         ..grep(&tree, "x")
     });
     assert_eq!((paths(&files), files.total_matches), (vec!["a", "c"], 2));
     assert!(files.files.iter().all(|file| file.matches.is_empty()));
     let counts = run(Grep {
-        output: Output::Count,
+        output: SearchOutput::Count,
         ..grep(&tree, "x")
     });
     assert_eq!(
@@ -180,7 +180,7 @@ fn files_and_counts_are_told_instead_of_lines() {
     );
     assert_eq!(counts.total_matches, 3);
     let first = run(Grep {
-        output: Output::Files,
+        output: SearchOutput::Files,
         max_results: 1,
         ..grep(&tree, "x")
     });
@@ -466,13 +466,13 @@ fn counts_and_files_of_large_files_come_once() {
     let tree = Tree::new();
     let content = large_file(&tree, "large", 3 << 20);
     let counts = run(Grep {
-        output: Output::Count,
+        output: SearchOutput::Count,
         ..grep(&tree, "dull")
     });
     assert_eq!(counts.files.len(), 1);
     assert_eq!(counts.total_matches as usize, content.lines().count());
     let files = run(Grep {
-        output: Output::Files,
+        output: SearchOutput::Files,
         max_results: 1,
         ..grep(&tree, "dull")
     });
@@ -581,8 +581,8 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
         .unwrap()
         .into();
     let request = grep(&tree, "needle");
-    let search = Search::new(&request, &context(), &context().cancel).unwrap();
-    let source = Some(Batch {
+    let search = GrepSearch::new(&request, &context(), &context().cancel).unwrap();
+    let source = Some(GrepBatch {
         opened: Some(Candidate {
             opened,
             named: Named::Already {
@@ -591,7 +591,7 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
         }),
         ..Batch::default()
     });
-    let ended = ordered::run(search, source, Progress::default(), &context().cancel);
+    let ended = ordered::run(search, source, GrepProgress::default(), &context().cancel);
     let found = ended.unwrap().0.found;
     assert_eq!((found.files_searched, found.files_skipped), (0, 1));
     assert!(found.files.is_empty());

@@ -128,7 +128,12 @@ fn with_line_ends(text: &str, end: LineEnd) -> Vec<u8> {
 }
 
 /// What `\n` in the replacement becomes at this place.
-fn place_line_end(read: &mut ReadAt<'_>, place: &Place, old: &str, new: &str) -> Result<LineEnd> {
+fn place_line_end(
+    read: &mut ReadAt<'_>,
+    place: &Occurrence,
+    old: &str,
+    new: &str,
+) -> Result<LineEnd> {
     if old.contains('\r') || new.contains('\r') || !new.contains('\n') {
         return Ok(LineEnd::Lf);
     }
@@ -144,12 +149,12 @@ pub struct Occurrences {
     /// How often it occurs.
     pub count: u64,
     /// The first [`PLACES`] of them.
-    pub places: Vec<Place>,
+    pub places: Vec<Occurrence>,
 }
 
 /// One place where a string occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Occurrence {
     /// Its bytes in the text.
     pub range: Range<u64>,
     /// The first line end inside it, if it has one.
@@ -165,7 +170,7 @@ pub fn occurrences(read: &mut ReadAt<'_>, wanted: &str) -> Result<Occurrences> {
             reason,
         });
     }
-    let mut search = Search::new(wanted.as_bytes());
+    let mut search = StringSearch::new(wanted.as_bytes());
     while search.fill(read)? > 0 {
         search.scan();
         search.carry();
@@ -177,9 +182,9 @@ pub fn occurrences(read: &mut ReadAt<'_>, wanted: &str) -> Result<Occurrences> {
 ///
 /// Where `\n` has to match `\r\n` too, the window holds the text without the `\r` of its line ends
 /// (which keeps the search linear whatever the text), and remembers where they were.
-struct Search<'w> {
+struct StringSearch<'w> {
     finder: Finder<'w>,
-    line_ends: LineEnds,
+    line_ends: LineEndMatch,
     window: Vec<u8>,
     filled: usize,
     /// Positions in the window of each `\n` that lost its `\r`, in order.
@@ -193,20 +198,20 @@ struct Search<'w> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LineEnds {
+enum LineEndMatch {
     Exact,
     Either,
 }
 
-impl<'w> Search<'w> {
-    fn new(wanted: &'w [u8]) -> Search<'w> {
+impl<'w> StringSearch<'w> {
+    fn new(wanted: &'w [u8]) -> StringSearch<'w> {
         let multiline = memchr(b'\n', wanted).is_some() && memchr(b'\r', wanted).is_none();
-        Search {
+        StringSearch {
             finder: Finder::new(wanted),
             line_ends: if multiline {
-                LineEnds::Either
+                LineEndMatch::Either
             } else {
-                LineEnds::Exact
+                LineEndMatch::Exact
             },
             window: vec![0; wanted.len().saturating_mul(2).max(WINDOW)],
             filled: 0,
@@ -228,7 +233,7 @@ impl<'w> Search<'w> {
         self.next += count as u64;
         let from = self.filled;
         self.filled += count;
-        if self.line_ends == LineEnds::Either {
+        if self.line_ends == LineEndMatch::Either {
             self.shorten(from.saturating_sub(1));
         }
         Ok(count)
@@ -272,13 +277,13 @@ impl<'w> Search<'w> {
         }
     }
 
-    fn place(&self, start: usize, end: usize) -> Place {
+    fn place(&self, start: usize, end: usize) -> Occurrence {
         let newline = memchr(b'\n', self.wanted()).map(|inside| start + inside);
         let line_end = newline.map(|at| match self.shortened.binary_search(&at) {
             Ok(_) => LineEnd::CrLf,
             Err(_) => LineEnd::Lf,
         });
-        Place {
+        Occurrence {
             range: self.offset(start)..self.offset(end),
             line_end,
         }
@@ -300,7 +305,7 @@ impl<'w> Search<'w> {
 }
 
 /// The line numbers, from 1, of places in order.
-fn line_numbers(read: &mut ReadAt<'_>, places: &[Place]) -> Result<Vec<u64>> {
+fn line_numbers(read: &mut ReadAt<'_>, places: &[Occurrence]) -> Result<Vec<u64>> {
     let mut numbers = Vec::with_capacity(places.len());
     let mut places = places.iter().map(|place| place.range.start).peekable();
     let mut blocks = Blocks::new(read, 0, lines::BLOCK);
@@ -595,7 +600,7 @@ mod tests {
                 "\r\n".repeat(WINDOW / 2)
             );
             let found = occurrences(&mut reader(text.as_bytes()), "a\nb").unwrap();
-            let at = |start: usize| Place {
+            let at = |start: usize| Occurrence {
                 range: start as u64..start as u64 + 4,
                 line_end: Some(LineEnd::CrLf),
             };

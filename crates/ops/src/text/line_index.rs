@@ -2,7 +2,7 @@
 //!
 //! An index is learnt while a file is read for another reason, from its beginning on, and may end anywhere. It never grows
 //! beyond [`MARKS_MAX`] marks: a longer file has them further apart. Pure; who keeps indexes and for which file is decided
-//! in [`crate::line_indexes`].
+//! in [`crate::line_index_cache`].
 
 /// How many bytes are read and counted at a time; marks are this far apart, or twice as far, and so on.
 pub(crate) const STRIDE: usize = 64 * 1024;

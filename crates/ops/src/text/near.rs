@@ -26,7 +26,7 @@ where
     I: IntoIterator,
     I::Item: AsRef<str>,
 {
-    let mut wanted = Wanted::new(missing);
+    let mut wanted = WantedName::new(missing);
     let mut best: Vec<(Likeness, String)> = Vec::with_capacity(OFFERED + 1);
     for name in names.into_iter().take(LOOKED_AT) {
         let name = name.as_ref();
@@ -39,18 +39,18 @@ where
     best.into_iter().map(|(_, name)| name).collect()
 }
 
-struct Wanted<'m> {
+struct WantedName<'m> {
     name: &'m str,
     folded: String,
     length: usize,
     cells: usize,
 }
 
-impl Wanted<'_> {
-    fn new(name: &str) -> Wanted<'_> {
+impl WantedName<'_> {
+    fn new(name: &str) -> WantedName<'_> {
         let folded = fold(name);
         let length = folded.chars().count();
-        Wanted {
+        WantedName {
             name,
             folded,
             length,

@@ -1,6 +1,6 @@
 //! `info`: what is known of a path, also that nothing is there.
 
-use ops::{ContentType, Error, Operation, Stat, Status};
+use ops::{ContentType, Error, FileStatus, Operation, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +102,7 @@ fn missing(path: String) -> Reply {
     }
 }
 
-fn there(status: Status) -> Reply {
+fn there(status: FileStatus) -> Reply {
     let metadata = status.metadata;
     Reply {
         exists: true,

@@ -1,6 +1,6 @@
 //! `list`: what is in a directory or in the tree below it.
 
-use ops::{Detail, Entry, FileKind, Hidden, List, Operation};
+use ops::{Detail, FileKind, Hidden, List, ListEntry, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +111,7 @@ impl Tool for ListTool {
     }
 }
 
-fn item(entry: &Entry, detailed: bool) -> Item {
+fn item(entry: &ListEntry, detailed: bool) -> Item {
     let of_file = entry
         .metadata
         .filter(|metadata| metadata.kind == FileKind::File);

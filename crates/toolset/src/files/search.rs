@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ops::{
-    Case, Error, FileMatches, Grep, Grepped, IgnoreRules, LineMatch, Operation, Output, Pattern,
-    Syntax,
+    Case, Error, FileMatches, Grep, SearchOutput, Grepped, IgnoreRules, LineMatch, Operation,
+    Pattern, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -153,7 +153,7 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         max_depth: (!arguments.recursive).then_some(1),
         max_file_size: Some(arguments.max_file_size),
         ignore_rules: IgnoreRules::Disregard,
-        output: Output::Matches,
+        output: SearchOutput::Matches,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Output, Pattern, Syntax};
+use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Pattern, SearchOutput, Syntax};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -164,9 +164,9 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         max_file_size: None,
         ignore_rules: ignore_rules(arguments.respect_gitignore),
         output: match arguments.output {
-            GrepOutput::Matches => Output::Matches,
-            GrepOutput::Files => Output::Files,
-            GrepOutput::Count => Output::Count,
+            GrepOutput::Matches => SearchOutput::Matches,
+            GrepOutput::Files => SearchOutput::Files,
+            GrepOutput::Count => SearchOutput::Count,
         },
     })
 }

@@ -1,6 +1,6 @@
 //! `list_folder`: what is in one directory.
 
-use ops::{Detail, Entry, FileKind, Hidden, LinkTarget, List, Operation};
+use ops::{Detail, FileKind, Hidden, LinkTarget, List, ListEntry, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +88,7 @@ impl Tool for ListFolder {
     }
 }
 
-fn item(entry: &Entry) -> Option<Item> {
+fn item(entry: &ListEntry) -> Option<Item> {
     let metadata = entry.metadata?;
     Some(Item {
         name: entry.name().to_owned(),

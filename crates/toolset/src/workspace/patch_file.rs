@@ -1,6 +1,6 @@
 //! `patch_file`: a unified diff, applied whole or not at all.
 
-use ops::{Effect, Operation, Patch};
+use ops::{Operation, Patch, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl Tool for PatchFile {
             path: patched.path,
             hunks_applied: patched.hunks.len(),
             hunks: hunks.collect(),
-            created: patched.effect == Effect::Created,
+            created: patched.effect == WriteEffect::Created,
             size: patched.metadata.size,
         })
     }

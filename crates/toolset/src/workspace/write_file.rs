@@ -1,6 +1,6 @@
 //! `write_file`: a file's content, made, replaced or added to.
 
-use ops::{Effect, Operation, Parents, Write, WriteMode};
+use ops::{Operation, Parents, Write, WriteEffect, WriteMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +82,7 @@ impl Tool for WriteFile {
             path: written.path,
             size: written.bytes_written,
             mode: arguments.mode,
-            created: written.effect == Effect::Created,
+            created: written.effect == WriteEffect::Created,
         })
     }
 }

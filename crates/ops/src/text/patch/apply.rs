@@ -1,7 +1,7 @@
 //! Puts hunks into a text, in order, in one pass.
 
-use super::parse::{Hunk, Kind, Line, Patch};
-use super::search::{self, Budget, Cursor, Difference, LineEnds, TextLine};
+use super::parse::{HunkLine, HunkLineKind, ParsedHunk, ParsedPatch};
+use super::search::{self, Budget, Cursor, Difference, LineComparison, TextLine};
 use super::{Applied, HunkPlace};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
@@ -18,11 +18,11 @@ const MORE: &str = "(more lines)";
 pub(super) fn run(
     path: &str,
     content: &[u8],
-    patch: &Patch<'_>,
+    patch: &ParsedPatch<'_>,
     cancel: &Cancel,
 ) -> Result<Applied> {
     let (bom, body) = split_bom(content, patch);
-    let mut work = Work::new(path, body, patch, cancel);
+    let mut work = PatchRun::new(path, body, patch, cancel);
     work.output.extend_from_slice(bom);
     work.head = bom.len();
     if patch.creates && !content.is_empty() {
@@ -38,14 +38,14 @@ pub(super) fn run(
 }
 
 /// A byte order mark that the patch does not know of stays where it is.
-fn split_bom<'c>(content: &'c [u8], patch: &Patch<'_>) -> (&'c [u8], &'c [u8]) {
+fn split_bom<'c>(content: &'c [u8], patch: &ParsedPatch<'_>) -> (&'c [u8], &'c [u8]) {
     match content.strip_prefix(encoding::BOM) {
         Some(body) if !patch.has_bom => (encoding::BOM, body),
         _ => (&[], content),
     }
 }
 
-struct Work<'a> {
+struct PatchRun<'a> {
     path: &'a str,
     content: &'a [u8],
     cancel: &'a Cancel,
@@ -66,9 +66,14 @@ struct Work<'a> {
     budget: Budget,
 }
 
-impl<'a> Work<'a> {
-    fn new(path: &'a str, content: &'a [u8], patch: &Patch<'_>, cancel: &'a Cancel) -> Work<'a> {
-        Work {
+impl<'a> PatchRun<'a> {
+    fn new(
+        path: &'a str,
+        content: &'a [u8],
+        patch: &ParsedPatch<'_>,
+        cancel: &'a Cancel,
+    ) -> PatchRun<'a> {
+        PatchRun {
             path,
             content,
             cancel,
@@ -84,7 +89,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn hunk(&mut self, index: usize, hunk: &Hunk<'_>) -> Result<()> {
+    fn hunk(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Result<()> {
         let place = self.place(index, hunk)?;
         self.shift = signed(place.line) - signed(hunk.first_line());
         let line = usize::try_from(signed(place.line) + self.grown).unwrap_or(0) + 1;
@@ -99,7 +104,7 @@ impl<'a> Work<'a> {
     }
 
     /// Where the hunk goes: its line, moved along with the hunk before it, or the nearest place that fits.
-    fn place(&mut self, index: usize, hunk: &Hunk<'_>) -> Result<Cursor> {
+    fn place(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Result<Cursor> {
         let moved = signed(hunk.first_line()).saturating_add(self.shift);
         let guess = usize::try_from(moved).unwrap_or(0).max(self.cursor.line);
         if hunk.header.old.count == 0 && self.content.is_empty() {
@@ -149,33 +154,37 @@ impl<'a> Work<'a> {
     }
 
     /// Writes the new lines of a hunk whose old lines are here.
-    fn write(&mut self, hunk: &Hunk<'_>) {
+    fn write(&mut self, hunk: &ParsedHunk<'_>) {
         let literal = self.is_literal(hunk);
         let mut end = self.line_end_here(hunk);
         let mut last = None;
         for line in hunk.lines() {
             match line.kind {
-                Kind::Added => self.add(&line, if literal { LineEnd::Lf } else { end }, end),
-                Kind::Context | Kind::Removed => end = self.pass(line.kind).unwrap_or(end),
+                HunkLineKind::Added => {
+                    self.add(&line, if literal { LineEnd::Lf } else { end }, end)
+                }
+                HunkLineKind::Context | HunkLineKind::Removed => {
+                    end = self.pass(line.kind).unwrap_or(end)
+                }
             }
             last = Some(line);
         }
-        if last.is_some_and(|line| line.kind == Kind::Added && !line.open) {
+        if last.is_some_and(|line| line.kind == HunkLineKind::Added && !line.open) {
             self.keep_end_open(hunk);
         }
     }
 
     /// Whether `\n` in what the hunk adds means just that.
-    fn is_literal(&self, hunk: &Hunk<'_>) -> bool {
+    fn is_literal(&self, hunk: &ParsedHunk<'_>) -> bool {
         match hunk.header.old.count {
             0 => self.knows_line_ends,
-            _ => LineEnds::of(hunk) == LineEnds::Exact,
+            _ => LineComparison::of(hunk) == LineComparison::Exact,
         }
     }
 
     /// The line end that added lines get until the hunk passes an old line: that of the first old line, or of the
     /// line before an insertion, or of the first line there is.
-    fn line_end_here(&self, hunk: &Hunk<'_>) -> LineEnd {
+    fn line_end_here(&self, hunk: &ParsedHunk<'_>) -> LineEnd {
         let (before, after) = self
             .content
             .split_at_checked(self.cursor.offset)
@@ -188,7 +197,7 @@ impl<'a> Work<'a> {
         first_old.or_else(previous).unwrap_or(self.first_end)
     }
 
-    fn add(&mut self, line: &Line<'_>, end: LineEnd, surrounding: LineEnd) {
+    fn add(&mut self, line: &HunkLine<'_>, end: LineEnd, surrounding: LineEnd) {
         if !matches!(self.output.get(self.head..), None | Some([] | [.., b'\n'])) {
             // The last line of the text has no newline and now gets a line after it.
             self.output.extend_from_slice(surrounding.as_bytes());
@@ -202,11 +211,11 @@ impl<'a> Work<'a> {
     }
 
     /// Goes over an old line, keeping it or not, and says how it ends.
-    fn pass(&mut self, kind: Kind) -> Option<LineEnd> {
+    fn pass(&mut self, kind: HunkLineKind) -> Option<LineEnd> {
         let start = self.cursor.offset;
         let next = TextLine::at(self.content, start).map_or(start, |line| line.next);
         let line = self.content.get(start..next).unwrap_or(&[]);
-        if kind == Kind::Context {
+        if kind == HunkLineKind::Context {
             self.output.extend_from_slice(line);
         }
         self.cursor = Cursor {
@@ -217,7 +226,7 @@ impl<'a> Work<'a> {
     }
 
     /// A text whose last line has no newline still has none, unless the patch says that it knew.
-    fn keep_end_open(&mut self, hunk: &Hunk<'_>) {
+    fn keep_end_open(&mut self, hunk: &ParsedHunk<'_>) {
         let at_end = self.cursor.offset == self.content.len() && !self.content.is_empty();
         let open = !self.content.ends_with(b"\n");
         if at_end && open && !hunk.old_open {
@@ -236,7 +245,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn first_old_text<'p>(hunk: &Hunk<'p>) -> Option<&'p [u8]> {
+fn first_old_text<'p>(hunk: &ParsedHunk<'p>) -> Option<&'p [u8]> {
     hunk.old_lines().next().map(|line| line.text)
 }
 

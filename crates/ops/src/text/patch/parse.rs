@@ -9,8 +9,8 @@ use crate::text::{encoding, excerpt};
 
 /// A patch for one file.
 #[derive(Debug)]
-pub(super) struct Patch<'p> {
-    pub(super) hunks: Vec<Hunk<'p>>,
+pub(super) struct ParsedPatch<'p> {
+    pub(super) hunks: Vec<ParsedHunk<'p>>,
     /// The old file is `/dev/null`: there must be nothing yet.
     pub(super) creates: bool,
     /// Some line of it ends in `\r\n` where others do not: it knows about line ends.
@@ -23,10 +23,10 @@ pub(super) struct Patch<'p> {
 
 /// A run of changes.
 #[derive(Debug)]
-pub(super) struct Hunk<'p> {
+pub(super) struct ParsedHunk<'p> {
     pub(super) header: Header,
     body: &'p [u8],
-    transport: Transport,
+    transport: LineTransport,
     /// An old line ends in `\r`: it is compared to the letter.
     pub(super) old_carriage_returns: bool,
     /// The old side, or the new, ends with a line that has no newline.
@@ -34,7 +34,7 @@ pub(super) struct Hunk<'p> {
     pub(super) new_open: bool,
 }
 
-impl<'p> Hunk<'p> {
+impl<'p> ParsedHunk<'p> {
     /// The first old line, from 0; for an insertion the line it is put before.
     pub(super) fn first_line(&self) -> usize {
         self.header.old.start - usize::from(self.header.old.count > 0)
@@ -42,20 +42,20 @@ impl<'p> Hunk<'p> {
 
     pub(super) fn lines(&self) -> BodyLines<'p> {
         BodyLines {
-            source: Source::new(self.body, self.transport),
+            source: PatchLines::new(self.body, self.transport),
         }
     }
 
     /// The lines that must be in the text.
-    pub(super) fn old_lines(&self) -> impl Iterator<Item = Line<'p>> + use<'p> {
-        self.lines().filter(|line| line.kind != Kind::Added)
+    pub(super) fn old_lines(&self) -> impl Iterator<Item = HunkLine<'p>> + use<'p> {
+        self.lines().filter(|line| line.kind != HunkLineKind::Added)
     }
 }
 
 /// One line of a hunk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'p> {
-    pub(super) kind: Kind,
+pub(super) struct HunkLine<'p> {
+    pub(super) kind: HunkLineKind,
     /// The line without its `\n`, but with a `\r` before it.
     pub(super) text: &'p [u8],
     /// It has no newline: `\ No newline at end of file` follows.
@@ -63,7 +63,7 @@ pub(super) struct Line<'p> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HunkLineKind {
     Context,
     Removed,
     Added,
@@ -71,30 +71,30 @@ pub(super) enum Kind {
 
 /// Cuts the body of a hunk, which the parser has seen, into its lines.
 pub(super) struct BodyLines<'p> {
-    source: Source<'p>,
+    source: PatchLines<'p>,
 }
 
 impl<'p> Iterator for BodyLines<'p> {
-    type Item = Line<'p>;
+    type Item = HunkLine<'p>;
 
-    fn next(&mut self) -> Option<Line<'p>> {
+    fn next(&mut self) -> Option<HunkLine<'p>> {
         let (kind, text) = kind_and_text(self.source.next()?)?;
         let open = self.source.is_at_marker();
         if open {
             self.source.next();
         }
-        Some(Line { kind, text, open })
+        Some(HunkLine { kind, text, open })
     }
 }
 
 /// Which kind a body line is. An empty one is a context line whose only character, a space, got lost;
 /// the counts of the header say whether one is due.
-fn kind_and_text(line: &[u8]) -> Option<(Kind, &[u8])> {
+fn kind_and_text(line: &[u8]) -> Option<(HunkLineKind, &[u8])> {
     match line {
-        [b' ', text @ ..] => Some((Kind::Context, text)),
-        [b'-', text @ ..] => Some((Kind::Removed, text)),
-        [b'+', text @ ..] => Some((Kind::Added, text)),
-        [] | [b'\r'] => Some((Kind::Context, line)),
+        [b' ', text @ ..] => Some((HunkLineKind::Context, text)),
+        [b'-', text @ ..] => Some((HunkLineKind::Removed, text)),
+        [b'+', text @ ..] => Some((HunkLineKind::Added, text)),
+        [] | [b'\r'] => Some((HunkLineKind::Context, line)),
         _ => None,
     }
 }
@@ -105,7 +105,7 @@ fn is_marker(line: &[u8]) -> bool {
 
 /// What became of the patch's own line ends on its way here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Transport {
+enum LineTransport {
     /// They are as the patch was made.
     Plain,
     /// Every line, headers too, was given a `\r`: it is no part of the lines.
@@ -114,16 +114,16 @@ enum Transport {
 
 /// The lines of a patch and where they are.
 #[derive(Debug, Clone, Copy)]
-struct Source<'p> {
+struct PatchLines<'p> {
     rest: &'p [u8],
-    transport: Transport,
+    transport: LineTransport,
     /// The number of the line that was given last, from 1.
     line: usize,
 }
 
-impl<'p> Source<'p> {
-    fn new(text: &'p [u8], transport: Transport) -> Source<'p> {
-        Source {
+impl<'p> PatchLines<'p> {
+    fn new(text: &'p [u8], transport: LineTransport) -> PatchLines<'p> {
+        PatchLines {
             rest: text,
             transport,
             line: 0,
@@ -139,8 +139,8 @@ impl<'p> Source<'p> {
         self.rest = rest.get(1..).unwrap_or(&[]);
         self.line += 1;
         match self.transport {
-            Transport::Plain => Some(line),
-            Transport::CarriageReturns => Some(line.strip_suffix(b"\r").unwrap_or(line)),
+            LineTransport::Plain => Some(line),
+            LineTransport::CarriageReturns => Some(line.strip_suffix(b"\r").unwrap_or(line)),
         }
     }
 
@@ -159,7 +159,7 @@ impl<'p> Source<'p> {
     }
 
     /// What was given since `earlier`.
-    fn since(&self, earlier: Source<'p>) -> &'p [u8] {
+    fn since(&self, earlier: PatchLines<'p>) -> &'p [u8] {
         let length = earlier.rest.len().saturating_sub(self.rest.len());
         earlier.rest.get(..length).unwrap_or(earlier.rest)
     }
@@ -168,12 +168,12 @@ impl<'p> Source<'p> {
 /// The numbers of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    pub(super) old: Side,
-    pub(super) new: Side,
+    pub(super) old: HunkRange,
+    pub(super) new: HunkRange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Side {
+pub(super) struct HunkRange {
     pub(super) start: usize,
     pub(super) count: usize,
 }
@@ -181,19 +181,19 @@ pub(super) struct Side {
 impl Header {
     fn parse(line: &[u8]) -> Option<Header> {
         let rest = line.strip_prefix(b"@@ -")?;
-        let (old, rest) = Side::parse(rest)?;
-        let (new, rest) = Side::parse(rest.strip_prefix(b" +")?)?;
+        let (old, rest) = HunkRange::parse(rest)?;
+        let (new, rest) = HunkRange::parse(rest.strip_prefix(b" +")?)?;
         rest.starts_with(b" @@").then_some(Header { old, new })
     }
 }
 
-impl Side {
+impl HunkRange {
     /// `start,count`, or `start` alone for one line.
-    fn parse(text: &[u8]) -> Option<(Side, &[u8])> {
+    fn parse(text: &[u8]) -> Option<(HunkRange, &[u8])> {
         let (start, rest) = number(text)?;
         match rest.strip_prefix(b",") {
-            Some(rest) => number(rest).map(|(count, rest)| (Side { start, count }, rest)),
-            None => Some((Side { start, count: 1 }, rest)),
+            Some(rest) => number(rest).map(|(count, rest)| (HunkRange { start, count }, rest)),
+            None => Some((HunkRange { start, count: 1 }, rest)),
         }
     }
 }
@@ -206,7 +206,7 @@ fn number(text: &[u8]) -> Option<(usize, &[u8])> {
 }
 
 /// Parses a patch for one file; [`Error::PatchMalformed`] says at which line of it something is wrong.
-pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<Patch<'p>> {
+pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p>> {
     let text = text.as_bytes();
     let mut parser = Parser::new(text);
     while let Some(line) = parser.source.next() {
@@ -236,27 +236,27 @@ fn malformed(line: usize, reason: impl Into<String>) -> Error {
 }
 
 struct Parser<'p> {
-    source: Source<'p>,
-    patch: Patch<'p>,
+    source: PatchLines<'p>,
+    patch: ParsedPatch<'p>,
     git_header: bool,
     names: bool,
     /// The last hunk says that its text ends with it.
     ended: bool,
     /// Where the lines of the last hunk start, and its header.
-    last: Option<(Source<'p>, Header)>,
+    last: Option<(PatchLines<'p>, Header)>,
     signed: bool,
 }
 
 impl<'p> Parser<'p> {
     fn new(text: &'p [u8]) -> Parser<'p> {
-        let patch = Patch {
+        let patch = ParsedPatch {
             hunks: Vec::new(),
             creates: false,
             has_carriage_returns: false,
             has_bom: false,
             size: text.len(),
         };
-        let source = Source::new(text, transport(text));
+        let source = PatchLines::new(text, transport(text));
         Parser {
             source,
             patch,
@@ -351,7 +351,7 @@ impl<'p> Parser<'p> {
     }
 
     fn check_order(&self, header: Header) -> Result<()> {
-        let Side { start, count } = header.old;
+        let HunkRange { start, count } = header.old;
         if count == 0 && header.new.count == 0 {
             return self.refuse("the hunk is empty");
         }
@@ -371,24 +371,24 @@ impl<'p> Parser<'p> {
     }
 
     /// Takes as many lines as the header promises.
-    fn body(&mut self, header: Header, cancel: &Cancel) -> Result<Hunk<'p>> {
+    fn body(&mut self, header: Header, cancel: &Cancel) -> Result<ParsedHunk<'p>> {
         let start = self.source;
-        let mut tally = Tally::new(header);
+        let mut tally = HunkTally::new(header);
         while !tally.is_complete() || self.source.is_at_marker() {
             if self.source.line.is_multiple_of(4096) {
                 cancel.check()?;
             }
             let taken = self.source.next().map(|line| tally.take(line));
-            match taken.unwrap_or(Taken::Unexpected) {
-                Taken::Fits => {}
-                Taken::AfterEnd => return self.refuse(AFTER_END),
-                Taken::Stray => return self.refuse("`\\` follows no line of the hunk"),
-                Taken::Unexpected => return Err(wrong_counts(start, header)),
+            match taken.unwrap_or(LineVerdict::Unexpected) {
+                LineVerdict::Fits => {}
+                LineVerdict::AfterEnd => return self.refuse(AFTER_END),
+                LineVerdict::Stray => return self.refuse("`\\` follows no line of the hunk"),
+                LineVerdict::Unexpected => return Err(wrong_counts(start, header)),
             }
         }
         self.patch.has_carriage_returns |= tally.carriage_returns;
         self.patch.has_bom |= tally.bom;
-        Ok(Hunk {
+        Ok(ParsedHunk {
             header,
             body: self.source.since(start),
             transport: start.transport,
@@ -400,10 +400,10 @@ impl<'p> Parser<'p> {
 }
 
 /// What is still to come in a hunk, and what was seen.
-struct Tally {
+struct HunkTally {
     old: usize,
     new: usize,
-    last: Option<Kind>,
+    last: Option<HunkLineKind>,
     old_open: bool,
     new_open: bool,
     carriage_returns: bool,
@@ -411,7 +411,7 @@ struct Tally {
     bom: bool,
 }
 
-enum Taken {
+enum LineVerdict {
     Fits,
     /// It does not belong here or is one too many.
     Unexpected,
@@ -421,9 +421,9 @@ enum Taken {
     Stray,
 }
 
-impl Tally {
-    fn new(header: Header) -> Tally {
-        Tally {
+impl HunkTally {
+    fn new(header: Header) -> HunkTally {
+        HunkTally {
             old: header.old.count,
             new: header.new.count,
             last: None,
@@ -439,25 +439,25 @@ impl Tally {
         self.old == 0 && self.new == 0
     }
 
-    fn take(&mut self, line: &[u8]) -> Taken {
+    fn take(&mut self, line: &[u8]) -> LineVerdict {
         if is_marker(line) {
             return self.mark();
         }
         let Some((kind, text)) = kind_and_text(line) else {
-            return Taken::Unexpected;
+            return LineVerdict::Unexpected;
         };
-        let (old, new) = (kind != Kind::Added, kind != Kind::Removed);
+        let (old, new) = (kind != HunkLineKind::Added, kind != HunkLineKind::Removed);
         if (old && self.old == 0) || (new && self.new == 0) {
-            return Taken::Unexpected;
+            return LineVerdict::Unexpected;
         }
         if (old && self.old_open) || (new && self.new_open) {
-            return Taken::AfterEnd;
+            return LineVerdict::AfterEnd;
         }
         self.old -= usize::from(old);
         self.new -= usize::from(new);
         self.last = Some(kind);
         self.note(old, text);
-        Taken::Fits
+        LineVerdict::Fits
     }
 
     fn note(&mut self, old: bool, text: &[u8]) {
@@ -467,16 +467,16 @@ impl Tally {
         self.bom |= old && text.starts_with(encoding::BOM);
     }
 
-    fn mark(&mut self) -> Taken {
+    fn mark(&mut self) -> LineVerdict {
         let Some(kind) = self.last.take() else {
-            return Taken::Stray;
+            return LineVerdict::Stray;
         };
-        self.old_open |= kind != Kind::Added;
-        self.new_open |= kind != Kind::Removed;
+        self.old_open |= kind != HunkLineKind::Added;
+        self.new_open |= kind != HunkLineKind::Removed;
         // No line of a side that has ended may be due any more.
         match (self.old_open && self.old > 0) || (self.new_open && self.new > 0) {
-            true => Taken::AfterEnd,
-            false => Taken::Fits,
+            true => LineVerdict::AfterEnd,
+            false => LineVerdict::Fits,
         }
     }
 }
@@ -488,13 +488,13 @@ impl std::fmt::Display for Header {
 }
 
 /// Says what the header promises and what the hunk really has, so that the sender can mend the header.
-fn wrong_counts(start: Source<'_>, promised: Header) -> Error {
+fn wrong_counts(start: PatchLines<'_>, promised: Header) -> Error {
     let mut actual = Header {
-        old: Side {
+        old: HunkRange {
             count: 0,
             ..promised.old
         },
-        new: Side {
+        new: HunkRange {
             count: 0,
             ..promised.new
         },
@@ -507,10 +507,10 @@ fn wrong_counts(start: Source<'_>, promised: Header) -> Error {
         }
         match kind_and_text(line) {
             // Blank lines count once something follows them.
-            Some((Kind::Context, [])) if line.is_empty() => blank += 1,
+            Some((HunkLineKind::Context, [])) if line.is_empty() => blank += 1,
             Some((kind, _)) => {
-                actual.old.count += blank + usize::from(kind != Kind::Added);
-                actual.new.count += blank + usize::from(kind != Kind::Removed);
+                actual.old.count += blank + usize::from(kind != HunkLineKind::Added);
+                actual.new.count += blank + usize::from(kind != HunkLineKind::Removed);
                 blank = 0;
             }
             None if is_marker(line) => {}
@@ -526,19 +526,19 @@ fn wrong_counts(start: Source<'_>, promised: Header) -> Error {
 }
 
 /// A patch whose first hunk header ends in `\r` was converted as a whole.
-fn transport(text: &[u8]) -> Transport {
-    let mut source = Source::new(text, Transport::Plain);
+fn transport(text: &[u8]) -> LineTransport {
+    let mut source = PatchLines::new(text, LineTransport::Plain);
     while let Some(line) = source.next() {
         if line.starts_with(b"@@ -") {
             let converted = line.ends_with(b"\r");
             return if converted {
-                Transport::CarriageReturns
+                LineTransport::CarriageReturns
             } else {
-                Transport::Plain
+                LineTransport::Plain
             };
         }
     }
-    Transport::Plain
+    LineTransport::Plain
 }
 
 fn is_nothing(name_line: &[u8]) -> bool {

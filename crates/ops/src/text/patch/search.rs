@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::parse::{Hunk, Line};
+use super::parse::{HunkLine, ParsedHunk};
 use crate::context::Cancel;
 use crate::error::Result;
 use crate::text::lines::LineSeeker;
@@ -47,28 +47,28 @@ impl<'t> TextLine<'t> {
 
 /// How lines are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineEnds {
+pub(super) enum LineComparison {
     /// The hunk's lines know how lines of the text end.
     Exact,
     /// `\n` in the hunk stands for `\r\n` too.
     Either,
 }
 
-impl LineEnds {
-    pub(super) fn of(hunk: &Hunk<'_>) -> LineEnds {
+impl LineComparison {
+    pub(super) fn of(hunk: &ParsedHunk<'_>) -> LineComparison {
         if hunk.old_carriage_returns {
-            LineEnds::Exact
+            LineComparison::Exact
         } else {
-            LineEnds::Either
+            LineComparison::Either
         }
     }
 
-    fn same(self, wanted: &Line<'_>, found: &TextLine<'_>) -> bool {
+    fn same(self, wanted: &HunkLine<'_>, found: &TextLine<'_>) -> bool {
         let text = wanted.text;
         match (wanted.open, found.closed, self) {
             (true, closed, _) => !closed && text == found.text,
-            (false, true, LineEnds::Exact) => text == found.text,
-            (false, true, LineEnds::Either) => text == without_return(found.text),
+            (false, true, LineComparison::Exact) => text == found.text,
+            (false, true, LineComparison::Either) => text == without_return(found.text),
             // The patch need not know that the last line has no newline.
             (false, false, _) => text == found.text || without_return(text) == found.text,
         }
@@ -93,10 +93,10 @@ pub(super) struct Difference<'p, 't> {
 pub(super) fn compare<'p, 't>(
     content: &'t [u8],
     from: Cursor,
-    hunk: &Hunk<'p>,
+    hunk: &ParsedHunk<'p>,
     cancel: &Cancel,
 ) -> Result<Option<Difference<'p, 't>>> {
-    let ends = LineEnds::of(hunk);
+    let ends = LineComparison::of(hunk);
     let Cursor {
         mut offset,
         mut line,
@@ -184,7 +184,7 @@ pub(super) fn nearest(
     content: &[u8],
     from: Cursor,
     guess: usize,
-    hunk: &Hunk<'_>,
+    hunk: &ParsedHunk<'_>,
     budget: &mut Budget,
     cancel: &Cancel,
 ) -> Result<Option<Cursor>> {
@@ -238,21 +238,21 @@ impl Nearest {
 
 /// How much of a hunk's old lines the text's last lines are.
 struct Places<'p> {
-    wanted: Vec<Line<'p>>,
+    wanted: Vec<HunkLine<'p>>,
     /// For each length of a beginning, the longest shorter one that it ends with.
     shorter: Vec<u32>,
-    ends: LineEnds,
+    ends: LineComparison,
     matched: usize,
 }
 
 impl<'p> Places<'p> {
-    fn new(hunk: &Hunk<'p>) -> Places<'p> {
-        let wanted: Vec<Line<'p>> = hunk.old_lines().collect();
+    fn new(hunk: &ParsedHunk<'p>) -> Places<'p> {
+        let wanted: Vec<HunkLine<'p>> = hunk.old_lines().collect();
         let shorter = shorter_beginnings(&wanted);
         Places {
             wanted,
             shorter,
-            ends: LineEnds::of(hunk),
+            ends: LineComparison::of(hunk),
             matched: 0,
         }
     }
@@ -285,7 +285,7 @@ impl<'p> Places<'p> {
     }
 }
 
-fn shorter_beginnings(wanted: &[Line<'_>]) -> Vec<u32> {
+fn shorter_beginnings(wanted: &[HunkLine<'_>]) -> Vec<u32> {
     let mut shorter: Vec<u32> = vec![0; wanted.len()];
     let mut length = 0usize;
     let same = |a: usize, b: usize| match (wanted.get(a), wanted.get(b)) {

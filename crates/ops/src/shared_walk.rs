@@ -10,13 +10,13 @@ const DIRECTORIES_PER_CUT: usize = 8;
 
 /// Gives the entries below a directory in path order.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct SharedWalk {
     walker: Walker,
     ignore: Option<IgnoreStack>,
 }
 
 /// What a search wants of a walk.
-pub(crate) trait Wants {
+pub(crate) trait WalkFilter {
     /// Tells whether an entry is wanted.
     fn wants(&self, seen: &Seen<'_>) -> bool;
     /// Tells whether to look below a directory.
@@ -24,7 +24,7 @@ pub(crate) trait Wants {
 }
 
 /// What one step of a walk came to.
-pub(crate) enum Met {
+pub(crate) enum SharedStep {
     /// An entry that is wanted.
     Item(WalkItem),
     /// A directory was entered or left out.
@@ -33,39 +33,39 @@ pub(crate) enum Met {
     Unreadable,
 }
 
-impl Walked {
+impl SharedWalk {
     /// Begins at a directory.
     pub(crate) fn new(
         place: &Place,
         dir: Dir,
         max_depth: Option<usize>,
         rules: IgnoreRules,
-    ) -> Walked {
+    ) -> SharedWalk {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
         let walker = Walker::new(dir, WalkOptions { max_depth });
-        Walked { walker, ignore }
+        SharedWalk { walker, ignore }
     }
 
     /// Goes on by one entry or one directory; `None` at the end.
-    pub(crate) fn step(&mut self, wanted: &impl Wants) -> Option<Met> {
+    pub(crate) fn step(&mut self, wanted: &impl WalkFilter) -> Option<SharedStep> {
         let mut choice = Chosen {
             wanted,
             ignore: self.ignore.as_mut(),
         };
         Some(match self.walker.step(&mut choice)? {
-            WalkEvent::Item(item) => Met::Item(item),
-            WalkEvent::Passed => Met::Passed,
-            WalkEvent::Fault(_) => Met::Unreadable,
+            WalkEvent::Item(item) => SharedStep::Item(item),
+            WalkEvent::Passed => SharedStep::Passed,
+            WalkEvent::Fault(_) => SharedStep::Unreadable,
         })
     }
 
     /// Keeps a beginning of what is left, and gives back the rest for other threads.
-    pub(crate) fn split(&mut self, entries: usize) -> Option<Walked> {
+    pub(crate) fn split(&mut self, entries: usize) -> Option<SharedWalk> {
         let walker = self.walker.split(Cut {
             entries,
             directories: DIRECTORIES_PER_CUT,
         })?;
-        Some(Walked {
+        Some(SharedWalk {
             walker,
             ignore: self.ignore.clone(),
         })
@@ -87,7 +87,7 @@ impl<W> Chosen<'_, W> {
     }
 }
 
-impl<W: Wants> Choice for Chosen<'_, W> {
+impl<W: WalkFilter> Choice for Chosen<'_, W> {
     fn wants(&self, seen: &Seen<'_>) -> bool {
         self.wanted.wants(seen)
     }

@@ -20,7 +20,7 @@ const SETTLED: i64 = 2;
 
 /// One state of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct FileVersion {
     device: u64,
     inode: u64,
     size: u64,
@@ -28,9 +28,9 @@ struct State {
     changed: Time,
 }
 
-impl State {
-    fn of(metadata: &Metadata) -> State {
-        State {
+impl FileVersion {
+    fn of(metadata: &Metadata) -> FileVersion {
+        FileVersion {
             device: metadata.device,
             inode: metadata.inode,
             size: metadata.size,
@@ -50,26 +50,26 @@ impl State {
 
 /// What the process knows of where lines are.
 #[derive(Debug)]
-pub struct LineIndexes {
+pub struct LineIndexCache {
     /// The last used first.
-    held: Mutex<VecDeque<(State, Arc<LineIndex>)>>,
+    held: Mutex<VecDeque<(FileVersion, Arc<LineIndex>)>>,
     /// For how many seconds a file that was just changed is not remembered.
     patience: i64,
 }
 
-impl Default for LineIndexes {
-    fn default() -> LineIndexes {
-        LineIndexes {
+impl Default for LineIndexCache {
+    fn default() -> LineIndexCache {
+        LineIndexCache {
             held: Mutex::default(),
             patience: SETTLED,
         }
     }
 }
 
-impl LineIndexes {
+impl LineIndexCache {
     /// What is known of an open file; nothing where it was never read or has changed.
     pub(crate) fn find(&self, open: &OpenFile) -> Arc<LineIndex> {
-        let state = State::of(&open.metadata);
+        let state = FileVersion::of(&open.metadata);
         let mut held = self.held();
         let found = held.iter().position(|(known, _)| *known == state);
         let Some(entry) = found.and_then(|at| held.remove(at)) else {
@@ -82,15 +82,15 @@ impl LineIndexes {
 
     /// Remembers what was learnt, unless the file changed meanwhile, or another call learnt more.
     pub(crate) fn keep(&self, open: &OpenFile, index: Arc<LineIndex>) {
-        let state = State::of(&open.metadata);
-        let now = open.current().map(|now| State::of(&now));
+        let state = FileVersion::of(&open.metadata);
+        let now = open.current().map(|now| FileVersion::of(&now));
         if !state.is_settled(self.patience) || now.ok() != Some(state) {
             return;
         }
         let mut held = self.held();
-        let same = |known: &State| (known.device, known.inode) == (state.device, state.inode);
+        let same = |known: &FileVersion| (known.device, known.inode) == (state.device, state.inode);
         if let Some(at) = held.iter().position(|(known, _)| same(known)) {
-            let further = |(known, old): &(State, Arc<LineIndex>)| {
+            let further = |(known, old): &(FileVersion, Arc<LineIndex>)| {
                 *known == state && old.known().offset > index.known().offset
             };
             if held.get(at).is_some_and(further) {
@@ -102,7 +102,7 @@ impl LineIndexes {
         held.truncate(FILES_MAX);
     }
 
-    fn held(&self) -> MutexGuard<'_, VecDeque<(State, Arc<LineIndex>)>> {
+    fn held(&self) -> MutexGuard<'_, VecDeque<(FileVersion, Arc<LineIndex>)>> {
         // What a panic left behind is still a list of indexes.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +120,7 @@ mod tests {
     /// A context that remembers files however new they are.
     fn eager() -> Context {
         Context {
-            line_indexes: Arc::new(LineIndexes {
+            line_index_cache: Arc::new(LineIndexCache {
                 patience: 0,
                 ..LineIndexes::default()
             }),
@@ -157,7 +157,7 @@ mod tests {
         tree.file("file", numbered(50_000));
         let context = eager();
         assert_eq!(lines(&tree, &context, 40_000).lines_total, Some(50_000));
-        let index = context.line_indexes.find(&opened(&tree));
+        let index = context.line_index_cache.find(&opened(&tree));
         assert_eq!(index.lines(), Some(50_000));
         assert!(index.before_line(40_000).offset > 300_000);
     }
@@ -171,7 +171,7 @@ mod tests {
         false_index.learn(0, b"one line", 0);
         false_index.end();
         context
-            .line_indexes
+            .line_index_cache
             .keep(&opened(&tree), Arc::new(false_index));
         assert_eq!(lines(&tree, &context, 1).lines_total, Some(1));
     }
@@ -186,7 +186,7 @@ mod tests {
             assert_eq!(contents.lines_total, Some(count));
             assert_eq!(contents.start_line, Some(count));
         }
-        assert_eq!(context.line_indexes.held().len(), 1);
+        assert_eq!(context.line_index_cache.held().len(), 1);
     }
 
     #[test]
@@ -197,13 +197,15 @@ mod tests {
         lines(&tree, &usual, 3);
         tree.file("file", numbered(50));
         lines(&tree, &eager, 3);
-        assert!(usual.line_indexes.held().is_empty() && eager.line_indexes.held().is_empty());
+        assert!(
+            usual.line_index_cache.held().is_empty() && eager.line_index_cache.held().is_empty()
+        );
     }
 
     #[test]
     fn the_files_used_longest_ago_are_forgotten() {
         let tree = Tree::new();
-        let indexes = LineIndexes {
+        let indexes = LineIndexCache {
             patience: 0,
             ..LineIndexes::default()
         };
@@ -244,7 +246,7 @@ mod tests {
             (Some(1_500), None)
         );
         assert!(contents.truncated);
-        let learnt = context.line_indexes.find(&opened(&tree));
+        let learnt = context.line_index_cache.find(&opened(&tree));
         assert!(learnt.known().offset > 1 << 20 && learnt.lines().is_none());
     }
 
