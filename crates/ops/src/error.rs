@@ -1,5 +1,7 @@
 //! Every way an operation can fail. A variant holds facts; each tool set's face turns them into words.
 
+use std::fmt;
+
 use sandbox::{FileKind, PathFault, QuotaLimit};
 
 /// What operations return.
@@ -16,6 +18,33 @@ pub enum Wanted {
     Anything,
     /// The source of a copy or move.
     Source,
+}
+
+/// Which pattern of a request is meant. Each tool set has its own name for the argument it came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternRole {
+    /// What lines are searched for.
+    Lines,
+    /// The glob that paths must match.
+    PathGlob,
+    /// The regular expression that paths must match.
+    PathRegex,
+    /// The glob for the files that are searched.
+    SearchedFiles,
+    /// The glob for the entries that are listed.
+    ListedEntries,
+}
+
+impl fmt::Display for PatternRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PatternRole::Lines => "pattern for lines",
+            PatternRole::PathGlob => "glob for paths",
+            PatternRole::PathRegex => "regular expression for paths",
+            PatternRole::SearchedFiles => "filter for files",
+            PatternRole::ListedEntries => "filter for entries",
+        })
+    }
 }
 
 /// A failed operation. Paths are relative to the root as clients see them.
@@ -71,11 +100,11 @@ pub enum Error {
     /// The old side of the patch is `/dev/null`, but the file is there and not empty.
     #[error("the patch makes {path:?}, which exists")]
     PatchCreates { path: String },
-    #[error("invalid pattern in {argument}: {reason}")]
-    InvalidPattern {
-        argument: &'static str,
-        reason: String,
-    },
+    #[error("the {role} is invalid: {reason}")]
+    InvalidPattern { role: PatternRole, reason: String },
+    #[error("the string to look for is empty")]
+    EmptySearchString,
+    /// For callers that check what operations do not: the name is the caller's own.
     #[error("invalid {argument}: {reason}")]
     InvalidArgument {
         argument: &'static str,
@@ -179,7 +208,7 @@ impl Error {
             | Error::PatchMismatch { .. }
             | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
-            Error::InvalidArgument { .. } => ErrorKind::InvalidArgument,
+            Error::InvalidArgument { .. } | Error::EmptySearchString => ErrorKind::InvalidArgument,
             Error::NotText { .. } => ErrorKind::NotText,
             Error::InvalidEncoding { .. } => ErrorKind::InvalidEncoding,
             Error::StringNotFound { .. } => ErrorKind::StringNotFound,
@@ -224,6 +253,7 @@ impl Error {
             Error::PatchMalformed { .. }
             | Error::InvalidPattern { .. }
             | Error::InvalidArgument { .. }
+            | Error::EmptySearchString
             | Error::InvalidEncoding { .. }
             | Error::RootProtected
             | Error::Timeout

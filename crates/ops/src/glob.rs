@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem};
 
 use crate::context::{Cancel, Context};
-use crate::error::{Result, Wanted};
+use crate::error::{PatternRole, Result, Wanted};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -111,7 +111,9 @@ impl Operation for Glob {
 impl PathPattern {
     fn compile(&self) -> Result<PathMatcher> {
         match self {
-            PathPattern::Glob(text) => PathGlob::new("pattern", text).map(PathMatcher::Glob),
+            PathPattern::Glob(text) => {
+                PathGlob::new(PatternRole::PathGlob, text).map(PathMatcher::Glob)
+            }
             PathPattern::Regex(text) => PathMatcher::regex(text),
         }
     }
@@ -326,7 +328,7 @@ mod tests {
         assert!(matches!(
             error,
             Error::InvalidPattern {
-                argument: "regex",
+                role: PatternRole::PathRegex,
                 ..
             }
         ));
@@ -427,7 +429,7 @@ mod tests {
         assert!(matches!(
             invalid,
             Err(Error::InvalidPattern {
-                argument: "pattern",
+                role: PatternRole::PathGlob,
                 ..
             })
         ));

@@ -48,7 +48,7 @@ pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};
 pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
-pub use error::{Error, ErrorKind, Result, Wanted};
+pub use error::{Error, ErrorKind, PatternRole, Result, Wanted};
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
 pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, SearchOutput, Grepped, LineMatch};
 pub use hash::{Hash, Algorithm, Hashed};

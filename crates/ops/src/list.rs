@@ -8,7 +8,7 @@ use sandbox::{
 };
 
 use crate::context::Context;
-use crate::error::{Error, Result, Wanted};
+use crate::error::{Error, PatternRole, Result, Wanted};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
@@ -301,7 +301,7 @@ impl Filter {
         // "*" is the usual default and matches every name.
         let pattern = pattern.filter(|&text| text != "*");
         let pattern = pattern
-            .map(|text| FileFilter::new("pattern", text))
+            .map(|text| FileFilter::new(PatternRole::ListedEntries, text))
             .transpose()?;
         Ok(Filter { pattern, hidden })
     }

@@ -11,7 +11,7 @@ use memchr::{memchr, memrchr};
 use sandbox::Seen;
 
 use crate::character_glob::CharacterGlob;
-use crate::error::{Error, Result};
+use crate::error::{Error, PatternRole, Result};
 use crate::regex_cost::{self, LINE_PLACES, PATH_PLACES, Reach};
 
 /// The longest pattern.
@@ -88,7 +88,7 @@ impl LineMatcher {
     /// Compiles a pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<LineMatcher> {
         let invalid = |reason| Error::InvalidPattern {
-            argument: "pattern",
+            role: PatternRole::Lines,
             reason,
         };
         check_length(&pattern.text).map_err(invalid)?;
@@ -237,7 +237,7 @@ impl PathMatcher {
     /// Compiles a regular expression over paths.
     pub(crate) fn regex(text: &str) -> Result<PathMatcher> {
         let invalid = |reason| Error::InvalidPattern {
-            argument: "regex",
+            role: PatternRole::PathRegex,
             reason,
         };
         check_length(text).map_err(invalid)?;
@@ -290,9 +290,9 @@ enum GlobLevel {
 }
 
 impl PathGlob {
-    /// Compiles a glob that came as `argument`.
-    pub(crate) fn new(argument: &'static str, text: &str) -> Result<PathGlob> {
-        let invalid = |reason| Error::InvalidPattern { argument, reason };
+    /// Compiles a glob.
+    pub(crate) fn new(role: PatternRole, text: &str) -> Result<PathGlob> {
+        let invalid = |reason| Error::InvalidPattern { role, reason };
         check_glob(text).map_err(invalid)?;
         let directories_only = text.ends_with('/');
         let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
@@ -334,10 +334,10 @@ pub struct FileFilter {
 }
 
 impl FileFilter {
-    /// Compiles a filter that came as `argument`.
-    pub fn new(argument: &'static str, text: &str) -> Result<FileFilter> {
+    /// Compiles a filter.
+    pub fn new(role: PatternRole, text: &str) -> Result<FileFilter> {
         Ok(FileFilter {
-            glob: PathGlob::new(argument, text)?,
+            glob: PathGlob::new(role, text)?,
             by_path: text.contains('/'),
         })
     }
@@ -549,7 +549,9 @@ mod tests {
             ("a//b", "leave that out"),
             ("a/./b", "leave that out"),
         ] {
-            let error = PathGlob::new("pattern", text).unwrap_err().to_string();
+            let error = PathGlob::new(PatternRole::PathGlob, text)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(reason), "{error} lacks {reason:?}");
         }
     }
@@ -582,14 +584,14 @@ mod tests {
             ("A.txt", "a.txt", false),
             ("dir/", "dir", true),
         ] {
-            let glob = PathGlob::new("pattern", text).unwrap();
+            let glob = PathGlob::new(PatternRole::PathGlob, text).unwrap();
             assert_eq!(
                 glob.is_match(path.as_bytes()),
                 expected,
                 "{text:?} on {path:?}"
             );
         }
-        let glob = PathGlob::new("pattern", "*.t?t").unwrap();
+        let glob = PathGlob::new(PatternRole::PathGlob, "*.t?t").unwrap();
         assert!(glob.is_match(b"\xff.txt"));
     }
 
@@ -618,7 +620,7 @@ mod tests {
             ("src/a**/x", "src/ab/c", true),
             ("dir/", "dir", false),
         ] {
-            let glob = PathGlob::new("pattern", text).unwrap();
+            let glob = PathGlob::new(PatternRole::PathGlob, text).unwrap();
             assert_eq!(
                 enters(&glob, directory),
                 expected,
@@ -635,11 +637,11 @@ mod tests {
             kind: sandbox::FileKind::File,
             depth: 1,
         };
-        let by_name = FileFilter::new("glob_filter", "*.go").unwrap();
+        let by_name = FileFilter::new(PatternRole::SearchedFiles, "*.go").unwrap();
         assert!(by_name.is_match(b"a.go", || unreachable!()));
         assert!(by_name.chooses(&seen(b"docs/a.go")));
         assert!(by_name.may_match_below(b"any", 1));
-        let by_path = FileFilter::new("glob_filter", "src/**/*.go").unwrap();
+        let by_path = FileFilter::new(PatternRole::SearchedFiles, "src/**/*.go").unwrap();
         assert!(by_path.is_match(b"a.go", || b"src/x/a.go".to_vec()));
         assert!(!by_path.is_match(b"a.go", || b"docs/a.go".to_vec()));
         assert!(by_path.chooses(&seen(b"src/x/a.go")));

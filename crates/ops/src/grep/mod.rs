@@ -20,7 +20,7 @@ use self::file::{
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
-use crate::error::{Collected as Expected, Result};
+use crate::error::{PatternRole, Result, Wanted};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -136,7 +136,7 @@ impl Operation for Grep {
 
 impl Grep {
     fn source(&self) -> Result<Option<GrepBatch>> {
-        let (located, metadata) = self.place.existing(Follow::Last, Expected::Anything)?;
+        let (located, metadata) = self.place.existing(Follow::Last, Wanted::Anything)?;
         if metadata.kind != FileKind::Directory {
             let invalid_utf8 = located.is_invalid_utf8();
             let candidate = Candidate {
@@ -280,7 +280,7 @@ impl GrepSearch {
             filter: request
                 .filter
                 .as_deref()
-                .map(|text| FileFilter::new("glob_filter", text))
+                .map(|text| FileFilter::new(PatternRole::SearchedFiles, text))
                 .transpose()?,
             wanted: Collected {
                 output: request.output,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::context::Limits;
-use crate::error::Error;
+use crate::error::{Error, PatternRole};
 use crate::pattern::{Case, Syntax};
 use crate::testing::{Tree, cancelled, context, with_limits};
 
@@ -292,7 +292,7 @@ fn faults_of_the_request_are_errors() {
     assert!(matches!(
         invalid,
         Error::InvalidPattern {
-            argument: "pattern",
+            role: PatternRole::Lines,
             ..
         }
     ));
@@ -303,7 +303,7 @@ fn faults_of_the_request_are_errors() {
     assert!(matches!(
         filter.run(&context()),
         Err(Error::InvalidPattern {
-            argument: "glob_filter",
+            role: PatternRole::SearchedFiles,
             ..
         })
     ));

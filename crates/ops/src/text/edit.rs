@@ -161,14 +161,10 @@ pub struct Occurrence {
     pub line_end: Option<LineEnd>,
 }
 
-/// Finds all places of a string in one pass, in windows; an empty string is an invalid argument.
+/// Finds all places of a string in one pass, in windows; an empty string is refused.
 pub fn occurrences(read: &mut ReadAt<'_>, wanted: &str) -> Result<Occurrences> {
     if wanted.is_empty() {
-        let reason = "must not be empty".to_owned();
-        return Err(Error::InvalidArgument {
-            argument: "old_str",
-            reason,
-        });
+        return Err(Error::EmptySearchString);
     }
     let mut search = StringSearch::new(wanted.as_bytes());
     while search.fill(read)? > 0 {
@@ -521,7 +517,7 @@ mod tests {
     fn an_empty_string_is_refused() {
         assert!(matches!(
             replaced("a", "", "b"),
-            Err(Error::InvalidArgument { .. })
+            Err(Error::EmptySearchString)
         ));
     }
 

@@ -1,7 +1,7 @@
 //! Every code and every message of the `files` set. Where the specification has a message, it is that one; what more
 //! there is to say stands in the details.
 
-use ops::{Error, ErrorKind, FileKind};
+use ops::{Error, ErrorKind, FileKind, PatternRole};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, shortened};
@@ -224,17 +224,20 @@ fn fault(error: &Error) -> String {
     }
 }
 
+/// The parameter in which this set takes a pattern.
+fn pattern_parameter(role: PatternRole) -> &'static str {
+    match role {
+        PatternRole::SearchedFiles => "file_pattern",
+        PatternRole::PathRegex => "regex",
+        PatternRole::Lines | PatternRole::PathGlob | PatternRole::ListedEntries => "pattern",
+    }
+}
+
 /// The parameter that an operation refused, as clients know it.
 fn parameter(error: &Error, tool: &str) -> Option<&'static str> {
     match error {
-        // What the operation calls its filter.
-        Error::InvalidPattern {
-            argument: "glob_filter",
-            ..
-        } => Some("file_pattern"),
-        Error::InvalidPattern { argument, .. } | Error::InvalidArgument { argument, .. } => {
-            Some(argument)
-        }
+        Error::InvalidPattern { role, .. } => Some(pattern_parameter(*role)),
+        Error::InvalidArgument { argument, .. } => Some(argument),
         Error::InvalidEncoding { .. } => Some("content"),
         Error::IntoItself { .. } => Some("destination"),
         Error::RootProtected => Some(match tool {
@@ -329,7 +332,7 @@ mod tests {
     #[test]
     fn the_filter_goes_by_the_name_clients_know() {
         let error = Error::InvalidPattern {
-            argument: "glob_filter",
+            role: PatternRole::SearchedFiles,
             reason: "unclosed".into(),
         };
         let worded = worded(error.into(), "search", ".");

@@ -127,6 +127,9 @@ fn message(failure: &Failure, tool: &str) -> String {
             "The call took longer than its time limit and was stopped".to_owned()
         }
         Failure::Operation(ops::Error::Cancelled) => "The call was cancelled".to_owned(),
+        Failure::Operation(ops::Error::InvalidPattern { reason, .. }) => {
+            format!("invalid pattern in pattern: {reason}")
+        }
         Failure::Operation(error) => error.to_string(),
         Failure::RateLimited { .. } => "Too many calls".to_owned(),
         Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {

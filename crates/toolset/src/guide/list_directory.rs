@@ -1,7 +1,7 @@
 //! `guide_list_directory`: the agent hands over a directory's entries.
 
 use guide::StepOutcome;
-use ops::FileFilter;
+use ops::{FileFilter, PatternRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +115,7 @@ impl GuideTool for HandOverListing {
 
 /// Compiles a pattern; one that is invalid or absurd is refused here.
 pub(super) fn filter(pattern: Option<&str>) -> Result<Option<FileFilter>, Failure> {
-    let compiled = pattern.map(|text| FileFilter::new("pattern", text));
+    let compiled = pattern.map(|text| FileFilter::new(PatternRole::ListedEntries, text));
     Ok(compiled.transpose()?)
 }
 

@@ -239,6 +239,7 @@ fn operation_message(error: &Error, path: &str) -> String {
             format!("File too large: {path} has {size} bytes, the limit is {limit}")
         }
         Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
+        Error::EmptySearchString => "invalid old_str: must not be empty".to_owned(),
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
         Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
         Error::Cancelled => "The call was cancelled".to_owned(),

@@ -1,7 +1,7 @@
 //! Every code and every message of the `workspace` set. The specification's own words come first in a message;
 //! root and path follow where it leaves them out.
 
-use ops::{Error, ErrorKind, FileKind, Wanted};
+use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, shortened};
@@ -188,13 +188,10 @@ fn operation_message(error: &Error, tool: &str) -> String {
             "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
              existing file and hunks with its lines"
         ),
-        Error::InvalidPattern {
-            argument: "pattern",
-            reason,
-        } => format!("invalid pattern: {reason}"),
-        Error::InvalidPattern { argument, reason } => {
-            format!("invalid pattern in {argument}: {reason}")
-        }
+        Error::InvalidPattern { role, reason } => match pattern_argument(*role) {
+            "pattern" => format!("invalid pattern: {reason}"),
+            argument => format!("invalid pattern in {argument}: {reason}"),
+        },
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
         Error::NotText { path } => format!("patch failed: {path} is not UTF-8 text"),
         Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
@@ -250,6 +247,15 @@ fn not_found(path: &str, wanted: Wanted, near: &[String]) -> String {
     match near {
         [] => format!("{what}: {path}"),
         near => format!("{what}: {path}; did you mean {}?", near.join(" or ")),
+    }
+}
+
+/// The argument in which this set takes a pattern.
+fn pattern_argument(role: PatternRole) -> &'static str {
+    match role {
+        PatternRole::Lines | PatternRole::PathGlob | PatternRole::ListedEntries => "pattern",
+        PatternRole::PathRegex => "regex",
+        PatternRole::SearchedFiles => "glob_filter",
     }
 }
 
@@ -377,9 +383,12 @@ fn facts(failure: &Failure) -> Value {
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }
-        Failure::Operation(
-            Error::InvalidPattern { argument, .. } | Error::InvalidArgument { argument, .. },
-        ) => json!({ "argument": argument }),
+        Failure::Operation(Error::InvalidPattern { role, .. }) => {
+            json!({ "argument": pattern_argument(*role) })
+        }
+        Failure::Operation(Error::InvalidArgument { argument, .. }) => {
+            json!({ "argument": argument })
+        }
         Failure::BadArguments(bad) => bad_facts(bad),
         Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
         _ => Value::Null,
