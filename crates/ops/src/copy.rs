@@ -141,7 +141,7 @@ impl Transfer<'_, '_> {
         Ok(CopyTally {
             files: 1,
             bytes,
-            ..Tally::default()
+            ..CopyTally::default()
         })
     }
 

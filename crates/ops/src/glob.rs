@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
-use crate::walked::{SharedStep, SharedWalk, WalkFilter, is_invalid_utf8};
+use crate::shared_walk::{SharedStep, SharedWalk, WalkFilter, is_invalid_utf8};
 
 /// How much a unit does before it gives way to other calls: entries that match, and directories.
 const ENTRIES_PER_UNIT: usize = 512;

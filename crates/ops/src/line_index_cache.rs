@@ -122,7 +122,7 @@ mod tests {
         Context {
             line_index_cache: Arc::new(LineIndexCache {
                 patience: 0,
-                ..LineIndexes::default()
+                ..LineIndexCache::default()
             }),
             ..context()
         }
@@ -207,7 +207,7 @@ mod tests {
         let tree = Tree::new();
         let indexes = LineIndexCache {
             patience: 0,
-            ..LineIndexes::default()
+            ..LineIndexCache::default()
         };
         let files: Vec<OpenFile> = (0..FILES_MAX + 2)
             .map(|number| {

@@ -261,7 +261,7 @@ impl Moving<'_, '_> {
         }
         Ok(CopyTally {
             links: 1,
-            ..Tally::default()
+            ..CopyTally::default()
         })
     }
 

@@ -138,7 +138,7 @@ pub(super) fn search_piece(
     let Ok(loaded) = load(large, &mut scratch.buffer) else {
         return PieceMatches {
             unreadable: true,
-            ..Piece::default()
+            ..PieceMatches::default()
         };
     };
     let bytes = loaded

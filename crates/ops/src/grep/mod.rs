@@ -26,7 +26,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::walked::{SharedStep, SharedWalk, WalkFilter, is_file, is_invalid_utf8};
+use crate::shared_walk::{SharedStep, SharedWalk, WalkFilter, is_file, is_invalid_utf8};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
@@ -145,14 +145,14 @@ impl Grep {
             };
             return Ok(Some(GrepBatch {
                 opened: Some(candidate),
-                ..Batch::default()
+                ..GrepBatch::default()
             }));
         }
         let dir = located.open_dir()?;
         let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
         Ok(Some(GrepBatch {
             walked: Some(walked),
-            ..Batch::default()
+            ..GrepBatch::default()
         }))
     }
 }
@@ -423,7 +423,7 @@ impl GrepSearch {
         let halted = piece.searched == Searched::Halted;
         halted.then(|| GrepBatch {
             large: Some(large),
-            ..Batch::default()
+            ..GrepBatch::default()
         })
     }
 
@@ -610,7 +610,7 @@ impl Stages for GrepSearch {
             (Some(large), _) => Some(batch.split_large(large)),
             (None, Some(walked)) => walked.split(FILES_PER_UNIT).map(|walked| GrepBatch {
                 walked: Some(walked),
-                ..Batch::default()
+                ..GrepBatch::default()
             }),
             (None, None) => None,
         };

@@ -568,7 +568,7 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
     tree.file("large", "needle\n".repeat(400_000));
     let place = tree.place("large");
     let mut opened = place
-        .existing_file(Expected::File)
+        .existing_file(Wanted::File)
         .unwrap()
         .0
         .open_file()
@@ -589,7 +589,7 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
                 invalid_utf8: false,
             },
         }),
-        ..Batch::default()
+        ..GrepBatch::default()
     });
     let ended = ordered::run(search, source, GrepProgress::default(), &context().cancel);
     let found = ended.unwrap().0.found;

@@ -192,6 +192,7 @@ fn operation_message(error: &Error, tool: &str) -> String {
             "pattern" => format!("invalid pattern: {reason}"),
             argument => format!("invalid pattern in {argument}: {reason}"),
         },
+        Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
         Error::NotText { path } => format!("patch failed: {path} is not UTF-8 text"),
         Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
