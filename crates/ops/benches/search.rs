@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Glob, Grep, SearchOutput, IgnoreRules, Kinds, Limits, Operation,
-    PathPattern, Pattern, Place, Syntax, Users,
+    Cancel, Case, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Operation, PathPattern, Pattern,
+    Place, SearchOutput, Syntax, Users,
 };
 use sandbox::Root;
 

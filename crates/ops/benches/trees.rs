@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Copy, Grep, GrepOutput, IgnoreRules, Limits, OnDirectory, OnExisting,
-    OnFault, OnMissing, Operation, Pattern, Place, Recurse, Remove, RemoveTarget, Syntax, Users,
+    Cancel, Case, Context, Copy, Grep, IgnoreRules, Limits, OnDirectory, OnExisting, OnFault,
+    OnMissing, Operation, Pattern, Place, Recurse, Remove, RemoveTarget, SearchOutput, Syntax,
+    Users,
 };
 use sandbox::Root;
 
@@ -54,7 +55,7 @@ fn grep(root: &Arc<Root>) -> Grep {
         max_depth: None,
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
-        output: GrepOutput::Matches,
+        output: SearchOutput::Matches,
     }
 }
 

@@ -98,12 +98,7 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::testing::{Tree, cancelled, context};
 
-    fn hash(
-        tree: &Tree,
-        path: &str,
-        algorithm: Algorithm,
-        context: &Context,
-    ) -> Result<Hashed> {
+    fn hash(tree: &Tree, path: &str, algorithm: Algorithm, context: &Context) -> Result<Hashed> {
         Hash {
             place: tree.place(path),
             algorithm,
@@ -119,10 +114,7 @@ mod tests {
             .file("empty", "");
         for (algorithm, hex) in [
             (Algorithm::Md5, "d6eb32081c822ed572b70567826d9d9d"),
-            (
-                Algorithm::Sha1,
-                "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527",
-            ),
+            (Algorithm::Sha1, "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527"),
             (
                 Algorithm::Sha256,
                 "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae",

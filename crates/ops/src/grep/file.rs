@@ -8,7 +8,7 @@ use sandbox::OpenFile;
 
 use super::lines::{OVERLAP, Searched, last_line, newlines, search, shown_line};
 use super::window::{Window, read_at, without_mark};
-use super::{SearchOutput, LineMatch};
+use super::{LineMatch, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd, PartStart};

@@ -436,7 +436,9 @@ impl GrepSearch {
     ) -> ControlFlow<()> {
         match self.wanted.output {
             SearchOutput::Matches => self.commit_matches(progress, file, continues),
-            SearchOutput::Files | SearchOutput::Count => self.commit_count(progress, file, continues),
+            SearchOutput::Files | SearchOutput::Count => {
+                self.commit_count(progress, file, continues)
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ops::{
-    Case, Error, FileMatches, Grep, SearchOutput, Grepped, IgnoreRules, LineMatch, Operation,
-    Pattern, Syntax,
+    Case, Error, FileMatches, Grep, Grepped, IgnoreRules, LineMatch, Operation, Pattern,
+    SearchOutput, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
