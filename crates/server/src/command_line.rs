@@ -5,16 +5,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::settings::{
-    CURRENT_DIRECTORY, InYaml, LogLevel, Partial, Settings, Toolset, Transport, bounds,
-};
-use crate::settings::{HOST, is_host};
+use crate::settings::{self, CURRENT_DIRECTORY, Partial, SettingValue, Settings, Toolset};
 
 /// Lets AI agents work on files without ever leaving the directories they were given.
 #[derive(Debug, Parser)]
@@ -30,7 +26,7 @@ pub(crate) struct Cli {
     #[arg(value_name = "DIR")]
     directories: Vec<PathBuf>,
     #[command(flatten)]
-    options: Flags,
+    flags: Flags,
     #[command(subcommand)]
     command: Option<CommandArgs>,
     /// Whether the root was a flag or an environment variable; clap alone knows.
@@ -39,9 +35,12 @@ pub(crate) struct Cli {
     /// The same for the base path.
     #[arg(skip)]
     base_path_source: GivenBy,
+    /// The settings that were typed or found in the environment, with paths as they were given.
+    #[arg(skip)]
+    given: Partial,
 }
 
-/// The options that say what is served and how; they go before or after a subcommand.
+/// The flags that are no settings: they say which files and directories there are.
 #[derive(Debug, Args)]
 struct Flags {
     /// YAML config file.
@@ -52,56 +51,12 @@ struct Flags {
         global = true
     )]
     config: Option<PathBuf>,
-    /// How clients connect [default: http with a config file, stdio without].
-    #[arg(long, value_enum, global = true)]
-    transport: Option<Transport>,
-    /// Address to listen on [default: 0.0.0.0].
-    #[arg(long, value_parser = parse_host, global = true)]
-    host: Option<String>,
-    /// Port to listen on; 0 takes any that is free [default: 8091].
-    #[arg(long, global = true)]
-    port: Option<u16>,
-    /// Tool sets to serve [default: workspace].
-    #[arg(
-        long,
-        value_enum,
-        value_name = "NAME",
-        value_delimiter = ',',
-        global = true
-    )]
-    toolset: Option<Vec<Toolset>>,
     /// The one root of `files` [default: the current directory]; `workspace` serves it too.
     #[arg(long, value_name = "PATH", env = "FS_SERVER_ROOT", global = true)]
     root_dir: Option<PathBuf>,
-    /// The most bytes of content one reply holds [default: 10485760].
-    #[arg(long, value_name = "BYTES", env = "FS_MAX_FILE_SIZE", global = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(bounds::CONTENT))]
-    max_file_size: Option<u64>,
-    /// How long a call may take [default: 30; grep and glob: 300].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "FS_REQUEST_TIMEOUT",
-        global = true
-    )]
-    #[arg(value_parser = clap::value_parser!(u64).range(bounds::TIMEOUT))]
-    request_timeout: Option<u64>,
-    /// The least important log lines to write [default: info].
-    #[arg(
-        long,
-        value_enum,
-        value_name = "LEVEL",
-        env = "FS_LOG_LEVEL",
-        ignore_case = true
-    )]
-    #[arg(global = true)]
-    log_level: Option<LogLevel>,
     /// The one root of `memory`; created if missing.
     #[arg(long, value_name = "PATH", env = "BASE_PATH", global = true)]
     base_path: Option<PathBuf>,
-    /// The project of `guide` [default: the current directory].
-    #[arg(long, value_name = "PATH", global = true)]
-    project_root: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -231,6 +186,11 @@ pub(crate) struct Directories {
     pub(crate) base: Option<GivenPath>,
 }
 
+/// The definition of the command line: what is typed here and the flags of the settings.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().args(settings::flags())
+}
+
 impl Cli {
     /// Reads the process's own command line, or ends the process the way clap does.
     pub(crate) fn read() -> Cli {
@@ -238,10 +198,11 @@ impl Cli {
     }
 
     fn try_read(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-        let matches = Cli::command().try_get_matches_from(words)?;
+        let matches = command().try_get_matches_from(words)?;
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.root_dir_source = source(&matches, "root_dir");
         cli.base_path_source = source(&matches, "base_path");
+        cli.given = Partial::from_flags(&matches);
         if let Some(CommandArgs::Check { directories }) = &mut cli.command {
             cli.directories.append(directories);
         }
@@ -283,40 +244,37 @@ impl Cli {
         settings: &Settings,
         absolute: &impl Fn(&PathBuf) -> String,
     ) -> [(&'static str, Option<String>); 9] {
-        let options = &self.options;
+        let (flags, given) = (&self.flags, &self.given);
         // These give way to others, or stay without effect, only as long as they are in the environment.
         let is_used = self.root_dir_source == GivenBy::Flag || self.directories.is_empty();
-        let root_dir = options.root_dir.as_ref().filter(|_| is_used);
+        let root_dir = flags.root_dir.as_ref().filter(|_| is_used);
         let is_used = settings.toolsets.contains(&Toolset::Memory);
-        let base_path = options.base_path.as_ref().filter(|_| is_used);
-        let project_root = options.project_root.as_ref();
-        let config = options.config.as_ref();
+        let base_path = flags.base_path.as_ref().filter(|_| is_used);
+        let project_root = given.guide_project_root.as_ref().and_then(Option::as_ref);
+        let config = flags.config.as_ref();
         [
             ("--config", config.map(absolute)),
             // A config file alone would mean HTTP.
             ("--transport", config.map(|_| "stdio".to_owned())),
-            ("--toolset", options.toolset.as_deref().map(joined)),
+            ("--toolset", given.toolsets.as_deref().map(joined)),
             ("--root-dir", root_dir.map(absolute)),
             ("--base-path", base_path.map(absolute)),
             ("--project-root", project_root.map(absolute)),
-            ("--max-file-size", options.max_file_size.map(number)),
-            ("--request-timeout", options.request_timeout.map(number)),
-            (
-                "--log-level",
-                options.log_level.map(|level| level.in_yaml()),
-            ),
+            ("--max-file-size", in_yaml(&given.max_file_size)),
+            ("--request-timeout", in_yaml(&given.request_timeout)),
+            ("--log-level", in_yaml(&given.log_level)),
         ]
     }
 
     /// The config file that was named, if any.
     pub(crate) fn config(&self) -> Option<&Path> {
-        self.options.config.as_deref()
+        self.flags.config.as_deref()
     }
 
     /// The directories that were given, relative ones taken from `current`; the base path stays as it is.
     pub(crate) fn directories(&self, current: &Path) -> Directories {
         let given = |path: PathBuf, source| GivenPath { path, source };
-        let (root, base) = (&self.options.root_dir, &self.options.base_path);
+        let (root, base) = (&self.flags.root_dir, &self.flags.base_path);
         Directories {
             served: self
                 .directories
@@ -335,26 +293,16 @@ impl Cli {
 
     /// Everything else that was typed or found in the environment.
     pub(crate) fn partial(&self, current: &Path) -> Partial {
-        let options = &self.options;
+        let project_root = self.given.guide_project_root.clone();
         Partial {
-            transport: options.transport,
-            host: options.host.clone(),
-            port: options.port,
-            toolsets: options.toolset.as_deref().map(without_repeats),
-            max_file_size: options.max_file_size,
-            request_timeout: options.request_timeout.map(Duration::from_secs),
-            log_level: options.log_level,
-            guide_project_root: options
-                .project_root
-                .as_ref()
-                .map(|path| Some(current.join(path))),
-            ..Partial::default()
+            guide_project_root: project_root.map(|path| path.map(|path| current.join(path))),
+            ..self.given.clone()
         }
     }
 
     /// Tells whether the project of `guide` was named.
     pub(crate) fn names_project_root(&self) -> bool {
-        self.options.project_root.is_some()
+        self.given.guide_project_root.is_some()
     }
 }
 
@@ -373,8 +321,8 @@ fn joined(sets: &[Toolset]) -> String {
     names.join(",")
 }
 
-fn number(number: u64) -> String {
-    number.to_string()
+fn in_yaml(value: &Option<impl SettingValue>) -> Option<String> {
+    value.as_ref().map(SettingValue::in_yaml)
 }
 
 fn source(matches: &ArgMatches, id: &str) -> GivenBy {
@@ -384,27 +332,10 @@ fn source(matches: &ArgMatches, id: &str) -> GivenBy {
     }
 }
 
-fn without_repeats(sets: &[Toolset]) -> Vec<Toolset> {
-    let mut once: Vec<Toolset> = Vec::new();
-    for set in sets {
-        if !once.contains(set) {
-            once.push(*set);
-        }
-    }
-    once
-}
-
-fn parse_host(text: &str) -> Result<String, String> {
-    if is_host(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("expected {HOST}"))
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::settings::LogLevel;
 
     /// A command line as it would be typed after the program's name.
     pub(crate) fn typed(words: &[&str]) -> Cli {
@@ -418,7 +349,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -434,7 +365,7 @@ pub(crate) mod tests {
         for words in [["--port", "7", "check"], ["check", "--port", "7"]] {
             let cli = typed(&words);
             assert_eq!(
-                (cli.task(), cli.options.port),
+                (cli.task(), cli.given.port),
                 (Task::Check, Some(7)),
                 "{words:?}"
             );
@@ -480,6 +411,12 @@ pub(crate) mod tests {
         let cli = typed(&["--toolset", "workspace,guide,workspace"]);
         let sets = cli.partial(Path::new("/")).toolsets;
         assert_eq!(sets, Some(vec![Toolset::Workspace, Toolset::Guide]));
+    }
+
+    #[test]
+    fn words_may_be_in_capitals() {
+        let level = typed(&["--log-level", "WARN"]).given.log_level;
+        assert_eq!(level, Some(LogLevel::Warn));
     }
 
     #[test]

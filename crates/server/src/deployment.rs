@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sandbox::{NamedRoot, Roots, Users};
 use toolset::{Allowlist, Deployment, RootGrant};
 
-use crate::settings::{AllowedTools, Replies, RootSettings, Settings, Toolset};
+use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
 
 /// Hands the opened roots and the limits to the tools.
 pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
@@ -18,20 +18,13 @@ pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> De
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
             max_file_size: settings.max_file_size,
-            durability: settings.durability.into(),
+            durability: settings.durability,
         }),
         users: Arc::new(users),
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
-        rate: settings.rate.map(|rate| toolset::CallRate {
-            per_second: rate.per_second,
-            burst: rate.burst,
-        }),
-        replies: match settings.replies {
-            Replies::Both => toolset::ReplyHalves::Both,
-            Replies::Text => toolset::ReplyHalves::Text,
-            Replies::Structured => toolset::ReplyHalves::Structured,
-        },
+        rate: settings.rate,
+        replies: settings.replies,
         root_header: settings.root_header,
         recorder: None,
     }

@@ -38,7 +38,7 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Setti
         opened => opened,
     };
     let limited = opened.and_then(|opened| match root.quota {
-        Some(quota) => opened.with_quota(quota.into()),
+        Some(quota) => opened.with_quota(quota),
         None => Ok(opened),
     });
     let opened = limited.map_err(|error| bad_directory(root, settings, &error))?;

@@ -19,14 +19,14 @@ pub(crate) fn print(shell: Shell, mut command: Command, out: &mut dyn Write) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::Cli;
-    use clap::{CommandFactory, ValueEnum};
+    use crate::command_line::command;
+    use clap::ValueEnum;
 
     #[test]
     fn every_shell_completes_every_command_and_flag() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
-            print(*shell, Cli::command(), &mut script).unwrap();
+            print(*shell, command(), &mut script).unwrap();
             let script = String::from_utf8(script).unwrap();
             for word in ["completions", "health", "toolset", "base-path"] {
                 assert!(script.contains(word), "{shell}: {word}");

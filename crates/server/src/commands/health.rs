@@ -81,7 +81,7 @@ impl Target {
             bail!("the port is any that is free: give the server's URL");
         }
         // Who listens on every address is also here.
-        let host = match settings.host.as_str() {
+        let host = match &*settings.host {
             "0.0.0.0" => "127.0.0.1",
             "::" => "::1",
             host => host,
@@ -227,7 +227,7 @@ mod tests {
 
     fn at(host: &str, port: u16) -> Settings {
         Partial {
-            host: Some(host.to_owned()),
+            host: host.parse().ok(),
             port: Some(port),
             ..Partial::default()
         }

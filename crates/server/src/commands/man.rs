@@ -102,13 +102,12 @@ fn examples() -> Roff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::Cli;
-    use clap::CommandFactory;
+    use crate::command_line::command;
 
     #[test]
     fn the_manual_has_every_command() {
-        let page = String::from_utf8(page(Cli::command()).unwrap()).unwrap();
-        for command in Cli::command().get_subcommands() {
+        let page = String::from_utf8(page(command()).unwrap()).unwrap();
+        for command in command().get_subcommands() {
             let line = format!("\\fB{}\\fR", command.get_name());
             assert!(page.contains(&line), "{line} in {page}");
         }

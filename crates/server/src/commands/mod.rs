@@ -12,9 +12,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 
-use crate::command_line::{Cli, Task};
+use crate::command_line::{Cli, Task, command};
 use crate::known::KNOWN_TOOLS;
 use crate::settings::{self, LoadedSettings, RootsNeed};
 
@@ -36,8 +35,8 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             health::run(url.as_deref(), &settings)
         }
-        Task::Completions(shell) => Ok(completions::print(shell, Cli::command(), &mut out())?),
-        Task::Man => Ok(out().write_all(&man::page(Cli::command())?)?),
+        Task::Completions(shell) => Ok(completions::print(shell, command(), &mut out())?),
+        Task::Man => Ok(out().write_all(&man::page(command())?)?),
         Task::Call { tool, arguments } => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
             call::run(&settings, &tool, &arguments)

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 
 /// Opens the port, ready for the runtime.
 pub(crate) fn bind(settings: &Settings) -> Result<TcpListener> {
-    let bound = TcpListener::bind((settings.host.as_str(), settings.port));
+    let bound = TcpListener::bind((&*settings.host, settings.port));
     let listener = bound.with_context(|| format!("cannot listen on {}", address(settings)))?;
     listener
         .set_nonblocking(true)
@@ -19,7 +19,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<TcpListener> {
 
 /// The address as it stands in a URL.
 pub(crate) fn address(settings: &Settings) -> String {
-    let host = &settings.host;
+    let host: &str = &settings.host;
     let port = settings.port;
     if host.contains(':') {
         format!("[{host}]:{port}")
@@ -34,7 +34,7 @@ mod tests {
     use crate::settings::Partial;
 
     fn at(host: &str, port: u16) -> Settings {
-        let host = Some(host.to_owned());
+        let host = host.parse().ok();
         Partial {
             host,
             port: Some(port),

@@ -1,124 +1,138 @@
 //! The settings that are one of a few words, written the same on the command line and in the file.
 
-use clap::ValueEnum;
+use sandbox::{Durability, Landlock};
+use toolset::ReplyHalves;
 
-/// How clients reach the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
-    /// Standard input and output: one client, the program that starts us.
-    Stdio,
-    /// Streamable HTTP: any number of clients.
-    Http,
+/// A type whose values each have a word.
+pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
+    /// What a message calls such a word.
+    const WHAT: &'static str;
+    /// Every value with its word and what it means.
+    const WORDS: &'static [(&'static str, Self, &'static str)];
+
+    /// The value's word.
+    fn word(self) -> &'static str {
+        let own = Self::WORDS.iter().find(|(_, value, _)| *value == self);
+        own.map_or("", |(word, ..)| word)
+    }
+
+    /// The value that a word means.
+    fn named(text: &str) -> Option<Self> {
+        let own = Self::WORDS.iter().find(|(word, ..)| *word == text);
+        own.map(|(_, value, _)| *value)
+    }
+
+    /// Every word.
+    fn all_words() -> Vec<&'static str> {
+        Self::WORDS.iter().map(|(word, ..)| *word).collect()
+    }
 }
 
-/// A set of tools with its own names, arguments and replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Toolset {
-    /// Named roots with allowlists.
-    Workspace,
-    /// One root.
-    Files,
-    /// One root of text files an agent remembers things in.
-    Memory,
-    /// The files on the agent's side.
-    Guide,
+/// Gives the values of a type their words.
+macro_rules! choice {
+    ($type:ident, $what:literal: $($word:literal = $value:ident, $meaning:expr;)*) => {
+        impl Choice for $type {
+            const WHAT: &'static str = $what;
+            const WORDS: &'static [(&'static str, $type, &'static str)] =
+                &[$(($word, $type::$value, $meaning)),*];
+        }
+    };
+}
+
+/// Defines a type with its words; the meanings are the variants' own comments.
+macro_rules! choice_type {
+    (
+        $(#[doc = $about:literal])*
+        $type:ident, $what:literal:
+        $( $(#[doc = $meaning:literal])* $word:literal = $value:ident; )*
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $type { $( $(#[doc = $meaning])* $value, )* }
+
+        choice! { $type, $what: $( $word = $value, concat!($($meaning),*).trim_ascii(); )* }
+    };
+}
+
+choice_type! {
+    /// How clients reach the process.
+    Transport, "choice":
+        /// Standard input and output: one client, the program that starts us
+        "stdio" = Stdio;
+        /// Streamable HTTP: any number of clients
+        "http" = Http;
+}
+
+choice_type! {
+    /// A set of tools with its own names, arguments and replies.
+    Toolset, "tool set":
+        /// Named roots with allowlists
+        "workspace" = Workspace;
+        /// One root
+        "files" = Files;
+        /// One root of text files an agent remembers things in
+        "memory" = Memory;
+        /// The files on the agent's side
+        "guide" = Guide;
 }
 
 impl Toolset {
     /// The name of the set, in settings and in its endpoint.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Toolset::Workspace => "workspace",
-            Toolset::Files => "files",
-            Toolset::Memory => "memory",
-            Toolset::Guide => "guide",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.word()
     }
 }
 
-/// Which clients get a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SessionPolicy {
-    /// Only where a tool set cannot work without.
-    Auto,
-    /// Every client that knows sessions.
-    On,
-    /// Nobody.
-    Off,
+choice_type! {
+    /// Which clients get a session.
+    SessionPolicy, "choice":
+        /// Only where a tool set cannot work without
+        "auto" = Auto;
+        /// Every client that knows sessions
+        "on" = On;
+        /// Nobody
+        "off" = Off;
 }
 
-/// Which halves of a reply are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Replies {
-    /// Text and structured content.
-    Both,
-    /// Text alone.
-    Text,
-    /// Structured content alone.
-    Structured,
+choice! { ReplyHalves, "choice":
+    "both" = Both, "Text and structured content";
+    "text" = Text, "Text alone";
+    "structured" = Structured, "Structured content alone";
 }
 
-/// Whether a write is on disk before it is confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Durability {
-    /// File and directory are synced first.
-    Fsync,
-    /// The system writes when it likes.
-    Fast,
+choice! { Durability, "durability":
+    "fsync" = Fsync, "File and directory are synced first";
+    "fast" = Fast, "The system writes when it likes";
 }
 
-impl From<Durability> for sandbox::Durability {
-    fn from(durability: Durability) -> sandbox::Durability {
-        match durability {
-            Durability::Fsync => sandbox::Durability::Fsync,
-            Durability::Fast => sandbox::Durability::Fast,
-        }
-    }
+choice! { Landlock, "choice":
+    "auto" = Auto, "As far as the kernel can";
+    "require" = Require, "Or does not start";
+    "off" = Off, "Not at all";
 }
 
-/// Whether the process locks itself into its roots with the kernel's help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Landlock {
-    /// As far as the kernel can.
-    Auto,
-    /// Or does not start.
-    Require,
-    /// Not at all.
-    Off,
+choice_type! {
+    /// How important a log line has to be to be written.
+    LogLevel, "level":
+        /// What failed for good
+        "error" = Error;
+        /// What an operator should look at: refused escapes, denied tools
+        "warn" = Warn;
+        /// Every call, one line
+        "info" = Info;
+        /// What a developer wants to know
+        "debug" = Debug;
+        /// Everything
+        "trace" = Trace;
 }
 
-impl From<Landlock> for sandbox::Landlock {
-    fn from(landlock: Landlock) -> sandbox::Landlock {
-        match landlock {
-            Landlock::Auto => sandbox::Landlock::Auto,
-            Landlock::Require => sandbox::Landlock::Require,
-            Landlock::Off => sandbox::Landlock::Off,
-        }
-    }
-}
-
-/// How important a log line has to be to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogLevel {
-    /// What failed for good.
-    Error,
-    /// What an operator should look at: refused escapes, denied tools.
-    Warn,
-    /// Every call, one line.
-    Info,
-    /// What a developer wants to know.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-/// How a log line is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// One line a person reads.
-    Text,
+choice_type! {
+    /// How a log line is written.
+    LogFormat, "format":
+        /// One JSON object a line
+        "json" = Json;
+        /// One line a person reads
+        "text" = Text;
 }
 
 #[cfg(test)]
@@ -126,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_set_is_called_what_it_is_read_as() {
-        for set in Toolset::value_variants() {
-            assert_eq!(Toolset::from_str(set.name(), false), Ok(*set));
+    fn a_word_is_read_as_it_is_written() {
+        for (word, set, _) in Toolset::WORDS {
+            assert_eq!((set.name(), Toolset::named(word)), (*word, Some(*set)));
         }
     }
 }

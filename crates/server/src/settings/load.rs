@@ -218,10 +218,7 @@ roots:
         let settings = setup
             .load(&["--port", "2000", "--max-file-size", "6"])
             .unwrap();
-        assert_eq!(
-            (settings.port, settings.host.as_str()),
-            (2000, "file.example")
-        );
+        assert_eq!((settings.port, &*settings.host), (2000, "file.example"));
         assert_eq!(
             (settings.max_file_size, settings.max_connections),
             (6, 1024)

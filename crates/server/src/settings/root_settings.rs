@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use sandbox::Quota;
+
 use super::{KnownTools, Toolset};
 
 /// One directory that is served.
@@ -18,7 +20,7 @@ pub(crate) struct RootSettings {
     pub(crate) tools: AllowedTools,
     /// Whether anything in it may be changed.
     pub(crate) access: RootAccess,
-    /// What it may hold at most.
+    /// What it may hold at most; at least one of the two limits is set.
     pub(crate) quota: Option<Quota>,
     /// What happens where the directory does not exist.
     pub(crate) on_missing: OnMissingRoot,
@@ -55,24 +57,6 @@ pub(crate) enum OnMissingRoot {
     Fail,
     /// It is created.
     Create,
-}
-
-/// What a root may hold at most; at least one of the two is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quota {
-    /// Bytes of all its files.
-    pub(crate) max_bytes: Option<u64>,
-    /// The number of its files and directories.
-    pub(crate) max_files: Option<u64>,
-}
-
-impl From<Quota> for sandbox::Quota {
-    fn from(quota: Quota) -> sandbox::Quota {
-        sandbox::Quota {
-            max_bytes: quota.max_bytes,
-            max_files: quota.max_files,
-        }
-    }
 }
 
 /// The tools that may be used in a root.

@@ -28,7 +28,7 @@ pub(crate) fn run(settings: &Settings, tool: &str, arguments: &CallArguments) ->
     let roots = open_roots::open(settings)?;
     let project = guide_project::open(settings)?;
     let users = Users::load();
-    sandbox::lock_in(&roots, settings.landlock.into(), &[])?;
+    sandbox::lock_in(&roots, settings.landlock, &[])?;
     let admission = Admission::new(deployment(settings, &roots, users));
     let service = every_set(settings, admission, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()

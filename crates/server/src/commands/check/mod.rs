@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use sandbox::{NamedRoot, Protection, Roots};
+use sandbox::{Landlock, NamedRoot, Protection, Quota, Roots};
 
 use self::own_files::OwnFile;
 pub(crate) use self::risks::open_door;
@@ -21,8 +21,8 @@ use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::known::KNOWN_TOOLS;
 use crate::settings::{
-    InYaml, KnownTools, Landlock, LoadedSettings, LogFormat, Quota, RootAccess, RootSettings,
-    Settings, Toolset, Transport, tools_of,
+    Choice, KnownTools, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset,
+    Transport, tools_of,
 };
 use crate::{open_roots, operator_files};
 
@@ -83,7 +83,7 @@ impl CheckedRoot {
 /// What the kernel adds to our own confinement, found out by really asking for it: this process
 /// locks itself in, writes its report and ends.
 fn protections(roots: &Roots, landlock: Landlock) -> Result<Vec<String>> {
-    let protection = sandbox::lock_in(roots, landlock.into(), &[])?;
+    let protection = sandbox::lock_in(roots, landlock, &[])?;
     let walks = roots
         .iter()
         .filter(|root| !root.root.uses_openat2())
@@ -238,7 +238,7 @@ fn encryption_line(settings: &Settings) -> String {
 
 fn host_names(settings: &Settings) -> String {
     let own = match audience_of(&settings.host) {
-        Audience::OneInterface => Some(settings.host.clone()),
+        Audience::OneInterface => Some(settings.host.to_string()),
         Audience::ThisMachine | Audience::EveryInterface => None,
     };
     let names = ["localhost and loopback addresses".to_owned()];
@@ -276,7 +276,7 @@ fn log(settings: &Settings) -> Vec<String> {
         LogFormat::Json => "JSON",
         LogFormat::Text => "text",
     };
-    let level = settings.log_level.in_yaml();
+    let level = settings.log_level.word();
     let lines = format!("{format} lines on standard error, from level {level} on");
     let audit = settings.audit_file.as_deref();
     let audit = audit.map(|file| format!("every call also in {}", file.display()));

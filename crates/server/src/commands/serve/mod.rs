@@ -44,7 +44,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let users = Users::load();
     let credentials = Arc::new(CredentialStore::load(settings)?);
     let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
-    let protection = sandbox::lock_in(&roots, settings.landlock.into(), &exceptions(settings))?;
+    let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions(settings))?;
 
     let log = log::start(settings, audit)?;
     roots.count_in_background();
@@ -209,7 +209,7 @@ mod tests {
         let warnings = |host: &str, tokens: Option<&str>| {
             let settings = Partial {
                 transport: Some(Transport::Http),
-                host: Some(host.to_owned()),
+                host: host.parse().ok(),
                 bearer_tokens_file: Some(tokens.map(PathBuf::from)),
                 ..Partial::default()
             };

@@ -1,25 +1,29 @@
 //! The config file: YAML in, partial settings out, and every mistake in one clear line.
 //!
-//! Each key is read in exactly one place below; what is left over when a map is closed is unknown.
-//! Nothing here touches the directories the file names: that is for whoever opens the roots.
+//! Which keys there are, [`super::table`] says; here is how the file is walked and how the settings that are more than a
+//! plain value are read. Nothing here touches the directories the file names: that is for whoever opens the roots.
 
 mod file;
 mod reader;
 mod yaml;
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+
+use sandbox::Quota;
+use toolset::CallRate;
 
 pub(crate) use file::{ConfigFile, read};
+pub(crate) use reader::Field;
 
+use super::choices::{Toolset, Transport};
 use super::error::{KeyPath, SettingsError, quoted};
+use super::table::{self, InnerKey};
+use super::value::{Bounds, Context, SettingValue};
 use super::{
-    AllowedTools, KnownTools, OnMissingRoot, Partial, Quota, Rate, RootAccess, RootSettings, Tls,
-    Toolset, Transport, bounds, tools_of,
+    AllowedTools, KnownTools, OnMissingRoot, Partial, RootAccess, RootSettings, Tls, tools_of,
 };
-use reader::{Field, Result};
+use reader::Section;
 use yaml::YamlValue;
 
 /// The tool that is always there; no allowlist has a say in it.
@@ -29,238 +33,190 @@ const ALWAYS_AVAILABLE: &str = "list_roots";
 const MAX_NAME: usize = 128;
 
 /// Reads the text of a config file. Relative paths in it are relative to `directory`.
-pub(crate) fn parse(text: &str, directory: &Path, known: KnownTools<'_>) -> Result<Partial> {
-    let node = YamlValue::parse(text)?;
-    FileReader { directory, known }.partial(&Field::top(&node))
+pub(crate) fn parse(
+    text: &str,
+    directory: &Path,
+    known: KnownTools<'_>,
+) -> Result<Partial, SettingsError> {
+    let tree = YamlValue::parse(text)?;
+    let mut file = OpenFile {
+        top: Field::top(&tree).section()?,
+        section: "",
+        open: None,
+        directory,
+        known,
+    };
+    let partial = Partial::from_file(&mut file)?;
+    file.finish()?;
+    Ok(Partial {
+        // A server with a config file is one that others connect to.
+        transport: Some(Transport::Http),
+        ..partial
+    })
 }
 
-/// What reading a file needs to know besides its text.
-struct FileReader<'a> {
+/// A config file while its keys are read, one section after the other.
+pub(crate) struct OpenFile<'a> {
+    top: Section<'a>,
+    /// The section that is being read; empty at the top.
+    section: &'static str,
+    /// What the file has in that section, if anything.
+    open: Option<Section<'a>>,
     directory: &'a Path,
     known: KnownTools<'a>,
 }
 
-impl FileReader<'_> {
-    fn partial(&self, top: &Field<'_>) -> Result<Partial> {
-        let mut section = top.section()?;
-        let mut partial = Partial {
-            // A server with a config file is one that others connect to.
-            transport: Some(Transport::Http),
-            host: section.read("host", host)?,
-            port: section.read("port", port)?,
-            max_full_read_size: section.read("max_full_read_size", content_size)?,
-            toolsets: section.read("toolsets", toolsets)?,
-            roots: section.read("roots", |field| self.roots(&field))?,
-            durability: section.read("durability", |field| field.word("durability"))?,
-            ..Partial::default()
+impl OpenFile<'_> {
+    /// Reads the value of a key, if the setting has one and it is there.
+    pub(crate) fn read<T>(
+        &mut self,
+        key: Option<&'static str>,
+        bounds: Option<Bounds>,
+        roots: Option<&[RootSettings]>,
+        read: fn(&Field<'_>, &Context<'_>) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
+        let Some(key) = key else { return Ok(None) };
+        let context = Context {
+            directory: self.directory,
+            known: self.known,
+            roots: roots.unwrap_or_default(),
+            bounds,
         };
-        partial.files_root = section
-            .read("files", |field| single_root(&field, &partial))?
-            .flatten();
-        partial.memory_root = section
-            .read("memory", |field| single_root(&field, &partial))?
-            .flatten();
-        section.read("guide", |field| self.guide(&field, &mut partial))?;
-        section.read("server", |field| self.server(&field, &mut partial))?;
-        section.read("limits", |field| limits(&field, &mut partial))?;
-        section.read("sandbox", |field| sandbox(&field, &mut partial))?;
-        section.read("log", |field| self.log(&field, &mut partial))?;
-        section.finish()?;
-        Ok(partial)
-    }
-
-    fn roots(&self, field: &Field<'_>) -> Result<Vec<RootSettings>> {
-        let items = field.list()?;
-        if items.is_empty() {
-            return Err(empty_list(field, "at least one root"));
-        }
-        let mut roots: Vec<RootSettings> = Vec::new();
-        for item in &items {
-            let root = self.root(item)?;
-            if let Some(first) = roots.iter().position(|other| other.name == root.name) {
-                return Err(duplicate_root(field.path(), first, roots.len(), &root.name));
-            }
-            roots.push(root);
-        }
-        Ok(roots)
-    }
-
-    fn root(&self, field: &Field<'_>) -> Result<RootSettings> {
-        let mut section = field.section()?;
-        let root = RootSettings {
-            name: section.require("name", "a name that clients use", |field| root_name(&field))?,
-            path: section.require("path", "a directory", |field| self.path(&field))?,
-            origin: field.path().key("path").to_string(),
-            tools: section.require(
-                "allowed_tools",
-                "a list of tool names, or [\"*\"]",
-                |field| self.allowed_tools(&field),
-            )?,
-            access: section
-                .read("read_only", access)?
-                .unwrap_or(RootAccess::ReadWrite),
-            quota: section
-                .read("quota", |field| field.nullable(|field| quota(&field)))?
-                .flatten(),
-            on_missing: OnMissingRoot::Fail,
-        };
-        section.finish()?;
-        Ok(root)
-    }
-
-    fn path(&self, field: &Field<'_>) -> Result<PathBuf> {
-        field.text().map(|text| self.directory.join(text))
-    }
-
-    fn allowed_tools(&self, field: &Field<'_>) -> Result<AllowedTools> {
-        let names = field.list_of(|item| self.tool_names(item))?;
-        let names: BTreeSet<String> = names.into_iter().flatten().collect();
-        Ok(if names.contains("*") {
-            AllowedTools::All
+        let (section, name) = key.split_once('.').unwrap_or(("", key));
+        self.enter(section)?;
+        let section = if section.is_empty() {
+            Some(&mut self.top)
         } else {
-            AllowedTools::Only(names)
-        })
-    }
-
-    /// The names one entry stands for: `files.*` is every tool of that set.
-    fn tool_names(&self, field: &Field<'_>) -> Result<Vec<String>> {
-        let text = field.text()?;
-        let (toolset, tool) = match text.split_once('.') {
-            Some((toolset, tool)) => (Some(toolset), tool),
-            None => (None, text),
+            self.open.as_mut()
         };
-        if tool == ALWAYS_AVAILABLE && toolset.is_none_or(|set| set == Toolset::Workspace.name()) {
-            let path = field.path().clone();
-            return Err(SettingsError::AlwaysAvailable {
-                path,
-                tool: ALWAYS_AVAILABLE,
-            });
-        }
-        if !self.is_known(toolset, tool) {
-            return Err(field.unknown("tool", text, self.tool_words(toolset)));
-        }
-        Ok(match toolset {
-            Some(set) if tool == "*" => narrowed(set, tools_of(set, self.known)),
-            _ => vec![text.to_owned()],
-        })
+        let value = section.map(|section| section.read(name, |field| read(&field, &context)));
+        value.transpose().map(Option::flatten)
     }
 
-    fn is_known(&self, toolset: Option<&str>, tool: &str) -> bool {
-        let mut sets = self
-            .known
-            .iter()
-            .filter(|(set, _)| toolset.is_none_or(|name| name == *set));
-        sets.any(|(_, tools)| tool == "*" || tools.contains(&tool))
+    /// Goes to another section, which closes the one before.
+    fn enter(&mut self, section: &'static str) -> Result<(), SettingsError> {
+        if self.section == section {
+            return Ok(());
+        }
+        if let Some(before) = self.open.take() {
+            before.finish()?;
+        }
+        self.section = section;
+        self.open = match section {
+            "" => None,
+            section => self.top.read(section, |field| field.section())?,
+        };
+        Ok(())
     }
 
-    /// The names to choose from: those of the set that was named, or else the plain names of all.
-    fn tool_words(&self, toolset: Option<&str>) -> Vec<String> {
-        let mut words = vec!["*".to_owned()];
-        match toolset.map(|set| (set, tools_of(set, self.known))) {
-            Some((set, tools)) if !tools.is_empty() => words.extend(narrowed(set, tools)),
-            _ => {
-                let all = self.known.iter().flat_map(|(_, tools)| tools.iter());
-                words.extend(all.map(|tool| (*tool).to_owned()));
-                let mut seen = BTreeSet::new();
-                words.retain(|word| seen.insert(word.clone()));
+    fn finish(mut self) -> Result<(), SettingsError> {
+        self.enter("")?;
+        self.top.finish()
+    }
+}
+
+/// Reads the list of roots.
+pub(crate) fn roots(
+    field: &Field<'_>,
+    context: &Context<'_>,
+) -> Result<Vec<RootSettings>, SettingsError> {
+    let items = field.list()?;
+    if items.is_empty() {
+        return Err(empty_list(field, "at least one root"));
+    }
+    let mut roots: Vec<RootSettings> = Vec::new();
+    for item in &items {
+        let root = RootSettings::read(item, context)?;
+        if let Some(first) = roots.iter().position(|other| other.name == root.name) {
+            return Err(duplicate_root(field.path(), first, roots.len(), &root.name));
+        }
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+/// Types that are maps with keys of their own; no default holds one.
+macro_rules! map_value {
+    ($($type:ty, $read:ident;)*) => {$(
+        impl SettingValue for $type {
+            fn kind() -> String {
+                "map".to_owned()
+            }
+
+            fn in_yaml(&self) -> String {
+                "{}".to_owned()
+            }
+
+            fn read(field: &Field<'_>, context: &Context<'_>) -> Result<$type, SettingsError> {
+                let mut section = field.section()?;
+                let value = $read(field, &mut section, context)?;
+                section.finish()?;
+                Ok(value)
             }
         }
-        words
-    }
-
-    fn guide(&self, field: &Field<'_>, partial: &mut Partial) -> Result<()> {
-        let mut section = field.section()?;
-        partial.guide_project_root = section
-            .read("project_root", |field| self.path(&field))?
-            .map(Some);
-        partial.guide_allowed_paths = section.read("allowed_paths", |field| texts(&field))?;
-        partial.guide_cache_size =
-            section.read("cache_size", |field| field.number(bounds::QUOTA))?;
-        partial.guide_cache_ttl =
-            section.read("cache_ttl", |field| seconds(&field, bounds::TTL))?;
-        partial.guide_sampling_timeout =
-            section.read("sampling_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
-        partial.guide_state_key_file = section.read("state_key_file", |field| {
-            field.secret().nullable(|field| self.path(&field))
-        })?;
-        section.finish()
-    }
-
-    fn server(&self, field: &Field<'_>, partial: &mut Partial) -> Result<()> {
-        let mut section = field.section()?;
-        partial.allowed_hosts = section.read("allowed_hosts", |field| texts(&field))?;
-        partial.allowed_origins = section.read("allowed_origins", |field| field.list_of(origin))?;
-        partial.max_body_size = section.read("max_body_size", content_size)?;
-        partial.max_connections = section.read("max_connections", count)?;
-        partial.client_timeout =
-            section.read("client_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
-        partial.sessions = section.read("sessions", |field| field.word("choice"))?;
-        partial.max_sessions = section.read("max_sessions", count)?;
-        partial.tls = section.read("tls", |field| field.nullable(|field| self.tls(&field)))?;
-        partial.bearer_tokens_file = section.read("bearer_tokens_file", |field| {
-            field.secret().nullable(|field| self.path(&field))
-        })?;
-        partial.replies = section.read("replies", |field| field.word("choice"))?;
-        partial.root_header = section.read("root_header", |field| field.boolean())?;
-        section.finish()
-    }
-
-    fn tls(&self, field: &Field<'_>) -> Result<Tls> {
-        let mut section = field.section()?;
-        let tls = Tls {
-            cert: section.require("cert", "a certificate file", |field| self.path(&field))?,
-            key: section.require("key", "a key file", |field| self.path(&field.secret()))?,
-        };
-        section.finish()?;
-        Ok(tls)
-    }
-
-    fn log(&self, field: &Field<'_>, partial: &mut Partial) -> Result<()> {
-        let mut section = field.section()?;
-        partial.log_level = section.read("level", |field| field.word("level"))?;
-        partial.log_format = section.read("format", |field| field.word("format"))?;
-        partial.audit_file = section.read("audit_file", |field| {
-            field.nullable(|field| self.path(&field))
-        })?;
-        section.finish()
-    }
+    )*};
 }
 
-fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
-    tools.iter().map(|tool| format!("{set}.{tool}")).collect()
+map_value! {
+    RootSettings, root;
+    Tls, tls;
+    CallRate, rate;
 }
 
-fn limits(field: &Field<'_>, partial: &mut Partial) -> Result<()> {
-    let mut section = field.section()?;
-    partial.request_timeout =
-        section.read("request_timeout", |field| seconds(&field, bounds::TIMEOUT))?;
-    partial.max_file_size = section.read("max_file_size", content_size)?;
-    partial.max_concurrent_calls = section.read("max_concurrent_calls", count)?;
-    partial.rate = section.read("rate", |field| field.nullable(|field| rate(&field)))?;
-    section.finish()
+fn root(
+    field: &Field<'_>,
+    section: &mut Section<'_>,
+    context: &Context<'_>,
+) -> Result<RootSettings, SettingsError> {
+    Ok(RootSettings {
+        name: section.require(&table::ROOT_NAME, |field| root_name(&field))?,
+        path: section.require(&table::ROOT_PATH, |field| context.path(&field))?,
+        origin: field.path().key("path").to_string(),
+        tools: section.require(&table::ROOT_TOOLS, |field| allowed_tools(&field, context))?,
+        access: section
+            .read(table::ROOT_READ_ONLY.name(), |field| access(&field))?
+            .unwrap_or(RootAccess::ReadWrite),
+        quota: section
+            .read(table::ROOT_QUOTA.name(), |field| {
+                field.nullable(|field| quota(&field))
+            })?
+            .flatten(),
+        on_missing: OnMissingRoot::Fail,
+    })
 }
 
-fn sandbox(field: &Field<'_>, partial: &mut Partial) -> Result<()> {
-    let mut section = field.section()?;
-    partial.landlock = section.read("landlock", |field| field.word("choice"))?;
-    section.finish()
+fn tls(
+    _: &Field<'_>,
+    section: &mut Section<'_>,
+    context: &Context<'_>,
+) -> Result<Tls, SettingsError> {
+    Ok(Tls {
+        cert: section.require(&table::TLS_CERT, |field| context.path(&field))?,
+        key: section.require(&table::TLS_KEY, |field| context.path(&field.secret()))?,
+    })
 }
 
-fn rate(field: &Field<'_>) -> Result<Rate> {
-    let mut section = field.section()?;
-    let rate = Rate {
-        per_second: section.require("per_second", "calls a second", |field| small(&field))?,
-        burst: section.require("burst", "calls at once", |field| small(&field))?,
+fn rate(
+    _: &Field<'_>,
+    section: &mut Section<'_>,
+    _: &Context<'_>,
+) -> Result<CallRate, SettingsError> {
+    let mut number = |key: &InnerKey| {
+        let number = section.require(key, |field| field.number(key.bounds()));
+        number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     };
-    section.finish()?;
-    Ok(rate)
+    Ok(CallRate {
+        per_second: number(&table::RATE_PER_SECOND)?,
+        burst: number(&table::RATE_BURST)?,
+    })
 }
 
-fn quota(field: &Field<'_>) -> Result<Quota> {
+fn quota(field: &Field<'_>) -> Result<Quota, SettingsError> {
     let mut section = field.section()?;
+    let mut limit = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
     let quota = Quota {
-        max_bytes: section.read("max_bytes", |field| field.number(bounds::QUOTA))?,
-        max_files: section.read("max_files", |field| field.number(bounds::QUOTA))?,
+        max_bytes: limit(&table::QUOTA_BYTES)?,
+        max_files: limit(&table::QUOTA_FILES)?,
     };
     section.finish()?;
     if quota.max_bytes.is_none() && quota.max_files.is_none() {
@@ -269,59 +225,109 @@ fn quota(field: &Field<'_>) -> Result<Quota> {
     Ok(quota)
 }
 
-/// `files: { root: NAME }`, where NAME is one of the file's own roots.
-fn single_root(field: &Field<'_>, partial: &Partial) -> Result<Option<Option<String>>> {
-    let mut section = field.section()?;
-    let name = section.read("root", |field| one_of_the_roots(&field, partial))?;
-    section.finish()?;
-    Ok(name.map(Some))
+fn allowed_tools(field: &Field<'_>, context: &Context<'_>) -> Result<AllowedTools, SettingsError> {
+    let names = field.list_of(|item| tool_names(item, context.known))?;
+    let names: BTreeSet<String> = names.into_iter().flatten().collect();
+    Ok(if names.contains("*") {
+        AllowedTools::All
+    } else {
+        AllowedTools::Only(names)
+    })
 }
 
-fn one_of_the_roots(field: &Field<'_>, partial: &Partial) -> Result<String> {
+/// The names one entry stands for: `files.*` is every tool of that set.
+fn tool_names(field: &Field<'_>, known: KnownTools<'_>) -> Result<Vec<String>, SettingsError> {
+    let text = field.text()?;
+    let (toolset, tool) = match text.split_once('.') {
+        Some((toolset, tool)) => (Some(toolset), tool),
+        None => (None, text),
+    };
+    if tool == ALWAYS_AVAILABLE && toolset.is_none_or(|set| set == Toolset::Workspace.name()) {
+        let path = field.path().clone();
+        return Err(SettingsError::AlwaysAvailable {
+            path,
+            tool: ALWAYS_AVAILABLE,
+        });
+    }
+    if !is_known(known, toolset, tool) {
+        return Err(field.unknown("tool", text, tool_words(known, toolset)));
+    }
+    Ok(match toolset {
+        Some(set) if tool == "*" => narrowed(set, tools_of(set, known)),
+        _ => vec![text.to_owned()],
+    })
+}
+
+fn is_known(known: KnownTools<'_>, toolset: Option<&str>, tool: &str) -> bool {
+    let mut sets = known
+        .iter()
+        .filter(|(set, _)| toolset.is_none_or(|name| name == *set));
+    sets.any(|(_, tools)| tool == "*" || tools.contains(&tool))
+}
+
+/// The names to choose from: those of the set that was named, or else the plain names of all.
+fn tool_words(known: KnownTools<'_>, toolset: Option<&str>) -> Vec<String> {
+    let mut words = vec!["*".to_owned()];
+    match toolset.map(|set| (set, tools_of(set, known))) {
+        Some((set, tools)) if !tools.is_empty() => words.extend(narrowed(set, tools)),
+        _ => {
+            let all = known.iter().flat_map(|(_, tools)| tools.iter());
+            words.extend(all.map(|tool| (*tool).to_owned()));
+            let mut seen = BTreeSet::new();
+            words.retain(|word| seen.insert(word.clone()));
+        }
+    }
+    words
+}
+
+fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
+    tools.iter().map(|tool| format!("{set}.{tool}")).collect()
+}
+
+/// Reads the name of one of the file's own roots.
+pub(crate) fn root_name_of(
+    field: &Field<'_>,
+    context: &Context<'_>,
+) -> Result<Option<String>, SettingsError> {
     let name = field.text()?;
-    let names = partial.roots.iter().flatten().map(|root| root.name.clone());
+    let names = context.roots.iter().map(|root| root.name.clone());
     let names: Vec<String> = names.collect();
     if names.iter().any(|known| known == name) {
-        return Ok(name.to_owned());
+        return Ok(Some(name.to_owned()));
     }
     Err(field.unknown("root", name, names))
 }
 
-fn host(field: Field<'_>) -> Result<String> {
-    let host = field.text()?;
-    if is_host(host) {
-        Ok(host.to_owned())
-    } else {
-        Err(field.unexpected(HOST))
-    }
+/// Reads a path that cannot be `null`.
+pub(crate) fn some_path(
+    field: &Field<'_>,
+    context: &Context<'_>,
+) -> Result<Option<PathBuf>, SettingsError> {
+    context.path(field).map(Some)
 }
 
-/// What a host has to be, in words.
-pub(crate) const HOST: &str = "an IP address or a host name, without a port";
-
-/// Tells whether text can be the address to listen on: an IP address, or a name that may resolve.
-pub(crate) fn is_host(host: &str) -> bool {
-    let is_name = |host: &str| {
-        let allowed =
-            |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
-        !host.is_empty() && host.chars().all(allowed)
-    };
-    host.parse::<std::net::IpAddr>().is_ok() || is_name(host)
+/// Reads the path of a file that holds a secret.
+pub(crate) fn secret_path(
+    field: &Field<'_>,
+    context: &Context<'_>,
+) -> Result<Option<PathBuf>, SettingsError> {
+    Option::read(&field.clone().secret(), context)
 }
 
-fn port(field: Field<'_>) -> Result<u16> {
-    let port = field.number(bounds::PORT)?;
-    Ok(u16::try_from(port).unwrap_or(u16::MAX))
+/// Reads web origins.
+pub(crate) fn origins(field: &Field<'_>, _: &Context<'_>) -> Result<Vec<String>, SettingsError> {
+    field.list_of(origin)
 }
 
-fn toolsets(field: Field<'_>) -> Result<Vec<Toolset>> {
+/// Reads the list of tool sets.
+pub(crate) fn toolsets(field: &Field<'_>, _: &Context<'_>) -> Result<Vec<Toolset>, SettingsError> {
     let items = field.list()?;
     if items.is_empty() {
-        return Err(empty_list(&field, "at least one tool set"));
+        return Err(empty_list(field, "at least one tool set"));
     }
     let mut sets: Vec<Toolset> = Vec::new();
     for item in &items {
-        let set: Toolset = item.word("tool set")?;
+        let set: Toolset = item.choice()?;
         if let Some(first) = sets.iter().position(|other| *other == set) {
             let first = field.path().item(first);
             let value = quoted(set.name());
@@ -337,7 +343,7 @@ fn toolsets(field: Field<'_>) -> Result<Vec<Toolset>> {
     Ok(sets)
 }
 
-fn root_name(field: &Field<'_>) -> Result<String> {
+fn root_name(field: &Field<'_>) -> Result<String, SettingsError> {
     let name = field.text()?;
     if name.trim() == name && name.len() <= MAX_NAME {
         return Ok(name.to_owned());
@@ -365,7 +371,7 @@ fn empty_list(field: &Field<'_>, expected: &str) -> SettingsError {
     }
 }
 
-fn access(field: Field<'_>) -> Result<RootAccess> {
+fn access(field: &Field<'_>) -> Result<RootAccess, SettingsError> {
     Ok(if field.boolean()? {
         RootAccess::ReadOnly
     } else {
@@ -373,35 +379,13 @@ fn access(field: Field<'_>) -> Result<RootAccess> {
     })
 }
 
-fn origin(field: &Field<'_>) -> Result<String> {
+fn origin(field: &Field<'_>) -> Result<String, SettingsError> {
     let text = field.text()?;
     let rest = text.split_once("://").map(|(_, rest)| rest);
     if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/')) {
         return Ok(text.to_owned());
     }
     Err(field.unexpected("an origin like https://example.org or http://localhost:3000"))
-}
-
-fn texts(field: &Field<'_>) -> Result<Vec<String>> {
-    field.list_of(|item| item.text().map(str::to_owned))
-}
-
-fn content_size(field: Field<'_>) -> Result<u64> {
-    field.number(bounds::CONTENT)
-}
-
-fn count(field: Field<'_>) -> Result<usize> {
-    let count = field.number(bounds::COUNT)?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
-}
-
-fn small(field: &Field<'_>) -> Result<u32> {
-    let number = field.number(bounds::COUNT)?;
-    Ok(u32::try_from(number).unwrap_or(u32::MAX))
-}
-
-fn seconds(field: &Field<'_>, range: RangeInclusive<u64>) -> Result<Duration> {
-    field.number(range).map(Duration::from_secs)
 }
 
 #[cfg(test)]

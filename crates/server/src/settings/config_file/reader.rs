@@ -1,17 +1,13 @@
 //! Reads typed values out of the tree, knowing at every step where in the file it stands.
 //!
-//! A map is read key by key and then closed: what nobody asked for is an unknown key, so the keys
-//! that are allowed are written down exactly once, where they are read.
+//! A map is read key by key and then closed: what nobody asked for is an unknown key.
 
 use std::ops::RangeInclusive;
 
-use clap::ValueEnum;
-
 use super::yaml::YamlValue;
+use crate::settings::choices::Choice;
 use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
-
-/// What reading a value gives.
-pub(crate) type Result<T> = std::result::Result<T, SettingsError>;
+use crate::settings::table::InnerKey;
 
 /// One value and where it stands.
 #[derive(Debug, Clone)]
@@ -64,7 +60,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads text that is not empty and has no control characters.
-    pub(crate) fn text(&self) -> Result<&'n str> {
+    pub(crate) fn text(&self) -> Result<&'n str, SettingsError> {
         match self.node {
             YamlValue::Text(text) if is_sound(text) => Ok(text),
             YamlValue::Text(_) => {
@@ -80,7 +76,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads `true` or `false`.
-    pub(crate) fn boolean(&self) -> Result<bool> {
+    pub(crate) fn boolean(&self) -> Result<bool, SettingsError> {
         match self.node {
             YamlValue::Boolean(value) => Ok(*value),
             _ => Err(self.unexpected("true or false")),
@@ -88,7 +84,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a whole number within a range.
-    pub(crate) fn number(&self, range: RangeInclusive<u64>) -> Result<u64> {
+    pub(crate) fn number(&self, range: RangeInclusive<u64>) -> Result<u64, SettingsError> {
         let number = match self.node {
             YamlValue::Integer(value) => u64::try_from(*value).ok(),
             _ => None,
@@ -102,12 +98,12 @@ impl<'n> Field<'n> {
     }
 
     /// Reads one of a few words.
-    pub(crate) fn word<T: ValueEnum>(&self, what: &'static str) -> Result<T> {
-        let allowed = words::<T>();
+    pub(crate) fn choice<T: Choice>(&self) -> Result<T, SettingsError> {
         let YamlValue::Text(text) = self.node else {
-            return Err(self.unexpected(format!("one of {}", allowed.join(", "))));
+            return Err(self.unexpected(format!("one of {}", T::all_words().join(", "))));
         };
-        T::from_str(text, false).map_err(|_| self.unknown(what, text, allowed))
+        let allowed = T::all_words().into_iter().map(str::to_owned);
+        T::named(text).ok_or_else(|| self.unknown(T::WHAT, text, allowed.collect()))
     }
 
     /// Says that `value` is none of the words that are allowed here.
@@ -128,7 +124,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a list.
-    pub(crate) fn list(&self) -> Result<Vec<Field<'n>>> {
+    pub(crate) fn list(&self) -> Result<Vec<Field<'n>>, SettingsError> {
         let YamlValue::List(nodes) = self.node else {
             return Err(self.unexpected("a list"));
         };
@@ -141,16 +137,24 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a list of equal things.
-    pub(crate) fn list_of<T>(&self, read: impl Fn(&Field<'n>) -> Result<T>) -> Result<Vec<T>> {
+    pub(crate) fn list_of<T>(
+        &self,
+        read: impl Fn(&Field<'n>) -> Result<T, SettingsError>,
+    ) -> Result<Vec<T>, SettingsError> {
         self.list()?.iter().map(read).collect()
+    }
+
+    /// Tells whether the value was left empty.
+    pub(crate) fn is_null(&self) -> bool {
+        *self.node == YamlValue::Null
     }
 
     /// Reads a value that may be left empty.
     pub(crate) fn nullable<T>(
         self,
-        read: impl FnOnce(Field<'n>) -> Result<T>,
-    ) -> Result<Option<T>> {
-        if *self.node == YamlValue::Null {
+        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
+        if self.is_null() {
             Ok(None)
         } else {
             read(self).map(Some)
@@ -158,7 +162,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a map. A key with nothing under it (all commented out) is an empty map.
-    pub(crate) fn section(&self) -> Result<Section<'n>> {
+    pub(crate) fn section(&self) -> Result<Section<'n>, SettingsError> {
         let entries: &[(String, YamlValue)] = match self.node {
             YamlValue::Map(entries) => entries,
             YamlValue::Null => &[],
@@ -185,8 +189,8 @@ impl<'n> Section<'n> {
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Field<'n>) -> Result<T>,
-    ) -> Result<Option<T>> {
+        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|(name, _)| name == key);
         entry
@@ -194,23 +198,22 @@ impl<'n> Section<'n> {
             .transpose()
     }
 
-    /// Reads the value of `key`, which has to be there.
+    /// Reads the value of a key that has to be there.
     pub(crate) fn require<T>(
         &mut self,
-        key: &'static str,
-        expected: &str,
-        read: impl FnOnce(Field<'n>) -> Result<T>,
-    ) -> Result<T> {
-        let path = self.path.key(key);
-        let value = self.read(key, read)?;
+        key: &InnerKey,
+        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
+    ) -> Result<T, SettingsError> {
+        let path = self.path.key(key.name());
+        let value = self.read(key.name(), read)?;
         value.ok_or_else(|| SettingsError::Missing {
             path,
-            expected: expected.to_owned(),
+            expected: key.expected().to_owned(),
         })
     }
 
     /// Closes the map: a key that nobody asked for is a mistake.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<(), SettingsError> {
         let unknown = self
             .entries
             .iter()
@@ -232,15 +235,6 @@ impl<'n> Section<'n> {
             secrecy: Secrecy::Open,
         }
     }
-}
-
-/// The words of a type, as they are written on the command line and in the file.
-pub(crate) fn words<T: ValueEnum>() -> Vec<String> {
-    let name = |word: &T| {
-        word.to_possible_value()
-            .map(|value| value.get_name().to_owned())
-    };
-    T::value_variants().iter().filter_map(name).collect()
 }
 
 fn is_sound(text: &str) -> bool {

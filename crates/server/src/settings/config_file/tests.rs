@@ -1,10 +1,13 @@
 use super::*;
 use crate::known::KNOWN_TOOLS;
-use crate::settings::{
-    Durability, Landlock, LogFormat, LogLevel, Replies, SessionPolicy, Settings,
-};
+use std::time::Duration;
 
-fn read(yaml: &str) -> Result<Partial> {
+use sandbox::{Durability, Landlock};
+use toolset::ReplyHalves;
+
+use crate::settings::{LogFormat, LogLevel, SessionPolicy, Settings};
+
+fn read(yaml: &str) -> Result<Partial, SettingsError> {
     parse(yaml, Path::new("/etc/app"), KNOWN_TOOLS)
 }
 
@@ -49,7 +52,7 @@ roots:
 #[test]
 fn the_schema_of_the_specification_is_accepted_as_written() {
     let settings = settings(SPEC);
-    assert_eq!((settings.host.as_str(), settings.port), ("0.0.0.0", 8091));
+    assert_eq!((&*settings.host, settings.port), ("0.0.0.0", 8091));
     assert_eq!(settings.transport, Transport::Http);
     let [workspace, config] = settings.roots.as_slice() else {
         panic!("{:?}", settings.roots)
@@ -131,7 +134,7 @@ fn every_key_of_the_contract_is_read() {
     let expected = Partial {
         config_file: None,
         transport: Some(Transport::Http),
-        host: Some("127.0.0.1".to_owned()),
+        host: "127.0.0.1".parse().ok(),
         port: Some(1),
         toolsets: Some(vec![Toolset::Workspace, Toolset::Files]),
         roots: partial.roots.clone(),
@@ -141,7 +144,7 @@ fn every_key_of_the_contract_is_read() {
         max_file_size: Some(9),
         request_timeout: Some(Duration::from_secs(8)),
         max_concurrent_calls: Some(10),
-        rate: Some(Some(Rate {
+        rate: Some(Some(CallRate {
             per_second: 50,
             burst: 100,
         })),
@@ -159,7 +162,7 @@ fn every_key_of_the_contract_is_read() {
             key: path("/keys/key.pem"),
         })),
         bearer_tokens_file: Some(Some(path("/etc/app/tokens"))),
-        replies: Some(Replies::Text),
+        replies: Some(ReplyHalves::Text),
         root_header: Some(false),
         guide_project_root: Some(Some(path("/etc/app/."))),
         guide_allowed_paths: Some(vec!["docs".to_owned()]),

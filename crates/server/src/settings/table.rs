@@ -1,0 +1,378 @@
+//! The one table of settings: each row is a setting's field, type, default, place in the file, flag, bounds and meaning.
+//!
+//! The reader of the file, the command line, the defaults and the reference all come from these rows. A new setting is
+//! a row here. The order is that of the file and of the reference.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches};
+use sandbox::{Durability, Landlock};
+use toolset::{CallRate, ReplyHalves};
+
+use super::choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
+use super::config_file::{OpenFile, origins, root_name_of, secret_path, some_path};
+use super::flags::FlagValue;
+use super::value::{Bounds, Host, SettingValue};
+use super::{RootSettings, SettingsError, Tls};
+
+/// What a reply or a request body may hold at most: 4 GiB.
+const CONTENT: RangeInclusive<u64> = 1..=(4 << 30);
+/// A port; 0 takes any that is free.
+const PORT: RangeInclusive<u64> = 0..=65_535;
+/// A timeout in seconds, up to a day.
+const TIMEOUT: RangeInclusive<u64> = 1..=86_400;
+/// How long something is kept, in seconds, up to a year; 0 keeps it for ever.
+const TTL: RangeInclusive<u64> = 0..=31_536_000;
+/// How many of something the process holds at once.
+const COUNT: RangeInclusive<u64> = 1..=1_000_000;
+/// Bytes or files of a whole root or cache.
+const QUOTA: RangeInclusive<u64> = 1..=(1 << 62);
+
+/// What the table says of one setting.
+pub(crate) struct Row {
+    /// The setting's field.
+    pub(crate) field: &'static str,
+    /// Where it is in the file, if it can be there.
+    pub(crate) key: Option<&'static str>,
+    /// Its flag, if it has one.
+    pub(crate) flag: Option<Flag>,
+    /// The environment variable that stands for the flag.
+    pub(crate) environment: Option<&'static str>,
+    /// The bounds of a number.
+    pub(crate) bounds: Option<Bounds>,
+    /// What holds without it, where that is no value.
+    pub(crate) otherwise: Option<&'static str>,
+    /// What it is for.
+    pub(crate) meaning: &'static str,
+    /// What can stand there.
+    pub(crate) kind: fn() -> String,
+    /// The words that can stand there and what each means.
+    pub(crate) words: fn() -> Vec<(&'static str, &'static str)>,
+    /// Its default, as the file would have it.
+    pub(crate) default: fn() -> String,
+}
+
+/// The flag of a setting.
+pub(crate) struct Flag {
+    /// Its name, without the dashes.
+    pub(crate) name: &'static str,
+    /// What the help calls its value.
+    pub(crate) value_name: &'static str,
+    /// Adds how its value is parsed.
+    pub(crate) with_parser: fn(Arg, Option<Bounds>) -> Arg,
+}
+
+macro_rules! settings {
+    (@optional) => { None };
+    (@optional $value:expr) => { Some($value) };
+    (@flag $type:ty) => { None };
+    (@flag $type:ty, $name:literal, $value_name:literal) => {
+        Some(Flag {
+            name: $name,
+            value_name: $value_name,
+            with_parser: <$type as FlagValue>::with_parser,
+        })
+    };
+    (@given $matches:ident, $field:ident, $type:ty) => { None };
+    (@given $matches:ident, $field:ident, $type:ty, $name:literal) => {
+        <$type as FlagValue>::given($matches, stringify!($field))
+    };
+    (@reader $type:ty) => { <$type as SettingValue>::read };
+    (@reader $type:ty, $reader:path) => { $reader };
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $type:ty = $default:expr
+            $(, key $key:literal)?
+            $(, flag $flag:literal $value_name:literal)?
+            $(, env $environment:literal)?
+            $(, within $bounds:ident)?
+            $(, otherwise $otherwise:literal)?
+            $(, read_by $reader:path)?
+        ;
+    )*) => {
+        /// What the process runs with.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub(crate) struct Settings { $( $(#[doc = $doc])* pub(crate) $field: $type, )* }
+
+        /// What one source (the command line, the file) says; the rest is left to the next.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub(crate) struct Partial { $( $(#[doc = $doc])* pub(crate) $field: Option<$type>, )* }
+
+        /// Every setting.
+        pub(crate) const TABLE: &[Row] = &[$(Row {
+            field: stringify!($field),
+            key: settings!(@optional $($key)?),
+            flag: settings!(@flag $type $(, $flag, $value_name)?),
+            environment: settings!(@optional $($environment)?),
+            bounds: settings!(@optional $($bounds)?),
+            otherwise: settings!(@optional $($otherwise)?),
+            meaning: concat!($($doc),*).trim_ascii(),
+            kind: <$type as SettingValue>::kind,
+            words: <$type as SettingValue>::words,
+            default: || <$type as SettingValue>::in_yaml(&$default),
+        }),*];
+
+        impl Partial {
+            /// Takes each setting from here, or else from `lower`.
+            #[must_use]
+            pub(crate) fn or(self, lower: Partial) -> Partial {
+                Partial { $( $field: self.$field.or(lower.$field), )* }
+            }
+
+            /// Fills in the defaults.
+            #[must_use]
+            pub(crate) fn complete(self) -> Settings {
+                Settings { $( $field: self.$field.unwrap_or_else(|| $default), )* }
+            }
+
+            /// Takes what was typed or found in the environment.
+            pub(crate) fn from_flags(matches: &ArgMatches) -> Partial {
+                Partial { $( $field: settings!(@given matches, $field, $type $(, $flag)?), )* }
+            }
+
+            /// Reads every key of a config file.
+            pub(crate) fn from_file(file: &mut OpenFile<'_>) -> Result<Partial, SettingsError> {
+                let mut partial = Partial::default();
+                $(
+                    let key = settings!(@optional $($key)?);
+                    let bounds = settings!(@optional $($bounds)?);
+                    let read = settings!(@reader $type $(, $reader)?);
+                    let roots = partial.roots.as_deref();
+                    partial.$field = file.read(key, bounds, roots, read)?;
+                )*
+                Ok(partial)
+            }
+        }
+    };
+}
+
+settings! {
+    /// The config file that was read, if any.
+    config_file: Option<PathBuf> = None;
+    /// How clients reach the process; reading a config file turns the default into HTTP.
+    transport: Transport = Transport::Stdio, flag "transport" "TRANSPORT";
+
+    /// The address HTTP listens on.
+    host: Host = Host::every_interface(), key "host", flag "host" "HOST";
+    /// The port HTTP listens on; 0 takes any that is free.
+    port: u16 = 8091, key "port", flag "port" "PORT", within PORT;
+    /// The largest file that is read whole without an explicit range, in bytes.
+    max_full_read_size: u64 = 1_048_576, key "max_full_read_size", within CONTENT;
+    /// The tool sets that are served; the first is also `/mcp`.
+    toolsets: Vec<Toolset> = vec![Toolset::Workspace],
+        key "toolsets", flag "toolset" "NAME", read_by super::config_file::toolsets;
+    /// The directories that are served, in the order they were given.
+    roots: Vec<RootSettings> = Vec::new(),
+        key "roots", otherwise "none: has to be given", read_by super::config_file::roots;
+    /// Whether a write is on disk before it is confirmed.
+    durability: Durability = Durability::Fsync, key "durability";
+
+    /// The name of the root that `files` uses; none is the first.
+    files_root: Option<String> = None,
+        key "files.root", otherwise "the first root", read_by root_name_of;
+    /// The name of the root that `memory` uses; none is the first.
+    memory_root: Option<String> = None,
+        key "memory.root", otherwise "the first root", read_by root_name_of;
+
+    /// The project of `guide`; none is the current directory.
+    guide_project_root: Option<PathBuf> = None,
+        key "guide.project_root", flag "project-root" "PATH", otherwise "the current directory", read_by some_path;
+    /// The paths of the project that `guide` may ask for.
+    guide_allowed_paths: Vec<String> = ["docs", "src", "tests", ".guide", ".todo"].map(str::to_owned).to_vec(),
+        key "guide.allowed_paths";
+    /// How many bytes `guide` keeps; the least recently used go first.
+    guide_cache_size: u64 = 67_108_864, key "guide.cache_size", within QUOTA;
+    /// How long `guide` keeps a file; zero is for ever.
+    guide_cache_ttl: Duration = Duration::from_secs(3600), key "guide.cache_ttl", within TTL;
+    /// How long `guide` waits for the client to answer.
+    guide_sampling_timeout: Duration = Duration::from_secs(60), key "guide.sampling_timeout", within TIMEOUT;
+    /// The key that seals what clients carry for `guide`, the same for all replicas; none is one of this process alone.
+    guide_state_key_file: Option<PathBuf> = None, key "guide.state_key_file", read_by secret_path;
+
+    /// Host names clients may use, besides loopback names and `host` itself.
+    allowed_hosts: Vec<String> = Vec::new(), key "server.allowed_hosts";
+    /// Origins whose requests are served; one with any other Origin header gets 403.
+    allowed_origins: Vec<String> = Vec::new(), key "server.allowed_origins", read_by origins;
+    /// The largest HTTP request body, in bytes.
+    max_body_size: u64 = 16_777_216, key "server.max_body_size", within CONTENT;
+    /// How many HTTP connections are held at once.
+    max_connections: usize = 1024, key "server.max_connections", within COUNT;
+    /// How long a client may take to send a request, to begin the next one, and to take part of a reply.
+    client_timeout: Duration = Duration::from_secs(30), key "server.client_timeout", within TIMEOUT;
+    /// Which clients get a session.
+    sessions: SessionPolicy = SessionPolicy::Auto, key "server.sessions";
+    /// How many sessions are held at once; idle ones expire.
+    max_sessions: usize = 10_000, key "server.max_sessions", within COUNT;
+    /// The certificate and key of HTTPS; none is plain HTTP.
+    tls: Option<Tls> = None, key "server.tls";
+    /// A file with one bearer token a line; set, every MCP request needs one.
+    bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path;
+    /// Which halves of a reply are sent.
+    replies: ReplyHalves = ReplyHalves::Both, key "server.replies";
+    /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
+    root_header: bool = true, key "server.root_header";
+
+    /// How long a call may take; `grep` and `glob` have their own default.
+    request_timeout: Duration = Duration::from_secs(30),
+        key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;
+    /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
+    max_file_size: u64 = 10_485_760,
+        key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;
+    /// How many calls run at once; others wait.
+    max_concurrent_calls: usize = 256, key "limits.max_concurrent_calls", within COUNT;
+    /// How many calls a client may make; none is as many as it likes.
+    rate: Option<CallRate> = None, key "limits.rate";
+
+    /// Whether the process locks itself into its roots.
+    landlock: Landlock = Landlock::Auto, key "sandbox.landlock";
+
+    /// The least important log lines that are written.
+    log_level: LogLevel = LogLevel::Info, key "log.level", flag "log-level" "LEVEL", env "FS_LOG_LEVEL";
+    /// How a log line is written.
+    log_format: LogFormat = LogFormat::Json, key "log.format";
+    /// A file that every call is also recorded in.
+    audit_file: Option<PathBuf> = None, key "log.audit_file";
+}
+
+/// What the table says of a key of a map inside a setting.
+pub(crate) struct InnerKey {
+    /// Where it is in the file.
+    pub(crate) key: &'static str,
+    /// What can stand there.
+    pub(crate) kind: &'static str,
+    /// The bounds of a number.
+    pub(crate) bounds: Option<Bounds>,
+    /// What holds without it.
+    pub(crate) absent: Absent,
+    /// What it is for.
+    pub(crate) meaning: &'static str,
+}
+
+/// What it means that a key of a map is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// A mistake; this is what was expected.
+    Mistake(&'static str),
+    /// This holds.
+    Default(&'static str),
+}
+
+impl InnerKey {
+    /// The key in its own map.
+    pub(crate) fn name(&self) -> &'static str {
+        self.key.rsplit('.').next().unwrap_or(self.key)
+    }
+
+    /// The bounds of a number.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds.clone().unwrap_or(0..=u64::MAX)
+    }
+
+    /// What was expected where it is missing.
+    pub(crate) fn expected(&self) -> &'static str {
+        match self.absent {
+            Absent::Mistake(words) | Absent::Default(words) => words,
+        }
+    }
+}
+
+macro_rules! inner_keys {
+    (@optional) => { None };
+    (@optional $value:expr) => { Some($value) };
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident = $key:literal, $kind:literal $(within $bounds:ident)?, $absent:ident $words:literal;
+    )*) => {
+        $(
+            $(#[doc = $doc])*
+            pub(crate) const $name: InnerKey = InnerKey {
+                key: $key,
+                kind: $kind,
+                bounds: inner_keys!(@optional $($bounds)?),
+                absent: Absent::$absent($words),
+                meaning: concat!($($doc),*).trim_ascii(),
+            };
+        )*
+
+        /// The keys of maps inside settings, each under the key of its setting.
+        pub(crate) const INNER_KEYS: &[InnerKey] = &[$($name),*];
+    };
+}
+
+inner_keys! {
+    /// What clients call the root; at most 128 bytes, each name once.
+    ROOT_NAME = "roots[].name", "text", Mistake "a name that clients use";
+    /// The directory. It has to exist and to be readable by the server's user.
+    ROOT_PATH = "roots[].path", "path", Mistake "a directory";
+    /// The tools that may be used in the root: `"*"` for all, `copy` for that tool in every set, `files.copy` for that of one set, `files.*` for all of one set. `list_roots` is always there and cannot be named.
+    ROOT_TOOLS = "roots[].allowed_tools", "list of tool names", Mistake "a list of tool names, or [\"*\"]";
+    /// Refuses every tool that changes anything, whatever `allowed_tools` says.
+    ROOT_READ_ONLY = "roots[].read_only", "`true` or `false`", Default "`false`";
+    /// What the root may hold at most: one of the two keys below, or both.
+    ROOT_QUOTA = "roots[].quota", "map or `null`", Default "`null`";
+    /// Bytes of all its files.
+    QUOTA_BYTES = "roots[].quota.max_bytes", "number" within QUOTA, Default "no limit";
+    /// The number of its files and directories.
+    QUOTA_FILES = "roots[].quota.max_files", "number" within QUOTA, Default "no limit";
+    /// The certificate chain, PEM. Read again on SIGHUP.
+    TLS_CERT = "server.tls.cert", "path", Mistake "a certificate file";
+    /// The private key, PEM. Read again on SIGHUP.
+    TLS_KEY = "server.tls.key", "path", Mistake "a key file";
+    /// Calls a second in the long run.
+    RATE_PER_SECOND = "limits.rate.per_second", "number" within COUNT, Mistake "calls a second";
+    /// Calls at once after a pause.
+    RATE_BURST = "limits.rate.burst", "number" within COUNT, Mistake "calls at once";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_higher_source_wins_setting_by_setting() {
+        let high = Partial {
+            port: Some(1),
+            ..Partial::default()
+        };
+        let low = Partial {
+            port: Some(2),
+            host: "low".parse().ok(),
+            ..Partial::default()
+        };
+        let settings = high.or(low).complete();
+        assert_eq!((settings.port, &*settings.host), (1, "low"));
+        assert_eq!(settings.max_full_read_size, 1_048_576);
+    }
+
+    #[test]
+    fn an_explicit_nothing_beats_a_lower_something() {
+        let high = Partial {
+            rate: Some(None),
+            ..Partial::default()
+        };
+        let low = Partial {
+            rate: Some(Some(CallRate {
+                per_second: 1,
+                burst: 1,
+            })),
+            ..Partial::default()
+        };
+        assert_eq!(high.or(low).complete().rate, None);
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let settings = Partial::default().complete();
+        assert_eq!((&*settings.host, settings.port), ("0.0.0.0", 8091));
+        assert_eq!(settings.toolsets, [Toolset::Workspace]);
+        assert_eq!(settings.max_file_size, 10_485_760);
+        assert_eq!(settings.request_timeout, Duration::from_secs(30));
+        assert_eq!(settings.max_body_size, 16_777_216);
+        assert_eq!(settings.max_connections, 1024);
+        assert_eq!(settings.max_sessions, 10_000);
+        assert_eq!(settings.max_concurrent_calls, 256);
+        assert_eq!(settings.guide_cache_size, 67_108_864);
+    }
+}
