@@ -1,5 +1,7 @@
 //! The agent as the bridge sees it: what it can be asked, and how an answer comes back.
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent_answer;
 use crate::encoding::TextEncoding;
 use crate::error::Error;
@@ -19,7 +21,8 @@ pub struct AgentQuestion {
 }
 
 /// What a hand-over lacks of what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lack {
     /// The request was recursive, but directories came without their entries.
     Children,
@@ -73,8 +76,8 @@ pub enum AskResult {
     Failed(Error),
 }
 
-/// What was asked before, so that a request can continue.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What was asked before, so that a request can continue. A client may carry it between two calls, sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// When the first question of the request was asked, in seconds since the epoch.
     pub asked_at: f64,

@@ -1,4 +1,4 @@
-//! CarriedShape the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
+//! Asking the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
 //! a result that names what is missing (2026-07-28). The call goes the same steps either way.
 //!
 //! In the second way nothing is remembered here: the client carries our state, sealed, and any replica with the same
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use guide::{
-    Agent, AgentQuestion, AskResult, ContentShape, Error, Lack, Now, PathInfo, Resume, StepOutcome,
+    Agent, AgentQuestion, AskResult, ContentShape, Error, Now, PathInfo, Resume, StepOutcome,
     Subject,
 };
 use ops::text::encoding::from_base64;
@@ -21,7 +21,6 @@ use rmcp::model::{
     CreateMessageRequest, CreateMessageRequestParams, InputRequest, InputRequests,
     InputRequiredResult, RequestStateError, SamplingMessage, SealOptions,
 };
-use serde::{Deserialize, Serialize};
 
 use super::answer::AgentAnswer;
 use super::state::{GuideState, QUESTIONS_MAX};
@@ -57,69 +56,6 @@ impl Agent for ReadyAnswer {
 
     fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String> {
         listing_json::parse(answer)
-    }
-}
-
-/// What the client carries for us.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct CarriedState {
-    asked_at: f64,
-    looked_at: f64,
-    shape: CarriedShape,
-    lack: Option<CarriedLack>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum CarriedShape {
-    Text,
-    Bytes,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum CarriedLack {
-    Children,
-    Files,
-    Changes,
-    Bytes,
-}
-
-impl From<Resume> for CarriedState {
-    fn from(resume: Resume) -> CarriedState {
-        CarriedState {
-            asked_at: resume.asked_at,
-            looked_at: resume.looked_at,
-            shape: match resume.shape {
-                ContentShape::Text => CarriedShape::Text,
-                ContentShape::Bytes => CarriedShape::Bytes,
-            },
-            lack: resume.lack.map(|lack| match lack {
-                Lack::Children => CarriedLack::Children,
-                Lack::Files => CarriedLack::Files,
-                Lack::Changes => CarriedLack::Changes,
-                Lack::Bytes => CarriedLack::Bytes,
-            }),
-        }
-    }
-}
-
-impl From<CarriedState> for Resume {
-    fn from(state: CarriedState) -> Resume {
-        Resume {
-            asked_at: state.asked_at,
-            looked_at: state.looked_at,
-            shape: match state.shape {
-                CarriedShape::Text => ContentShape::Text,
-                CarriedShape::Bytes => ContentShape::Bytes,
-            },
-            lack: state.lack.map(|lack| match lack {
-                CarriedLack::Children => Lack::Children,
-                CarriedLack::Files => Lack::Files,
-                CarriedLack::Changes => Lack::Changes,
-                CarriedLack::Bytes => Lack::Bytes,
-            }),
-        }
     }
 }
 
@@ -205,9 +141,9 @@ impl<'call> Conversation<'call> {
         let opened = self
             .state
             .seal
-            .open_json_with::<CarriedState>(state, self.binding.as_bytes());
+            .open_json_with::<Resume>(state, self.binding.as_bytes());
         match opened {
-            Ok(state) => Ok(Resume::from(state)),
+            Ok(resume) => Ok(resume),
             // The seal is ours, so it may be said that it is only late.
             Err(RequestStateError::Expired) => Err(Error::Timeout {
                 path: String::new(),
@@ -248,10 +184,7 @@ impl<'call> Conversation<'call> {
         let options = SealOptions::new()
             .associated_data(self.binding.as_bytes())
             .ttl(self.left(resume.asked_at));
-        let sealed = self
-            .state
-            .seal
-            .seal_json_with(&CarriedState::from(resume), &options);
+        let sealed = self.state.seal.seal_json_with(&resume, &options);
         let sealed = sealed.map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })?;
