@@ -57,7 +57,9 @@ async fn session() -> Arc<Session> {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}
     });
-    let begun = sessions.begin(request(0, "initialize", params), None, client()).await;
+    let begun = sessions
+        .begin(request(0, "initialize", params), None, client())
+        .await;
     begun.expect("room").0.expect("a session")
 }
 
@@ -65,23 +67,32 @@ fn read(stream: &mut EventStream) {
     let mut context = Context::from_waker(Waker::noop());
     if let Poll::Ready(Some(event)) = stream.poll_next(&mut context) {
         let event = std::str::from_utf8(&event).expect("text");
-        assert!(event.starts_with("data: ") && event.ends_with("\n\n"), "{event:?}");
+        assert!(
+            event.starts_with("data: ") && event.ends_with("\n\n"),
+            "{event:?}"
+        );
         assert!(event.contains("\nid: "), "{event:?}");
     }
 }
 
 fuzz_target!(|steps: Vec<Step<'_>>| {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
         let session = session().await;
         let mut streams = Vec::new();
         for step in steps.into_iter().take(64) {
             match step {
-                Step::Ask(id) => streams.extend(session.request(request(id, "ping", json!({})), client())),
+                Step::Ask(id) => {
+                    streams.extend(session.request(request(id, "ping", json!({})), client()))
+                }
                 Step::Cancel(id) => session.notice(&cancelled(id)),
                 Step::Listen => streams.push(session.listen()),
                 Step::Resume(last) => streams.push(session.resume(last)),
-                Step::ResumeAt(event, stream) => streams.push(session.resume(&format!("{event}/{stream}"))),
+                Step::ResumeAt(event, stream) => {
+                    streams.push(session.resume(&format!("{event}/{stream}")))
+                }
                 Step::Read(index) => {
                     if let Some(stream) = streams.get_mut(usize::from(index)) {
                         read(stream);

@@ -22,7 +22,16 @@ fn root() -> Arc<Root> {
     static ROOT: OnceLock<(Arc<Root>, TempDir)> = OnceLock::new();
     let (root, _) = ROOT.get_or_init(|| {
         let temp = tempfile::tempdir().unwrap();
-        for path in ["a", "b.txt", "ä.txt", "dir/a", "dir/sub/日本.txt", "dir/[x]", "{", "\\"] {
+        for path in [
+            "a",
+            "b.txt",
+            "ä.txt",
+            "dir/a",
+            "dir/sub/日本.txt",
+            "dir/[x]",
+            "{",
+            "\\",
+        ] {
             let path = temp.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
@@ -61,8 +70,15 @@ fuzz_target!(|input: Input| {
         return;
     };
     assert!(!found.timed_out && !found.truncated);
-    let paths: Vec<&str> = found.entries.iter().map(|entry| entry.path.as_str()).collect();
-    assert!(paths.is_sorted_by(|one, next| one.as_bytes() < next.as_bytes()), "{paths:?}");
+    let paths: Vec<&str> = found
+        .entries
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    assert!(
+        paths.is_sorted_by(|one, next| one.as_bytes() < next.as_bytes()),
+        "{paths:?}"
+    );
     if input.as_glob && input.text == "**/*" && input.depth == 0 {
         assert_eq!(paths.len(), 10);
     }

@@ -71,7 +71,10 @@ fn edited(input: &Input) {
         if input.text.contains('\r') || input.wanted.contains('\r') {
             return;
         }
-        assert_eq!(replaced, input.text.replacen(&input.wanted, "new", 1).as_bytes());
+        assert_eq!(
+            replaced,
+            input.text.replacen(&input.wanted, "new", 1).as_bytes()
+        );
     }
     let mut read = reader(input.text.as_bytes());
     if let Ok(splice) = insert_before("f", &mut read, i64::from(input.line), &input.wanted) {

@@ -51,14 +51,21 @@ fn hunk(start: u8, lines: &[Line]) -> String {
 fuzz_target!(|input: Input| {
     let patch = match input.hunks.is_empty() {
         true => input.raw.clone(),
-        false => input.hunks.iter().map(|(start, lines)| hunk(*start, lines)).collect(),
+        false => input
+            .hunks
+            .iter()
+            .map(|(start, lines)| hunk(*start, lines))
+            .collect(),
     };
     let cancel = Cancel::never();
     let Ok(applied) = apply("file", input.text.as_bytes(), &patch, &cancel) else {
         return;
     };
     assert!(!applied.hunks.is_empty());
-    assert!(std::str::from_utf8(&applied.content).is_ok(), "text stays text");
+    assert!(
+        std::str::from_utf8(&applied.content).is_ok(),
+        "text stays text"
+    );
     assert!(applied.content.len() <= input.text.len() + patch.len());
     let again = apply("file", input.text.as_bytes(), &patch, &cancel).unwrap();
     assert_eq!(again, applied);

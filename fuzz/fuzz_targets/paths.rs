@@ -55,7 +55,7 @@ fn said(root: &Root, path: &RelPath, follow: Follow) -> String {
     match root.locate(path, follow) {
         Ok(place) => {
             if let Ok(opened) = place.open_file() {
-                let text = std::io::read_to_string(&opened.file).unwrap();
+                let text = std::io::read_to_string(opened).unwrap();
                 assert_eq!(text, "inside");
             }
             format!(

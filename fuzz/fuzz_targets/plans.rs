@@ -8,8 +8,8 @@ use std::path::Path;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sandbox::{
-    Durability, Error, Follow, Located, Name, OnExisting, OnFault, Parents, RelPath, Renaming, Resolver,
-    Root, StageOptions, WalkOptions, Walker,
+    Change, Durability, Error, Follow, Located, Name, OnExisting, OnFault, OpenFile, Parents,
+    RelPath, Resolver, Root, WalkOptions, Walker,
 };
 use tempfile::TempDir;
 
@@ -87,20 +87,21 @@ fn locate<'root>(
     root.locate(&RelPath::parse(&joined(pieces))?, follow)
 }
 
-fn not_secret(file: &fs::File) {
+fn change() -> Change {
+    Change::begin(Durability::Fast)
+}
+
+fn not_secret(file: OpenFile) {
     assert_ne!(std::io::read_to_string(file).unwrap_or_default(), SECRET);
 }
 
 fn write(place: &Located<'_>, replace: bool) -> Result<(), Error> {
-    let mut staged = place.stage(StageOptions {
-        on_existing: if replace {
-            OnExisting::Replace
-        } else {
-            OnExisting::Fail
-        },
-        parents: Parents::Create,
-        durability: Durability::Fast,
-    })?;
+    let on_existing = if replace {
+        OnExisting::Replace
+    } else {
+        OnExisting::Fail
+    };
+    let mut staged = change().stage(place, on_existing, Parents::Create)?;
     staged.write_all(b"ours").unwrap();
     staged.commit().map(drop)
 }
@@ -110,7 +111,7 @@ fn walk(place: &Located<'_>) -> Result<(), Error> {
     while let Some(item) = walker.next(&mut |_| true) {
         let Ok(item) = item else { continue };
         if let Ok(opened) = item.dir.open_file(&item.name) {
-            not_secret(&opened.file);
+            not_secret(opened);
         }
     }
     Ok(())
@@ -118,14 +119,14 @@ fn walk(place: &Located<'_>) -> Result<(), Error> {
 
 fn run(root: &Root, base: &Path, action: &Action) -> Result<(), Error> {
     match action {
-        Action::Read(path) => not_secret(&locate(root, path, Follow::Last)?.open_file()?.file),
+        Action::Read(path) => not_secret(locate(root, path, Follow::Last)?.open_file()?),
         Action::Write(path, replace) => write(&locate(root, path, Follow::Last)?, *replace)?,
         Action::Append(path) => {
             let place = locate(root, path, Follow::Last)?;
-            place.append(b"more", Parents::Create, Durability::Fast)?;
+            change().append(&place, b"more", Parents::Create)?;
         }
         Action::MakeDirs(path) => {
-            locate(root, path, Follow::Last)?.make_dirs(Durability::Fast)?;
+            change().make_dirs(&locate(root, path, Follow::Last)?)?;
         }
         Action::Link {
             at,
@@ -140,7 +141,7 @@ fn run(root: &Root, base: &Path, action: &Action) -> Result<(), Error> {
             };
             let dir = locate(root, at, Follow::Last)?.open_dir()?;
             if let Some(name) = Name::new(name.text().as_bytes()) {
-                dir.make_link(&name, format!("{top}{}", joined(text)).as_bytes())?;
+                change().make_link_in(&dir, &name, format!("{top}{}", joined(text)).as_bytes())?;
             }
         }
         Action::Rename(from, to, replace) => {
@@ -150,17 +151,13 @@ fn run(root: &Root, base: &Path, action: &Action) -> Result<(), Error> {
                 OnExisting::Fail
             };
             let to = locate(root, to, Follow::Never)?;
-            let durability = Durability::Fast;
-            let renaming = Renaming {
-                on_existing,
-                durability,
-            };
-            locate(root, from, Follow::Never)?.rename_to(&to, renaming, &|| false)?;
+            let from = locate(root, from, Follow::Never)?;
+            change().rename(&from, &to, on_existing, &|| false)?;
         }
-        Action::Unlink(path) => locate(root, path, Follow::Never)?.unlink()?,
+        Action::Unlink(path) => change().unlink(&locate(root, path, Follow::Never)?)?,
         Action::RemoveTree(path) => {
             let tree = locate(root, path, Follow::Never)?;
-            tree.remove_tree(&|| false, OnFault::Collect, &|_| {})?;
+            change().remove_tree(&tree, &|| false, OnFault::Collect, &|_| {})?;
         }
         Action::Walk(path) => walk(&locate(root, path, Follow::Last)?)?,
         Action::Target(path) => {

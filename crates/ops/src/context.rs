@@ -41,6 +41,13 @@ pub struct Context {
     pub cancel: Cancel,
 }
 
+impl Context {
+    /// Begins the change of a call.
+    pub(crate) fn change(&self) -> sandbox::Change {
+        sandbox::Change::begin(self.limits.durability)
+    }
+}
+
 /// The caller's patience: a deadline, a way to give up, and a counter it can watch.
 #[derive(Debug, Clone)]
 pub struct Cancel {

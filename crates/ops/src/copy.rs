@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use sandbox::{
-    Dir, Durability, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Sharing,
-    StageOptions,
+    Change, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Sharing,
 };
 
 use crate::context::{Cancel, Context};
@@ -87,7 +86,7 @@ impl Copy {
             target: &target,
             on_existing: self.on_existing,
             on_skip: OnSkip::Name,
-            durability: context.limits.durability,
+            change: context.change(),
         };
         let tally = transfer.run(context)?;
         Ok(Copied {
@@ -110,7 +109,7 @@ pub(crate) struct Transfer<'a, 'root> {
     pub(crate) target: &'a Located<'a>,
     pub(crate) on_existing: OnExisting,
     pub(crate) on_skip: OnSkip,
-    pub(crate) durability: Durability,
+    pub(crate) change: Change,
 }
 
 impl Transfer<'_, '_> {
@@ -123,11 +122,9 @@ impl Transfer<'_, '_> {
 
     fn file(&self, context: &Context) -> Result<CopyTally> {
         let open = self.source.located.open_file()?;
-        let staged = self.target.stage(StageOptions {
-            on_existing: self.on_existing,
-            parents: Parents::Create,
-            durability: self.durability,
-        })?;
+        let staged = self
+            .change
+            .stage(self.target, self.on_existing, Parents::Create)?;
         let cancel = &context.cancel;
         let stop = || cancel.must_stop();
         let bytes = fill(
@@ -150,17 +147,23 @@ impl Transfer<'_, '_> {
             root: self.source.located.root(),
             top: self.source.located.open_dir()?,
         };
-        let (top, newness, parents) = self.make_top(&source.top, context)?;
+        let (top, newness, parents) = self.make_top(&source.top)?;
         let destination = CopySide {
             root: self.target.root(),
             top,
         };
-        let copied = copy_tree(&source, &destination, newness, self.on_skip, context);
+        let parts = self.change.unsynced();
+        let copied = copy_tree(
+            &source,
+            &destination,
+            newness,
+            &parts,
+            self.on_skip,
+            context,
+        );
         let copied = copied.and_then(|mut tally| {
             tally.directories += 1;
-            if self.durability == Durability::Fsync {
-                destination.top.sync_filesystem()?;
-            }
+            self.change.sync_tree(&destination.top)?;
             Ok(tally)
         });
         match &copied {
@@ -172,15 +175,16 @@ impl Transfer<'_, '_> {
     }
 
     /// Makes or opens the top of the copy, with the directories that were made for it.
-    fn make_top(
-        &self,
-        source: &Dir,
-        context: &Context,
-    ) -> Result<(Dir, DirNewness, Option<NewDirs>)> {
+    fn make_top(&self, source: &Dir) -> Result<(Dir, DirNewness, Option<NewDirs>)> {
         match (self.target.require(), self.target.name()) {
             (Err(_), Some(name)) => {
-                let (parent, made) = parent_dir(self.target, context)?;
-                let (top, newness) = make_in(&parent, name, source.metadata()?.mode)?;
+                let (parent, made) = parent_dir(self.target, &self.change)?;
+                let (top, newness) = make_in(
+                    &self.change.unsynced(),
+                    &parent,
+                    name,
+                    source.metadata()?.mode,
+                )?;
                 Ok((top, newness, made))
             }
             _ => Ok((self.target.open_dir()?, DirNewness::Old, None)),
@@ -192,7 +196,11 @@ impl Transfer<'_, '_> {
         let patience = Cancel::after(TAKING_BACK);
         let removed = sandbox::RelPath::parse(&self.target.path())
             .and_then(|path| self.target.root().locate(&path, Follow::Never))
-            .and_then(|made| made.remove_tree(&|| patience.must_stop(), OnFault::Collect, &|_| {}));
+            .and_then(|made| {
+                let stop = || patience.must_stop();
+                self.change
+                    .remove_tree(&made, &stop, OnFault::Collect, &|_| {})
+            });
         drop(removed);
     }
 }
@@ -532,6 +540,7 @@ mod tests {
 
     /// Builds a chain of directories with a file in each through descriptors: no path is that long.
     fn deep_tree(tree: &Tree, depth: u64) {
+        let change = context().change();
         let name = sandbox::Name::new(b"d").unwrap();
         let (early, late) = (
             sandbox::Name::new(b"a").unwrap(),
@@ -546,13 +555,14 @@ mod tests {
             .unwrap();
         for level in 0..depth {
             if level % 100 == 0 {
-                dir.stage(&early, OnExisting::Fail, Durability::Fast)
+                change
+                    .stage_in(&dir, &early, OnExisting::Fail)
                     .unwrap()
                     .commit()
                     .unwrap();
-                dir.make_dir(&late, 0o755).unwrap();
+                change.make_dir_in(&dir, &late, 0o755).unwrap();
             }
-            dir = dir.make_dir(&name, 0o755).unwrap();
+            dir = change.make_dir_in(&dir, &name, 0o755).unwrap();
         }
     }
 

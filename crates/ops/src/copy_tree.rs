@@ -10,14 +10,13 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use sandbox::{
-    Dir, DirEntry, Durability, FileKind, Follow, LinkTarget, Metadata, Name, OnExisting, OpenFile,
-    Parents, RelPath, Root, Sharing, StageOptions, Staged, copy_content,
+    Change, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, OnExisting, OpenFile,
+    Parents, RelPath, Root, Sharing, Staged, copy_content, is_within,
 };
 
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::levels::{DirNewness, Levels, TreeLevel};
-use crate::place::{host_path, is_below};
 
 /// How many files are handed out at once.
 const BATCH: usize = 32;
@@ -121,7 +120,7 @@ pub(crate) struct CopySide<'root> {
 
 impl CopySide<'_> {
     fn host_path(&self) -> String {
-        host_path(self.root, self.top.path())
+        self.root.host_path(self.top.path())
     }
 }
 
@@ -130,10 +129,12 @@ pub(crate) fn copy_tree(
     source: &CopySide<'_>,
     destination: &CopySide<'_>,
     newness: DirNewness,
+    change: &Change,
     on_skip: OnSkip,
     context: &Context,
 ) -> Result<CopyTally> {
     let crew = TreeCopy {
+        change,
         source: source.root,
         destination: destination.root,
         context,
@@ -174,6 +175,7 @@ struct CopyState {
 
 /// What both threads share.
 struct TreeCopy<'a> {
+    change: &'a Change,
     source: &'a Root,
     destination: &'a Root,
     context: &'a Context,
@@ -239,17 +241,13 @@ impl TreeCopy<'_> {
                 .metadata()
                 .is_some_and(|metadata| metadata.kind != FileKind::Symlink)
             {
-                let options = StageOptions {
-                    on_existing: OnExisting::Replace,
-                    parents: Parents::Require,
-                    durability: Durability::Fast,
-                };
-                return there
-                    .stage(options)
-                    .map_err(|error| occupied(error, &there));
+                let staged = self
+                    .change
+                    .stage(&there, OnExisting::Replace, Parents::Require);
+                return staged.map_err(|error| occupied(error, &there));
             }
         }
-        Ok(directory.stage(name, OnExisting::Replace, Durability::Fast)?)
+        Ok(self.change.stage_in(directory, name, OnExisting::Replace)?)
     }
 
     fn skip(&self, tally: &mut CopyTally, path: String, reason: SkipReason) -> Result<()> {
@@ -330,7 +328,7 @@ pub(crate) fn fill(
         staged.copy_mode(&open.metadata);
     }
     staged.reserve(open.metadata.size)?;
-    let copied = copy_content(open, staged.file(), sharing, stop, advance);
+    let copied = copy_content(open, &staged, sharing, stop, advance);
     let bytes = copied.map_err(|error| context.cancel.explain(error))?;
     staged.publish()?;
     Ok(bytes)
@@ -435,7 +433,9 @@ impl<'a> CopyWalk<'a> {
                 path: source.path().to_owned(),
             });
         }
-        let (destination, newness) = self.destination.make(&pending.destination, metadata.mode)?;
+        let (destination, newness) =
+            self.destination
+                .make(self.crew.change, &pending.destination, metadata.mode)?;
         self.tally.directories += 1;
         self.visit(OpenPair {
             pending,
@@ -520,7 +520,7 @@ impl<'a> CopyWalk<'a> {
             LinkTarget::Outside => self.skip(here, name, SkipReason::LeadsOutside),
             LinkTarget::Loop => self.skip(here, name, SkipReason::Loop),
             LinkTarget::Dangling => self.dangling(here, name),
-            LinkTarget::Inside { path, .. } if in_tree(&here.pending.tree.top, &path) => {
+            LinkTarget::Inside { path, .. } if is_within(&here.pending.tree.top, &path) => {
                 self.inner_link(here, name, &path)
             }
             LinkTarget::Inside { path, metadata } => match metadata.kind {
@@ -558,10 +558,15 @@ impl<'a> CopyWalk<'a> {
         if here.newness == DirNewness::Old {
             let there = here.destination.locate(self.crew.destination, name)?;
             if there.metadata().is_some() {
-                there.unlink().map_err(|error| occupied(error, &there))?;
+                self.crew
+                    .change
+                    .unlink(&there)
+                    .map_err(|error| occupied(error, &there))?;
             }
         }
-        here.destination.make_link(name, text)?;
+        self.crew
+            .change
+            .make_link_in(&here.destination, name, text)?;
         self.tally.links += 1;
         Ok(())
     }
@@ -583,9 +588,9 @@ impl<'a> CopyWalk<'a> {
 
     fn link_to_directory(&mut self, here: &OpenPair, name: &Name, path: String) -> Result<()> {
         let links_on_the_way = here.pending.tree.links_on_the_way + 1;
-        let host = host_path(self.crew.source, &path);
-        let around = self.tops.iter().any(|top| is_below(&host, top));
-        if around || in_tree(&path, here.source.path()) || links_on_the_way > LINKS_ON_THE_WAY {
+        let host = self.crew.source.host_path(&path);
+        let around = self.tops.iter().any(|top| is_within(&host, top));
+        if around || is_within(&path, here.source.path()) || links_on_the_way > LINKS_ON_THE_WAY {
             return self.skip(here, name, SkipReason::Loop);
         }
         self.stack.push(PendingDir {
@@ -598,11 +603,6 @@ impl<'a> CopyWalk<'a> {
         });
         Ok(())
     }
-}
-
-/// Tells whether a resolved path is `top` or lies below it; every path lies below the root, which is empty or `.`.
-fn in_tree(top: &str, path: &str) -> bool {
-    matches!(top, "" | ".") || is_below(top, path)
 }
 
 /// How many directories below `top` the directory `path` is.

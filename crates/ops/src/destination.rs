@@ -1,10 +1,9 @@
 //! Where a copy or move ends: what an existing destination means, and its directory.
 
-use sandbox::{Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath};
+use sandbox::{Change, Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath};
 
-use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::place::{Place, contains};
+use crate::place::Place;
 
 /// What an existing directory means that is named as the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +88,7 @@ pub(crate) fn check(
     target: &Located<'_>,
     on_existing: OnExisting,
 ) -> Result<()> {
-    if contains(source.located, target) {
+    if source.located.contains(target) {
         return Err(Error::IntoItself {
             path: source.located.path(),
         });
@@ -113,16 +112,11 @@ pub(crate) fn check(
 }
 
 /// Opens the directory that the target lies in; those that are missing are made, and go again unless they are kept.
-pub(crate) fn parent_dir(
-    target: &Located<'_>,
-    context: &Context,
-) -> Result<(Dir, Option<NewDirs>)> {
+pub(crate) fn parent_dir(target: &Located<'_>, change: &Change) -> Result<(Dir, Option<NewDirs>)> {
     let path = target.path();
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = RelPath::parse(parent)?;
     let root = target.root();
-    let made = root
-        .locate(&parent, Follow::Never)?
-        .make_dirs_for_now(context.limits.durability)?;
+    let made = change.make_dirs_for_now(&root.locate(&parent, Follow::Never)?)?;
     Ok((root.locate(&parent, Follow::Never)?.open_dir()?, made))
 }

@@ -2,10 +2,11 @@
 //!
 //! Must not decide what an edit does: that is `text`.
 
+use std::cell::OnceCell;
 use std::io::Write as _;
 use std::ops::Range;
 
-use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, StageOptions, Staged, copy_part};
+use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, Replaceable, Staged, copy_part};
 
 use crate::context::Context;
 use crate::edit_lock::EditLock;
@@ -26,6 +27,8 @@ const BLOCK: usize = 1024 * 1024;
 pub(crate) struct Edited<'a> {
     place: &'a Place,
     located: Located<'a>,
+    /// What is there, once it was opened.
+    old: OnceCell<Replaceable>,
     context: &'a Context,
     _lock: EditLock,
 }
@@ -37,6 +40,7 @@ impl<'a> Edited<'a> {
         Ok(Edited {
             place,
             located,
+            old: OnceCell::new(),
             context,
             _lock: lock,
         })
@@ -53,14 +57,13 @@ impl<'a> Edited<'a> {
     }
 
     /// Opens the file, which must be there, be text, writable and not too large.
-    pub(crate) fn open_text(&self) -> Result<OpenFile> {
+    pub(crate) fn open_text(&self) -> Result<&OpenFile> {
         let required = self.located.require();
         let metadata = required.map_err(|error| self.place.explain(error, Wanted::File))?;
         self.check_size(metadata.size)?;
-        self.located.check_writable()?;
-        let open = self.located.open_file()?;
-        self.check_text(&open)?;
-        Ok(open)
+        let old = self.located.open_to_edit()?;
+        self.check_text(old.open())?;
+        Ok(self.old.get_or_init(|| old).open())
     }
 
     fn check_size(&self, size: u64) -> Result<()> {
@@ -107,7 +110,7 @@ impl<'a> Edited<'a> {
     /// Copies what stays.
     fn keep(&self, open: &OpenFile, staged: &Staged, range: Range<u64>) -> Result<()> {
         let stop = || self.context.cancel.must_stop();
-        copy_part(&open.file, staged.file(), range, &stop)
+        copy_part(open, staged, range, &stop)
             .map(drop)
             .map_err(|error| self.context.cancel.explain(error))
     }
@@ -146,18 +149,11 @@ impl<'a> Edited<'a> {
     }
 
     fn stage(&self) -> Result<Staged> {
-        let on_existing = if self.exists() {
-            OnExisting::Replace
-        } else {
-            OnExisting::Fail
-        };
-        let durability = self.context.limits.durability;
-        let options = StageOptions {
-            on_existing,
-            parents: Parents::Create,
-            durability,
-        };
-        Ok(self.located.stage(options)?)
+        let change = self.context.change();
+        Ok(match self.old.get() {
+            Some(old) => change.stage_over(&self.located, old)?,
+            None => change.stage(&self.located, OnExisting::Fail, Parents::Create)?,
+        })
     }
 
     fn write(&self, staged: &mut Staged, block: &[u8]) -> Result<()> {

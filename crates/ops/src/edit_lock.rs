@@ -11,7 +11,7 @@ use sandbox::{Follow, Located};
 
 use crate::context::Cancel;
 use crate::error::Result;
-use crate::place::{Place, host_path};
+use crate::place::Place;
 
 /// How often a waiting call looks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ pub(crate) struct EditLock {
 
 /// What orders the changes of a place: its resolved path on the host, never shown and never opened.
 pub(crate) fn key(located: &Located<'_>) -> String {
-    host_path(located.root(), &located.path())
+    located.host_path()
 }
 
 impl EditLock {

@@ -149,7 +149,7 @@ fn rules_in(dir: &Dir, name: &[u8]) -> Gitignore {
 fn read_text(dir: &Dir, name: &[u8]) -> Option<String> {
     let opened = dir.open_file(&entry(name)?).ok()?;
     let mut bytes = Vec::new();
-    opened.file.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
+    opened.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

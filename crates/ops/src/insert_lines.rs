@@ -36,9 +36,9 @@ impl Operation for InsertLines {
     fn run(self, context: &Context) -> Result<InsertedLines> {
         let edited = Edited::begin(&self.place, context)?;
         let open = edited.open_text()?;
-        let mut read = reader(&open, &context.cancel);
+        let mut read = reader(open, &context.cancel);
         let splice = insert_before(&edited.path(), &mut read, self.line, &self.text)?;
-        let metadata = edited.splice(&open, &splice)?;
+        let metadata = edited.splice(open, &splice)?;
         Ok(InsertedLines {
             path: edited.path(),
             metadata,

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use sandbox::{Dir, Follow, Name, RelPath, Result, Root};
+use sandbox::{Change, Dir, Follow, Name, RelPath, Result, Root};
 
 /// How many of the levels used last stay open beside the top.
 const RECENT: usize = 48;
@@ -142,11 +142,16 @@ impl<'root> Levels<'root> {
     }
 
     /// Makes a level's directory where it is missing, and opens it.
-    pub(crate) fn make(&mut self, level: &Rc<TreeLevel>, mode: u32) -> Result<(Dir, DirNewness)> {
+    pub(crate) fn make(
+        &mut self,
+        change: &Change,
+        level: &Rc<TreeLevel>,
+        mode: u32,
+    ) -> Result<(Dir, DirNewness)> {
         let LevelOrigin::Below(parent, name) = &level.way else {
             return Ok((self.open(level)?, DirNewness::Old));
         };
-        let (dir, newness) = make_in(&self.open(parent)?, name, mode)?;
+        let (dir, newness) = make_in(change, &self.open(parent)?, name, mode)?;
         self.remember(level, &dir);
         Ok((dir, newness))
     }
@@ -200,8 +205,13 @@ impl<'root> Levels<'root> {
 }
 
 /// Makes a directory, or opens the one that is there.
-pub(crate) fn make_in(parent: &Dir, name: &Name, mode: u32) -> Result<(Dir, DirNewness)> {
-    match parent.make_dir(name, mode & 0o777 | OWNER_MAY) {
+pub(crate) fn make_in(
+    change: &Change,
+    parent: &Dir,
+    name: &Name,
+    mode: u32,
+) -> Result<(Dir, DirNewness)> {
+    match change.make_dir_in(parent, name, mode & 0o777 | OWNER_MAY) {
         Ok(dir) => Ok((dir, DirNewness::Fresh)),
         Err(sandbox::Error::AlreadyExists { path }) => match parent.open_dir(name) {
             Ok(dir) => Ok((dir, DirNewness::Old)),

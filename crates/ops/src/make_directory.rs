@@ -49,9 +49,9 @@ impl Operation for MakeDirectory {
         ) {
             (Some(FileKind::Directory), _) if self.on_existing == OnExistingDirectory::Succeed => 0,
             (Some(kind), _) => return Err(Error::AlreadyExists { path, kind }),
-            (None, Parents::Create) => located.make_dirs(context.limits.durability)?.created,
+            (None, Parents::Create) => context.change().make_dirs(&located)?,
             (None, Parents::Require) => {
-                let made = located.make_dir();
+                let made = context.change().make_dir(&located);
                 made.map_err(|error| self.place.explain(error, Wanted::Directory))?;
                 1
             }

@@ -5,8 +5,7 @@
 //! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
 
 use sandbox::{
-    Durability, FileKind, Follow, Located, Metadata, OnExisting, OnFault, Renaming, WalkOptions,
-    Walker,
+    Change, FileKind, Follow, Located, Metadata, OnExisting, OnFault, WalkOptions, Walker,
 };
 
 use crate::context::Context;
@@ -92,6 +91,7 @@ impl Move {
             }
         }
         let moving = Moving {
+            change: context.change(),
             source,
             metadata,
             target: &target,
@@ -137,6 +137,7 @@ impl Move {
 }
 
 struct Moving<'a, 'root> {
+    change: Change,
     source: TransferSource<'a, 'root>,
     metadata: Metadata,
     target: &'a Located<'a>,
@@ -162,12 +163,9 @@ impl Moving<'_, '_> {
     }
 
     fn rename(&self, context: &Context) -> sandbox::Result<()> {
-        let renaming = Renaming {
-            on_existing: self.on_existing,
-            durability: context.limits.durability,
-        };
         let stop = || context.cancel.must_stop();
-        self.source.located.rename_to(self.target, renaming, &stop)
+        let (from, to) = (self.source.located, self.target);
+        self.change.rename(from, to, self.on_existing, &stop)
     }
 
     /// Tells whether a rename gives what a copy would give.
@@ -214,12 +212,12 @@ impl Moving<'_, '_> {
 
     fn copy(&self, context: &Context) -> Result<CopyTally> {
         match self.source.kind {
-            FileKind::Symlink => self.copy_link(context),
+            FileKind::Symlink => self.copy_link(),
             FileKind::File => self.transfer(context),
             FileKind::Directory => {
                 if self.target.metadata().is_some() {
-                    self.target
-                        .remove_empty_dir()
+                    self.change
+                        .remove_empty_dir(self.target)
                         .map_err(|error| self.occupied(error))?;
                 }
                 self.transfer(context)
@@ -238,24 +236,25 @@ impl Moving<'_, '_> {
             on_existing: self.on_existing,
             on_skip: OnSkip::Fail,
             // Whatever the process's durability: the source goes next.
-            durability: Durability::Fsync,
+            change: self.change.synced(),
         }
         .run(context)
     }
 
-    fn copy_link(&self, context: &Context) -> Result<CopyTally> {
+    fn copy_link(&self) -> Result<CopyTally> {
+        let change = self.change.synced();
         let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
             return Err(Error::RootProtected);
         };
-        let text = parent_dir(self.source.located, context)?
+        let text = parent_dir(self.source.located, &change)?
             .0
             .read_link(from)?;
-        let (directory, made) = parent_dir(self.target, context)?;
+        let (directory, made) = parent_dir(self.target, &change)?;
         if self.target.metadata().is_some() {
-            self.target.unlink()?;
+            change.unlink(self.target)?;
         }
-        directory.make_link(to, &text)?;
-        directory.sync_filesystem()?;
+        change.make_link_in(&directory, to, &text)?;
+        change.sync_tree(&directory)?;
         if let Some(made) = made {
             made.keep();
         }
@@ -268,9 +267,10 @@ impl Moving<'_, '_> {
     fn remove_source(&self, context: &Context) -> Result<()> {
         match self.source.kind {
             FileKind::Directory => {
-                remove_tree(self.source.located, OnFault::Stop, context).map(drop)
+                let located = self.source.located;
+                remove_tree(located, &self.change, OnFault::Stop, context).map(drop)
             }
-            _ => Ok(self.source.located.unlink()?),
+            _ => Ok(self.change.unlink(self.source.located)?),
         }
     }
 

@@ -48,7 +48,7 @@ impl Patch {
             true => {
                 let open = edited.open_text()?;
                 (
-                    read_up_to(&open, 0, WHOLE_FILE_MAX, &context.cancel)?,
+                    read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?,
                     WriteEffect::Replaced,
                 )
             }

@@ -10,8 +10,6 @@ use sandbox::{FileKind, Follow, Located, Metadata, OpenFile, RelPath, Root};
 use crate::error::{Error, Result, Wanted};
 use crate::text::near;
 
-/// The largest file that is read on the spot where it lies in memory: longer work belongs to other threads.
-const INLINE_MAX: usize = 32 * 1024;
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
 
@@ -79,9 +77,9 @@ impl Place {
         Ok(located.open_file()?)
     }
 
-    /// Opens a regular file if all of it lies in memory and it is small; `None` where it has to be waited for.
+    /// Opens a regular file if that waits for nothing.
     pub(crate) fn try_open_inline(&self) -> Option<OpenFile> {
-        self.root.try_open_inline(&self.path, INLINE_MAX)
+        self.root.try_open_inline(&self.path)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.
@@ -148,34 +146,6 @@ fn require_file(located: &Located<'_>, metadata: &Metadata) -> Result<()> {
             path: located.path(),
             kind,
         }),
-    }
-}
-
-/// Tells whether `inner` is `outer` or lies below it. Roots may overlap, so both are compared by the real paths
-/// of their roots and their resolved paths inside.
-pub(crate) fn contains(outer: &Located<'_>, inner: &Located<'_>) -> bool {
-    let (outer, inner) = (
-        host_path(outer.root(), &outer.path()),
-        host_path(inner.root(), &inner.path()),
-    );
-    is_below(&outer, &inner)
-}
-
-/// Tells whether the text of `inner` is `outer` or has it as a leading directory.
-pub(crate) fn is_below(outer: &str, inner: &str) -> bool {
-    inner
-        .strip_prefix(outer)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        || outer == "/"
-}
-
-/// The resolved path of something inside a root, for comparing only: never shown and never opened.
-pub(crate) fn host_path(root: &Root, inside: &str) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    let real = sandbox::shown(root.real_path().as_os_str().as_bytes());
-    match inside {
-        "." | "" => real.into_owned(),
-        _ => format!("{}/{inside}", real.trim_end_matches('/')),
     }
 }
 

@@ -17,6 +17,8 @@ use crate::text::encoding;
 use crate::text::line_index::STRIDE;
 use crate::text::lines::{self, Blocks, LineSeeker, Sought};
 
+/// The largest file that is read inline: longer work belongs to other threads.
+const INLINE_MAX: usize = 32 * 1024;
 /// The most bytes of a character after its first.
 const CONTINUATION: u64 = 3;
 
@@ -156,8 +158,9 @@ impl Read {
     /// Reads a small file that lies in memory, without waiting for anything; `None` where it does not.
     #[must_use]
     pub fn try_inline(self, context: &Context) -> Option<Result<Contents>> {
-        let open = self.place.try_open_inline()?;
-        Some(self.read(open, context))
+        let mut open = self.place.try_open_inline()?;
+        let loaded = open.try_load_inline(INLINE_MAX);
+        loaded.then(|| self.read(open, context))
     }
 
     fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {

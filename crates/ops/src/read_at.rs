@@ -1,7 +1,6 @@
 //! Reads pieces of open files by position. Nothing here holds more than it returns.
 
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use sandbox::OpenFile;
 
@@ -17,7 +16,7 @@ pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result
         return Ok(0);
     }
     loop {
-        match open.file.read_at(buffer, offset) {
+        match open.read_at(buffer, offset) {
             Ok(length) => return Ok(length),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
@@ -39,9 +38,12 @@ fn fill_at(open: &OpenFile, buffer: &mut [u8], offset: u64, cancel: &Cancel) -> 
         cancel.check()?;
         let end = rest.len().min(PIECE);
         let room = rest.get_mut(..end).unwrap_or_default();
-        match read_at(open, room, offset.saturating_add(filled as u64))? {
-            0 => break,
-            length => filled += length,
+        let length = read_at(open, room, offset.saturating_add(filled as u64))?;
+        filled += length;
+        // A read that stops short where the file was known to end needs no other one to find that out.
+        let known_end = offset.saturating_add(filled as u64) >= open.metadata.size;
+        if length == 0 || (length < end && known_end) {
+            break;
         }
     }
     Ok(filled)
@@ -63,7 +65,7 @@ pub(crate) fn read_up_to(
     limit: u64,
     cancel: &Cancel,
 ) -> Result<Vec<u8>> {
-    // One byte more than there should be, so that the usual read finds the end without another call.
+    // One byte more than there should be: a read that leaves it empty has found the end.
     let expected = open
         .metadata
         .size

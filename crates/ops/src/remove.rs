@@ -3,7 +3,7 @@
 //! A link is removed itself, never what it points to, and one that leads outside is refused when it is named;
 //! inside a tree that goes, links just go with it.
 
-use sandbox::{FileKind, LinkTarget, Located, Metadata, OnFault, Removal};
+use sandbox::{Change, FileKind, LinkTarget, Located, Metadata, OnFault, Removal};
 
 use crate::context::Context;
 use crate::edit_lock::EditLock;
@@ -152,10 +152,13 @@ impl Remove {
     }
 
     fn remove(&self, located: &Located<'_>, kind: FileKind, context: &Context) -> Result<Removal> {
+        let change = context.change();
         match (kind, self.recurse) {
-            (FileKind::Directory, Recurse::Yes) => remove_tree(located, self.on_fault, context),
+            (FileKind::Directory, Recurse::Yes) => {
+                remove_tree(located, &change, self.on_fault, context)
+            }
             (FileKind::Directory, Recurse::No) => {
-                located.remove_empty_dir()?;
+                change.remove_empty_dir(located)?;
                 Ok(Removal {
                     files: 0,
                     directories: 1,
@@ -163,7 +166,7 @@ impl Remove {
                 })
             }
             _ => {
-                located.unlink()?;
+                change.unlink(located)?;
                 Ok(Removal {
                     files: 1,
                     directories: 0,
@@ -196,11 +199,13 @@ pub(crate) fn leads_outside(place: &Place) -> Error {
 /// Removes a directory and all it holds.
 pub(crate) fn remove_tree(
     located: &Located<'_>,
+    change: &Change,
     on_fault: OnFault,
     context: &Context,
 ) -> Result<Removal> {
     let stop = || context.cancel.must_stop();
-    let removal = located.remove_tree(&stop, on_fault, &|count| context.cancel.advance(count));
+    let advance = |count| context.cancel.advance(count);
+    let removal = change.remove_tree(located, &stop, on_fault, &advance);
     removal.map_err(|error| context.cancel.explain(error))
 }
 

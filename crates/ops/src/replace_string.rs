@@ -36,9 +36,9 @@ impl Operation for ReplaceString {
     fn run(self, context: &Context) -> Result<ReplacedString> {
         let edited = Edited::begin(&self.place, context)?;
         let open = edited.open_text()?;
-        let mut read = reader(&open, &context.cancel);
+        let mut read = reader(open, &context.cancel);
         let splice = replace_unique(&edited.path(), &mut read, &self.old, &self.new)?;
-        let metadata = edited.splice(&open, &splice)?;
+        let metadata = edited.splice(open, &splice)?;
         Ok(ReplacedString {
             path: edited.path(),
             metadata,

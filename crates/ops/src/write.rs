@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use sandbox::{Located, Metadata, OnExisting, Parents, StageOptions};
+use sandbox::{Located, Metadata, OnExisting, Parents};
 
 use crate::context::Context;
 use crate::edit_lock::EditLock;
@@ -81,7 +81,6 @@ impl Write {
                 kind: metadata.kind,
             });
         }
-        located.check_writable()?;
         context.cancel.check()?;
         let metadata = match self.mode {
             WriteMode::Append => self.append(&located, context)?,
@@ -97,7 +96,7 @@ impl Write {
     }
 
     fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {
-        let appended = located.append(&self.bytes, self.parents, context.limits.durability);
+        let appended = context.change().append(located, &self.bytes, self.parents);
         appended.map_err(|error| self.place.explain(error, Wanted::Directory))
     }
 
@@ -107,12 +106,7 @@ impl Write {
         on_existing: OnExisting,
         context: &Context,
     ) -> Result<Metadata> {
-        let (parents, durability) = (self.parents, context.limits.durability);
-        let staged = located.stage(StageOptions {
-            on_existing,
-            parents,
-            durability,
-        });
+        let staged = context.change().stage(located, on_existing, self.parents);
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
         staged.reserve(self.bytes.len() as u64)?;
         for piece in self.bytes.chunks(PIECE) {

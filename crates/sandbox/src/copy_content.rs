@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::open_file::OpenFile;
+use crate::replace::Staged;
 use crate::syscall::{self, Errno};
 
 /// How much is copied between two looks at the caller's patience.
@@ -36,12 +37,12 @@ impl Sharing {
 /// by reading and writing. Returns the bytes copied.
 pub fn copy_content(
     from: &OpenFile,
-    to: &File,
+    to: &Staged,
     sharing: &Sharing,
     stop: &dyn Fn() -> bool,
     advance: &dyn Fn(u64),
 ) -> Result<u64> {
-    let size = from.metadata.size;
+    let (size, to) = (from.metadata.size, to.file());
     if size > 0 && sharing.share(&from.file, to) {
         // All of it came, also what was appended since it was opened.
         let size = to.metadata().map_or(size, |metadata| metadata.len());
@@ -55,11 +56,12 @@ pub fn copy_content(
 ///
 /// Moves the read position of `from`, so that must be the caller's own.
 pub fn copy_part(
-    mut from: &File,
-    to: &File,
+    from: &OpenFile,
+    to: &Staged,
     range: Range<u64>,
     stop: &dyn Fn() -> bool,
 ) -> Result<u64> {
+    let (mut from, to) = (&from.file, to.file());
     from.seek(SeekFrom::Start(range.start)).map_err(failed)?;
     let length = range.end.saturating_sub(range.start);
     let mut copied = 0;

@@ -4,16 +4,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::change::OnExisting;
+use crate::change::Observers;
 use crate::copy_content;
 use crate::error::{Error, Result};
+use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::open_file::{self, OpenFile};
-use crate::quota::{Amount, Ledger};
-use crate::replace::{self, Beginning, Durability, Staged, UnnamedFiles};
+use crate::replace::UnnamedFiles;
 use crate::resolve::{Resolved, Tail, joined};
-use crate::root::{Located, Root};
+use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose};
 
 /// An open directory; clones share the descriptor.
@@ -24,19 +24,18 @@ pub struct Dir(Arc<Open>);
 struct Open {
     fd: OwnedFd,
     path: Vec<u8>,
-    common: Common,
+    share: RootShare,
     /// The path as clients see it, made when it is first asked for.
     shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory anew.
     listed: AtomicBool,
 }
 
-/// What the directories of a root have in common.
+/// What the directories of a root share.
 #[derive(Debug, Clone)]
-pub(crate) struct Common {
+pub(crate) struct RootShare {
     pub(crate) unnamed: UnnamedFiles,
-    /// The account of what the root holds, where that has a limit.
-    pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) observers: Observers,
 }
 
 /// One entry of a directory.
@@ -49,11 +48,11 @@ pub struct DirEntry {
 }
 
 impl Dir {
-    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, common: Common) -> Dir {
+    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, share: RootShare) -> Dir {
         Dir(Arc::new(Open {
             fd,
             path,
-            common,
+            share,
             shown: OnceLock::new(),
             listed: AtomicBool::new(false),
         }))
@@ -61,7 +60,7 @@ impl Dir {
 
     /// Another directory of the same root.
     pub(crate) fn kin(&self, fd: OwnedFd, path: Vec<u8>) -> Dir {
-        Dir::new(fd, path, self.0.common.clone())
+        Dir::new(fd, path, self.0.share.clone())
     }
 
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
@@ -161,47 +160,6 @@ impl Dir {
         Ok(self.kin(fd, joined(self.path_bytes(), name)))
     }
 
-    /// Makes a directory and opens it.
-    pub fn make_dir(&self, name: &Name, mode: u32) -> Result<Dir> {
-        self.add_entry("mkdir", name, || {
-            syscall::make_dir_unchecked(self.fd(), name, mode & 0o777)
-        })?;
-        self.open_dir(name)
-    }
-
-    /// Makes a link with the given text.
-    pub fn make_link(&self, name: &Name, target: &[u8]) -> Result<()> {
-        self.add_entry("symlink", name, || {
-            syscall::make_link_unchecked(self.fd(), name, target)
-        })
-    }
-
-    /// Makes an entry that has no content, if a quota leaves room for it.
-    fn add_entry(
-        &self,
-        operation: &'static str,
-        name: &Name,
-        make: impl FnOnce() -> syscall::SysResult<()>,
-    ) -> Result<()> {
-        let made = match &self.0.common.ledger {
-            None => make(),
-            Some(ledger) => {
-                let nothing = &Amount::default;
-                ledger.exchange(&self.join(name), Amount::ENTRY, None, nothing, make)?
-            }
-        };
-        made.map_err(|errno| self.failed(operation, name, errno))
-    }
-
-    /// Makes a change that takes an entry away, and takes it off the account.
-    pub(crate) fn take_away(
-        &self,
-        name: &Name,
-        change: impl FnOnce() -> syscall::SysResult<()>,
-    ) -> syscall::SysResult<()> {
-        take_away(self.0.common.ledger.as_ref(), (self.fd(), name), change)
-    }
-
     /// The text of a link.
     pub fn read_link(&self, name: &Name) -> Result<Vec<u8>> {
         syscall::read_link_at_unchecked(self.fd(), name)
@@ -238,25 +196,12 @@ impl Dir {
         Ok(Located::new(root, self.join(name), found))
     }
 
-    /// Begins a file in this directory that is seen whole or not at all.
-    pub fn stage(
-        &self,
-        name: &Name,
-        on_existing: OnExisting,
-        durability: Durability,
-    ) -> Result<Staged> {
-        let options = Beginning {
-            on_existing,
-            durability,
-            common: self.0.common.clone(),
-        };
-        replace::stage_in(self, name, &self.join(name), options)
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.0.share.observers
     }
 
-    /// Writes everything of this file system to disk.
-    pub fn sync_filesystem(&self) -> Result<()> {
-        syscall::sync_filesystem_unchecked(self.fd())
-            .map_err(|errno| Error::from_errno("sync", self.path(), errno))
+    pub(crate) fn unnamed_files(&self) -> UnnamedFiles {
+        self.0.share.unnamed
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -288,21 +233,4 @@ impl Dir {
             errno => self.failed("open", name, errno),
         }
     }
-}
-
-/// Makes a change that takes the entry of a name away, and takes it off an account where there is one.
-pub(crate) fn take_away(
-    ledger: Option<&Arc<Ledger>>,
-    (dir, name): (BorrowedFd<'_>, &Name),
-    change: impl FnOnce() -> syscall::SysResult<()>,
-) -> syscall::SysResult<()> {
-    match ledger {
-        None => change(),
-        Some(ledger) => ledger.take_away(&|| amount_at(dir, name), change),
-    }
-}
-
-/// What the entry of a name takes of a quota; nothing where nothing is.
-pub(crate) fn amount_at(dir: BorrowedFd<'_>, name: &Name) -> Amount {
-    syscall::stat_at_unchecked(dir, name).map_or_else(|_| Amount::default(), |m| Amount::of(&m))
 }

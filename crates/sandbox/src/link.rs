@@ -1,10 +1,10 @@
 //! Where a link leads, found out without touching anything outside the root.
 
 use crate::error::{Error, Result};
+use crate::located::Located;
 use crate::metadata::Metadata;
 use crate::rel_path::PathStep;
 use crate::resolve::{Follow, Resolved, Start, Tail, walk_from};
-use crate::root::Located;
 
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq, Eq)]

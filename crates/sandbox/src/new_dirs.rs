@@ -4,16 +4,13 @@
 //! empty, and never through a link.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
-use crate::change::sync_dir;
-use crate::dir::take_away;
+use crate::change::{Change, Observers, remove_dir_entry};
 use crate::error::Result;
+use crate::located::Located;
 use crate::name::Name;
-use crate::quota::{Amount, Ledger};
-use crate::replace::Durability;
+use crate::quota::Amount;
 use crate::resolve::{Means, open_dir_below};
-use crate::root::Located;
 use crate::syscall::{self, Errno, SysResult};
 
 /// The mode of new directories before the umask.
@@ -28,16 +25,12 @@ pub struct NewDirs {
     /// How many of the names, from the first, were there already; the others are new.
     old: usize,
     innermost: OwnedFd,
-    ledger: Option<Arc<Ledger>>,
+    observers: Observers,
 }
 
 impl NewDirs {
     /// Makes directories one inside the other below the parent of a place.
-    pub(crate) fn make(
-        place: &Located<'_>,
-        names: &[Name],
-        durability: Durability,
-    ) -> Result<NewDirs> {
+    pub(crate) fn make(change: &Change, place: &Located<'_>, names: &[Name]) -> Result<NewDirs> {
         let failed = |errno| place.failed("mkdir", errno);
         let copy = || place.parent().try_clone_to_owned();
         let no_descriptor = |_| failed(Errno::MFILE);
@@ -46,12 +39,11 @@ impl NewDirs {
             names: Vec::with_capacity(names.len()),
             old: 0,
             innermost: copy().map_err(no_descriptor)?,
-            ledger: place.root().ledger().cloned(),
+            observers: place.root().observers().clone(),
         };
         for name in names {
-            let newness = made.add(place.given(), name)?.map_err(failed)?;
-            if newness == MadeDir::New && durability == Durability::Fsync {
-                sync_dir(made.innermost.as_fd()).map_err(failed)?;
+            if made.add(place.given(), name)?.map_err(failed)? == MadeDir::New {
+                change.sync_dir(made.innermost.as_fd()).map_err(failed)?;
             }
             // Security: whatever took the name in between is entered only if it is a real directory.
             made.innermost =
@@ -64,19 +56,10 @@ impl NewDirs {
     fn add(&mut self, given: &str, name: &Name) -> Result<SysResult<MadeDir>> {
         let dir = self.innermost.as_fd();
         let make = || syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE);
-        let made = match &self.ledger {
-            None => make(),
-            Some(ledger) => {
-                // What is there already needs no room.
-                let there = syscall::stat_at_unchecked(dir, name).is_ok();
-                let new = if there {
-                    Amount::default()
-                } else {
-                    Amount::ENTRY
-                };
-                ledger.exchange(given, new, None, &Amount::default, make)?
-            }
-        };
+        let path = || given.to_owned();
+        let made = self
+            .observers
+            .put((dir, name), &path, || Ok(Amount::ENTRY), None, make)?;
         Ok(match made {
             Ok(()) => {
                 self.names.push(name.clone());
@@ -112,8 +95,7 @@ impl NewDirs {
         let names: Vec<&[u8]> = self.names.iter().map(Name::as_bytes).collect();
         let above = open_dir_below(self.base.as_fd(), &names.join(&b'/'), Means::OneCall)?;
         let dir = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
-        let remove = || syscall::remove_dir_unchecked(dir, name);
-        take_away(self.ledger.as_ref(), (dir, name), remove)
+        remove_dir_entry(&self.observers, (dir, name))
     }
 }
 

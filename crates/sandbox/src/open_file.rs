@@ -1,30 +1,112 @@
 //! Opens the content of files: regular files only, and their kind is checked before they are opened.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::error::{Error, Result};
+use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
-use crate::root::Located;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
-/// A regular file, open.
+/// A regular file, open. Callers can read it and nothing else: its descriptor stays in this crate.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// The descriptor.
-    pub file: File,
+    pub(crate) file: File,
     /// What was known of it when it was opened; its birth time may be left out.
     pub metadata: Metadata,
     /// Its resolved path inside the root as clients see it.
     pub path: String,
+    /// All that the file holds, if it was read together with being opened.
+    content: Option<Vec<u8>>,
 }
 
 impl OpenFile {
+    /// Takes a descriptor of a regular file.
+    #[must_use]
+    pub fn new(file: File, metadata: Metadata, path: String) -> OpenFile {
+        OpenFile {
+            file,
+            metadata,
+            path,
+            content: None,
+        }
+    }
+
     /// What is known of it by now, but for its birth time.
     pub fn current(&self) -> Result<Metadata> {
         syscall::stat_content_unchecked(self.file.as_fd())
             .map_err(|errno| Error::from_errno("stat", &self.path, errno))
+    }
+
+    /// Reads once from `offset` on; 0 bytes are the end of the file.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let Some(content) = &self.content else {
+            return Ok(syscall::read_at_unchecked(
+                self.file.as_fd(),
+                buffer,
+                offset,
+            )?);
+        };
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = content.get(start..).unwrap_or_default();
+        let length = rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    /// Reads all of it, if it is at most `most` bytes long and in memory, so that nothing is waited for.
+    ///
+    /// Tells whether it was read; then [`OpenFile::read_at`] needs no system call.
+    pub fn try_load_inline(&mut self, most: usize) -> bool {
+        let size = usize::try_from(self.metadata.size).unwrap_or(usize::MAX);
+        if size <= most {
+            self.content = syscall::read_cached_unchecked(self.file.as_fd(), size);
+        }
+        self.content.is_some()
+    }
+}
+
+impl Read for OpenFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+/// A file that was opened for writing, and so may be replaced.
+///
+/// Security: a file that may not be written must not be replaced instead. This is the proof that it may.
+#[derive(Debug)]
+pub struct Replaceable(OpenFile);
+
+impl Replaceable {
+    /// The file as it is before it is replaced.
+    #[must_use]
+    pub fn open(&self) -> &OpenFile {
+        &self.0
+    }
+}
+
+impl Located<'_> {
+    /// Opens a file to read it and then replace it.
+    pub fn open_to_edit(&self) -> Result<Replaceable> {
+        open_replaceable(self, Purpose::Edit)
+    }
+
+    /// Opens a file that will be replaced unread.
+    pub(crate) fn open_to_replace(&self) -> Result<Replaceable> {
+        open_replaceable(self, Purpose::Write)
+    }
+}
+
+fn open_replaceable(place: &Located<'_>, purpose: Purpose) -> Result<Replaceable> {
+    match open(place, purpose) {
+        // A running program cannot be written in place, but it can be replaced.
+        Err(Error::Io { source, .. }) if Errno::from_io_error(&source) == Some(Errno::TXTBSY) => {
+            open(place, Purpose::Read).map(Replaceable)
+        }
+        opened => opened.map(Replaceable),
     }
 }
 
@@ -44,11 +126,7 @@ pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
     }
     let opened =
         reopen(place, name, fd, metadata, purpose).map_err(|errno| place.failed("open", errno))?;
-    Ok(OpenFile {
-        file: File::from(opened),
-        metadata: *metadata,
-        path: place.path(),
-    })
+    Ok(OpenFile::new(File::from(opened), *metadata, place.path()))
 }
 
 /// Opens the very inode that was looked at, never whatever has its name by now.
@@ -83,11 +161,7 @@ pub(crate) fn regular_only(fd: OwnedFd, path: impl FnOnce() -> String) -> Result
         Err(errno) => return Err(Error::from_errno("stat", &path(), errno)),
     };
     match metadata.kind {
-        FileKind::File => Ok(OpenFile {
-            file: File::from(fd),
-            metadata,
-            path: String::new(),
-        }),
+        FileKind::File => Ok(OpenFile::new(File::from(fd), metadata, String::new())),
         FileKind::Directory => Err(Error::IsADirectory { path: path() }),
         kind => Err(Error::NotAFile { path: path(), kind }),
     }

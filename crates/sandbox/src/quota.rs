@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::dir::{Common, Dir};
+use crate::change::Observers;
+use crate::dir::{Dir, RootShare};
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::replace::UnnamedFiles;
@@ -306,13 +307,13 @@ impl Ledger {
 
     /// Everything in the root. What this process may not read is not counted.
     fn walk(&self) -> Result<Amount> {
-        let common = Common {
+        let share = RootShare {
             unnamed: UnnamedFiles::Avoided,
-            ledger: None,
+            observers: Observers::default(),
         };
         let top = syscall::reopen_dir_unchecked(self.top.as_fd())
             .map_err(|errno| Error::from_errno("open", ".", errno))?;
-        let top = Dir::new(top, Vec::new(), common);
+        let top = Dir::new(top, Vec::new(), share);
         measure(top, self.quota.max_bytes.is_some(), &|| false)
     }
 
@@ -356,7 +357,9 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
 impl Roots {
     /// Counts what the roots with a quota hold, now and then again, on a thread of its own.
     pub fn count_in_background(&self) {
-        let ledgers = self.iter().filter_map(|root| root.root.ledger().cloned());
+        let ledgers = self
+            .iter()
+            .filter_map(|root| root.root.observers().quota.clone());
         let ledgers: Vec<Arc<Ledger>> = ledgers.collect();
         if ledgers.is_empty() {
             return;

@@ -4,13 +4,14 @@
 
 mod parallel;
 
+use crate::change::Change;
 use crate::descent::Descent;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::located::Located;
 use crate::metadata::FileKind;
 use crate::name::Name;
-use crate::root::Located;
-use crate::syscall::{self, Errno};
+use crate::syscall::Errno;
 
 /// How often a directory is read again that others fill while it is being emptied.
 const REFILL_TRIES: u32 = 8;
@@ -48,34 +49,36 @@ impl Removal {
     }
 }
 
-impl Located<'_> {
+impl Change {
     /// Removes a directory and everything in it.
     ///
     /// `stop` is asked before each entry, `removed` is told how many are gone.
     pub fn remove_tree(
         &self,
+        place: &Located<'_>,
         stop: &(dyn Fn() -> bool + Sync),
         on_fault: OnFault,
         removed: &(dyn Fn(u64) + Sync),
     ) -> Result<Removal> {
-        let (name, ..) = self.entry()?;
+        let (name, ..) = place.entry()?;
         let options = RemovalOptions {
+            change: self,
             stop,
             on_fault,
             removed,
         };
         let mut alone = Remover::new(options);
         alone.most = ALONE;
-        alone.enter(self.open_dir()?, name.clone())?;
+        alone.enter(place.open_dir()?, name.clone())?;
         let progress = alone.run()?;
         let mut removal = alone.removal;
         if progress == RemovalProgress::Large {
             // What stayed is met again.
             removal.faults.clear();
-            removal.add(parallel::empty(self.open_dir()?, name, options)?);
+            removal.add(parallel::empty(place.open_dir()?, name, options)?);
         }
         if removal.faults.is_empty() {
-            match self.remove_empty_dir() {
+            match self.remove_empty_dir(place) {
                 Err(error) if on_fault == OnFault::Collect => removal.faults.push(error),
                 result => result?,
             }
@@ -88,6 +91,7 @@ impl Located<'_> {
 /// What the caller wants of a removal.
 #[derive(Clone, Copy)]
 struct RemovalOptions<'a> {
+    change: &'a Change,
     stop: &'a (dyn Fn() -> bool + Sync),
     on_fault: OnFault,
     removed: &'a (dyn Fn(u64) + Sync),
@@ -190,7 +194,7 @@ impl<'a> Remover<'a> {
     }
 
     fn remove_file(&mut self, dir: &Dir, name: &Name) -> Result<()> {
-        match dir.take_away(name, || syscall::unlink_unchecked(dir.fd(), name)) {
+        match self.options.change.unlink_in(dir, name) {
             Ok(()) => {
                 self.removal.files += 1;
                 (self.options.removed)(1);
@@ -216,7 +220,7 @@ impl<'a> Remover<'a> {
             return Ok(());
         };
         let dir = dir.clone();
-        match dir.take_away(&name, || syscall::remove_dir_unchecked(dir.fd(), &name)) {
+        match self.options.change.remove_dir_in(&dir, &name) {
             Ok(()) => {
                 self.removal.directories += 1;
                 (self.options.removed)(1);

@@ -9,16 +9,17 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::change::{OnExisting, Parents, rename, sync_dir};
-use crate::dir::{Common, Dir, amount_at};
+use crate::change::{Change, EntryRef, Observers, OnExisting, Parents, rename_entry};
+use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::leftovers;
+use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
-use crate::quota::{Amount, Ledger, Reservation};
+use crate::open_file::{OpenFile, Replaceable};
+use crate::quota::{Amount, Reservation};
 use crate::resolve::Tail;
-use crate::root::Located;
 use crate::syscall::{self, Errno, SysResult};
 
 /// New files before the umask.
@@ -30,27 +31,6 @@ const NOT_CARRIED: [&CStr; 3] = [c"security.capability", c"security.ima", c"secu
 /// The access control list: with one, the mode's group bits are an upper bound and not the group's rights.
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
-/// Whether a write is on disk before it is confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// File and directory are synced first.
-    #[default]
-    Fsync,
-    /// The system writes when it likes; a crash of the machine may lose the newest writes.
-    Fast,
-}
-
-/// How a file is made or replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StageOptions {
-    /// What to do where a file is there.
-    pub on_existing: OnExisting,
-    /// What to do where directories are missing.
-    pub parents: Parents,
-    /// Whether it is on disk before it is confirmed.
-    pub durability: Durability,
-}
-
 /// Whether new content is kept in an unnamed file until it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnnamedFiles {
@@ -58,14 +38,6 @@ pub(crate) enum UnnamedFiles {
     Used,
     /// Without `/proc` they could not be given a name.
     Avoided,
-}
-
-/// How a file begins.
-#[derive(Debug, Clone)]
-pub(crate) struct Beginning {
-    pub(crate) on_existing: OnExisting,
-    pub(crate) durability: Durability,
-    pub(crate) common: Common,
 }
 
 /// The directory that a file will be in, open for as long as it takes.
@@ -84,6 +56,14 @@ impl TargetDir {
     }
 }
 
+/// Where a file will be, and how it begins there.
+struct Target {
+    dir: TargetDir,
+    name: Name,
+    observers: Observers,
+    unnamed: UnnamedFiles,
+}
+
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
 #[derive(Debug)]
 pub struct Staged {
@@ -96,76 +76,103 @@ pub struct Staged {
     existing: Option<Metadata>,
     mode: Option<u32>,
     on_existing: OnExisting,
-    durability: Durability,
-    ledger: Option<Arc<Ledger>>,
+    change: Change,
+    observers: Observers,
     /// Room in a quota for what will be written.
     reservation: Option<Reservation>,
     /// Directories that were made for it, which go again where it is not committed.
     parents: Option<NewDirs>,
 }
 
-impl Located<'_> {
+impl Change {
     /// Begins to create or replace a file.
-    pub fn stage(&self, options: StageOptions) -> Result<Staged> {
-        let existing = match self.tail() {
-            Tail::Root => {
-                return Err(Error::IsADirectory {
-                    path: self.given().to_owned(),
-                });
-            }
+    pub fn stage(
+        &self,
+        place: &Located<'_>,
+        on_existing: OnExisting,
+        parents: Parents,
+    ) -> Result<Staged> {
+        match place.tail() {
+            Tail::Root => Err(Error::IsADirectory {
+                path: place.given().to_owned(),
+            }),
             Tail::Missing {
                 directory: true, ..
-            } => return Err(self.failed("create", Errno::ISDIR)),
-            Tail::Missing { .. } => None,
-            Tail::Existing { .. } if options.on_existing == OnExisting::Fail => {
-                return Err(self.failed("create", Errno::EXIST));
+            } => Err(place.failed("create", Errno::ISDIR)),
+            Tail::Missing { .. } => self.begin_at(place, on_existing, parents),
+            Tail::Existing { .. } if on_existing == OnExisting::Fail => {
+                Err(place.failed("create", Errno::EXIST))
             }
-            // Security: an existing file that may not be written must not be replaced instead.
-            Tail::Existing { .. } => Some(self.open_to_replace()?),
-        };
-        let (parent, name) = self.ready_parent(options.parents, options.durability)?;
-        let dir = parent.as_ref().map_or(self.parent(), NewDirs::innermost);
-        let beginning = Beginning {
-            on_existing: options.on_existing,
-            durability: options.durability,
-            common: self.root().common(),
-        };
-        let own_dir = dir.try_clone_to_owned().map_err(|_| Errno::MFILE);
-        let mut staged = own_dir
-            .and_then(|dir| begin(TargetDir::Own(Arc::new(dir)), name, &self.path(), beginning))
-            .map_err(|errno| self.failed("create", errno))?;
-        staged.parents = parent;
-        if let Some(opened) = existing {
-            staged.take_after(&opened.file, opened.metadata);
+            Tail::Existing { .. } => self.stage_over(place, &place.open_to_replace()?),
         }
+    }
+
+    /// Begins to replace a file that was opened at this place and may be written.
+    pub fn stage_over(&self, place: &Located<'_>, old: &Replaceable) -> Result<Staged> {
+        let mut staged = self.begin_at(place, OnExisting::Replace, Parents::Require)?;
+        staged.take_after(old.open());
         Ok(staged)
     }
-}
 
-/// Begins a file in an open directory. What is there keeps none of its attributes.
-pub(crate) fn stage_in(dir: &Dir, name: &Name, path: &str, beginning: Beginning) -> Result<Staged> {
-    begin(TargetDir::Shared(dir.clone()), name, path, beginning)
-        .map_err(|errno| Error::from_errno("create", path, errno))
-}
+    /// Begins a file in an open directory. What is there keeps none of its attributes.
+    pub fn stage_in(&self, dir: &Dir, name: &Name, on_existing: OnExisting) -> Result<Staged> {
+        let path = dir.join(name);
+        let target = Target {
+            dir: TargetDir::Shared(dir.clone()),
+            name: name.clone(),
+            observers: dir.observers().clone(),
+            unnamed: dir.unnamed_files(),
+        };
+        self.begin_file(target, path, on_existing)
+            .map_err(|errno| Error::from_errno("create", &dir.join(name), errno))
+    }
 
-fn begin(dir: TargetDir, name: &Name, path: &str, beginning: Beginning) -> SysResult<Staged> {
-    let (file, temporary) = temporary(dir.as_fd(), beginning.common.unnamed)?;
-    let mut staged = Staged {
-        dir,
-        name: name.clone(),
-        path: path.to_owned(),
-        file: File::from(file),
-        temporary,
-        existing: None,
-        mode: None,
-        on_existing: beginning.on_existing,
-        durability: beginning.durability,
-        ledger: beginning.common.ledger,
-        reservation: None,
-        parents: None,
-    };
-    staged.hide_content()?;
-    Ok(staged)
+    fn begin_at(
+        &self,
+        place: &Located<'_>,
+        on_existing: OnExisting,
+        parents: Parents,
+    ) -> Result<Staged> {
+        let failed = |errno| place.failed("create", errno);
+        let (parents, name) = self.ready_parent(place, parents)?;
+        let dir = parents.as_ref().map_or(place.parent(), NewDirs::innermost);
+        let dir = dir.try_clone_to_owned().map_err(|_| failed(Errno::MFILE))?;
+        let target = Target {
+            dir: TargetDir::Own(Arc::new(dir)),
+            name: name.clone(),
+            observers: place.root().observers().clone(),
+            unnamed: place.root().unnamed_files(),
+        };
+        let begun = self.begin_file(target, place.path(), on_existing);
+        let mut staged = begun.map_err(failed)?;
+        staged.parents = parents;
+        Ok(staged)
+    }
+
+    fn begin_file(
+        &self,
+        target: Target,
+        path: String,
+        on_existing: OnExisting,
+    ) -> SysResult<Staged> {
+        let (file, temporary) = temporary(target.dir.as_fd(), target.unnamed)?;
+        let mut staged = Staged {
+            dir: target.dir,
+            name: target.name,
+            path,
+            file: File::from(file),
+            temporary,
+            existing: None,
+            mode: None,
+            on_existing,
+            change: self.clone(),
+            observers: target.observers,
+            reservation: None,
+            parents: None,
+        };
+        staged.hide_content()?;
+        Ok(staged)
+    }
 }
 
 fn temporary(dir: BorrowedFd<'_>, unnamed: UnnamedFiles) -> SysResult<(OwnedFd, Option<Name>)> {
@@ -182,8 +189,7 @@ fn temporary(dir: BorrowedFd<'_>, unnamed: UnnamedFiles) -> SysResult<(OwnedFd, 
 
 impl Staged {
     /// The file to write into.
-    #[must_use]
-    pub fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
@@ -209,8 +215,9 @@ impl Staged {
     }
 
     /// Takes over owner, attributes and mode of the file that will be replaced, as far as the process may.
-    fn take_after(&mut self, old: &File, metadata: Metadata) {
-        let (from, to) = (old.as_fd(), self.file.as_fd());
+    fn take_after(&mut self, old: &OpenFile) {
+        let (from, to) = (old.file.as_fd(), self.file.as_fd());
+        let metadata = old.metadata;
         // Private while owner and mode are being changed.
         let _ = syscall::set_mode_unchecked(to, PRIVATE_MODE);
         let group_kept = keep_owner(to, &metadata);
@@ -221,14 +228,8 @@ impl Staged {
 
     /// Keeps room in the root's quota for this many bytes, so that too much is refused before it is written.
     pub fn reserve(&mut self, bytes: u64) -> Result<()> {
-        if let Some(ledger) = &self.ledger {
-            let old = amount_at(self.dir.as_fd(), &self.name);
-            let more = Amount {
-                bytes: bytes.saturating_sub(old.bytes),
-                files: 1_u64.saturating_sub(old.files),
-            };
-            self.reservation = Some(ledger.reserve(more, &self.path)?);
-        }
+        let entry = (self.dir.as_fd(), &self.name);
+        self.reservation = self.observers.reserve_file(entry, bytes, &self.path)?;
         Ok(())
     }
 
@@ -252,10 +253,7 @@ impl Staged {
         if let Some(parents) = self.parents.take() {
             parents.keep();
         }
-        if self.durability == Durability::Fsync {
-            sync_dir(self.dir.as_fd()).map_err(failed)?;
-        }
-        Ok(())
+        self.change.sync_dir(self.dir.as_fd()).map_err(failed)
     }
 
     /// Does all that can be done before the file is seen.
@@ -267,57 +265,54 @@ impl Staged {
         {
             syscall::set_mode_unchecked(file, mode)?;
         }
-        match self.durability {
-            Durability::Fsync => syscall::sync_unchecked(self.file.as_fd()),
-            Durability::Fast => Ok(()),
-        }
+        self.change.sync_file(file)
     }
 
-    /// Gives the file its name if a quota leaves room for it.
+    /// Gives the file its name if the observers agree.
     fn take_name(&mut self) -> Result<SysResult<()>> {
-        let Some(ledger) = self.ledger.take() else {
-            return Ok(self.give_name());
-        };
-        let metadata = syscall::stat_unchecked(self.file.as_fd())
-            .map_err(|errno| Error::from_errno("create", &self.path, errno))?;
-        let own_dir = self.dir.clone();
-        let (path, name, held) = (
-            self.path.clone(),
-            self.name.clone(),
+        let entry = (self.dir.as_fd(), &self.name);
+        let (file, path) = (self.file.as_fd(), &self.path);
+        let (temporary, on_existing) = (&mut self.temporary, self.on_existing);
+        self.observers.put(
+            entry,
+            &|| path.clone(),
+            || syscall::stat_unchecked(file).map(|file| Amount::of(&file)),
             self.reservation.take(),
-        );
-        let old = move || amount_at(own_dir.as_fd(), &name);
-        ledger.exchange(&path, Amount::of(&metadata), held, &old, || {
-            self.give_name()
-        })
+            || give_name(file, entry, temporary, on_existing),
+        )
     }
+}
 
-    fn give_name(&mut self) -> SysResult<()> {
-        if self.temporary.is_none() {
-            match syscall::link_unnamed_unchecked(self.file.as_fd(), self.dir.as_fd(), &self.name) {
-                Err(Errno::EXIST) if self.on_existing == OnExisting::Replace => {}
-                result => return result,
-            }
-            self.refuse_directory()?;
-            let name = leftovers::temporary_name()?;
-            syscall::link_unnamed_unchecked(self.file.as_fd(), self.dir.as_fd(), &name)?;
-            self.temporary = Some(name);
+/// Gives a file its name, by way of a temporary one if that has to be replaced.
+fn give_name(
+    file: BorrowedFd<'_>,
+    entry: EntryRef<'_>,
+    temporary: &mut Option<Name>,
+    on_existing: OnExisting,
+) -> SysResult<()> {
+    let (dir, name) = entry;
+    if temporary.is_none() {
+        match syscall::link_unnamed_unchecked(file, dir, name) {
+            Err(Errno::EXIST) if on_existing == OnExisting::Replace => {}
+            result => return result,
         }
-        if let Some(temporary) = &self.temporary {
-            let dir = self.dir.as_fd();
-            let (from, to) = ((dir, temporary), (dir, &self.name));
-            rename(from, to, self.on_existing, FileKind::File)?;
-            self.temporary = None;
-        }
-        Ok(())
+        refuse_directory(entry)?;
+        let unguessed = leftovers::temporary_name()?;
+        syscall::link_unnamed_unchecked(file, dir, &unguessed)?;
+        *temporary = Some(unguessed);
     }
+    if let Some(named) = temporary {
+        rename_entry((dir, named), entry, on_existing, FileKind::File)?;
+        *temporary = None;
+    }
+    Ok(())
+}
 
-    /// A directory cannot be replaced by a file: found out before a temporary name is made.
-    fn refuse_directory(&self) -> SysResult<()> {
-        match syscall::stat_at_unchecked(self.dir.as_fd(), &self.name) {
-            Ok(metadata) if metadata.kind == FileKind::Directory => Err(Errno::ISDIR),
-            _ => Ok(()),
-        }
+/// Refuses to replace a directory by a file before a temporary name is made.
+fn refuse_directory((dir, name): EntryRef<'_>) -> SysResult<()> {
+    match syscall::stat_at_unchecked(dir, name) {
+        Ok(metadata) if metadata.kind == FileKind::Directory => Err(Errno::ISDIR),
+        _ => Ok(()),
     }
 }
 

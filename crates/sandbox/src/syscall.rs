@@ -153,12 +153,25 @@ pub(crate) fn openat2_look_in_memory_unchecked(
     openat2(root, names, unfollowed(LOOK), resolve)
 }
 
-/// Tells whether the first `size` bytes of a file lie in memory, without waiting for a disk.
-pub(crate) fn is_in_memory_unchecked(file: BorrowedFd<'_>, size: usize) -> bool {
+/// Reads a file of `size` bytes if all of it is in memory; `None` if a disk would be waited for, or it has another size.
+pub(crate) fn read_cached_unchecked(file: BorrowedFd<'_>, size: usize) -> Option<Vec<u8>> {
     before("preadv2");
-    let mut bytes = vec![0; size];
+    // One byte more than there should be shows that the file ends there.
+    let mut bytes = vec![0; size.checked_add(1)?];
     let buffers = &mut [IoSliceMut::new(&mut bytes)];
-    rustix::io::preadv2(file, buffers, 0, ReadWriteFlags::NOWAIT) == Ok(size)
+    let length = rustix::io::preadv2(file, buffers, 0, ReadWriteFlags::NOWAIT).ok()?;
+    bytes.truncate(size);
+    (length == size).then_some(bytes)
+}
+
+/// Reads once from `offset` on.
+pub(crate) fn read_at_unchecked(
+    file: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    offset: u64,
+) -> SysResult<usize> {
+    before("pread");
+    rustix::io::pread(file, buffer, offset)
 }
 
 /// Tells whether a file system is this machine's own, so that opening a file that was looked up waits for nobody.
@@ -219,6 +232,8 @@ pub(crate) fn open_content_following_unchecked(
 pub(crate) enum Purpose {
     Read,
     Write,
+    /// Reading what will be replaced.
+    Edit,
     Append,
 }
 
@@ -227,6 +242,7 @@ impl Purpose {
         match self {
             Purpose::Read => OFlags::RDONLY | CONTENT,
             Purpose::Write => OFlags::WRONLY | CONTENT,
+            Purpose::Edit => OFlags::RDWR | CONTENT,
             Purpose::Append => OFlags::WRONLY | OFlags::APPEND | CONTENT,
         }
     }

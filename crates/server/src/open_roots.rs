@@ -9,8 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Durability, FileAccess, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots,
-    StageOptions,
+    Change, Durability, FileAccess, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots,
 };
 
 use crate::operator_files::reason;
@@ -67,11 +66,8 @@ fn open_directory(root: &RootSettings) -> io::Result<Root> {
 /// administrator, or about a file system that takes none.
 fn takes_files(root: &Root) -> bool {
     let begun = RelPath::parse(".probe").and_then(|name| {
-        root.locate(&name, Follow::Never)?.stage(StageOptions {
-            on_existing: OnExisting::Replace,
-            parents: Parents::Require,
-            durability: Durability::Fast,
-        })
+        let place = root.locate(&name, Follow::Never)?;
+        Change::begin(Durability::Fast).stage(&place, OnExisting::Replace, Parents::Require)
     });
     begun.is_ok()
 }
@@ -84,9 +80,8 @@ fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
 fn create(path: &Path) -> io::Result<()> {
     let whole = Root::open(Path::new("/"))?;
     let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes())).and_then(|path| {
-        whole
-            .locate(&path, Follow::Last)?
-            .make_dirs(Durability::Fsync)
+        let place = whole.locate(&path, Follow::Last)?;
+        Change::begin(Durability::Fsync).make_dirs(&place)
     });
     made.map(drop).map_err(io::Error::other)
 }

@@ -185,11 +185,8 @@ impl Candidate {
         match self.named {
             Named::Already { invalid_utf8 } => (self.opened, invalid_utf8),
             Named::By(item) => {
-                let path = item.dir.join(&item.name);
-                let opened = OpenFile {
-                    path,
-                    ..self.opened
-                };
+                let mut opened = self.opened;
+                opened.path = item.dir.join(&item.name);
                 (opened, is_invalid_utf8(&item))
             }
         }
@@ -197,6 +194,10 @@ impl Candidate {
 }
 
 /// What comes next in a batch.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and taken apart at once"
+)]
 enum Upcoming {
     /// A file.
     File(Candidate),

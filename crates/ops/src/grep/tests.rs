@@ -567,19 +567,17 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
     let tree = Tree::new();
     tree.file("large", "needle\n".repeat(400_000));
     let place = tree.place("large");
-    let mut opened = place
+    let opened = place
         .existing_file(Wanted::File)
         .unwrap()
         .0
         .open_file()
         .unwrap();
     // A descriptor that can only be written: reads fail, as on a broken disk.
-    let only_written = std::os::fd::AsRawFd::as_raw_fd(&opened.file);
-    let again = format!("/proc/self/fd/{only_written}");
     let flags = rustix::fs::OFlags::WRONLY;
-    opened.file = rustix::fs::open(again, flags, rustix::fs::Mode::empty())
-        .unwrap()
-        .into();
+    let only_written =
+        rustix::fs::open(tree.host("large"), flags, rustix::fs::Mode::empty()).unwrap();
+    let opened = OpenFile::new(only_written.into(), opened.metadata, opened.path);
     let request = grep(&tree, "needle");
     let search = GrepSearch::new(&request, &context(), &context().cancel).unwrap();
     let source = Some(GrepBatch {

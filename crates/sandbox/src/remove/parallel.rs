@@ -13,7 +13,7 @@ use super::{REFILL_TRIES, Removal, RemovalOptions, Remover};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::name::Name;
-use crate::syscall::{self, Errno};
+use crate::syscall::Errno;
 
 /// The most threads that work on one tree.
 const MOST_THREADS: usize = 4;
@@ -190,7 +190,7 @@ impl ParallelRemoval<'_> {
         let mut remover = Remover::new(self.options);
         for tries in 0.. {
             remover.check()?;
-            match parent.take_away(name, || syscall::remove_dir_unchecked(parent.fd(), name)) {
+            match self.options.change.remove_dir_in(parent, name) {
                 Ok(()) => {
                     remover.removal.directories += 1;
                     (self.options.removed)(1);

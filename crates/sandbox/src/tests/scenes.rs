@@ -8,11 +8,11 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::support::{REPLACE, locate, locate_itself, rename_as, write};
+use super::support::{change, locate, locate_itself, rename_as, stage, write};
 use crate::syscall;
 use crate::{
-    Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting, OnFault, Parents, RelPath,
-    Root, Sharing, WalkOptions, Walker, copy_content,
+    Change, Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting, OnFault, Parents,
+    RelPath, Root, Sharing, WalkOptions, Walker, copy_content,
 };
 
 /// The content of every file outside; nothing that is read may hold it.
@@ -335,7 +335,8 @@ fn open(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
 }
 
 fn in_memory(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error> {
-    if let Some(opened) = root.try_open_inline(&RelPath::parse(shape.file)?, 1024) {
+    if let Some(mut opened) = root.try_open_inline(&RelPath::parse(shape.file)?) {
+        opened.try_load_inline(1024);
         seen.content(&opened.file);
     }
     Ok(())
@@ -365,11 +366,8 @@ fn create(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
 }
 
 fn create_only(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
-    let options = crate::StageOptions {
-        on_existing: OnExisting::Fail,
-        ..REPLACE
-    };
-    let mut staged = locate(root, &in_dir(shape, "new"))?.stage(options)?;
+    let place = locate(root, &in_dir(shape, "new"))?;
+    let mut staged = change().stage(&place, OnExisting::Fail, Parents::Create)?;
     staged.write_all(b"ours").unwrap();
     staged.commit().map(drop)
 }
@@ -380,21 +378,17 @@ fn replace(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
 
 fn append(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let place = locate(root, shape.file)?;
-    place
-        .append(b"ours", Parents::Create, Durability::Fast)
-        .map(drop)
+    change().append(&place, b"ours", Parents::Create).map(drop)
 }
 
 fn append_new(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let place = locate(root, &in_dir(shape, "new"))?;
-    place
-        .append(b"ours", Parents::Create, Durability::Fast)
-        .map(drop)
+    change().append(&place, b"ours", Parents::Create).map(drop)
 }
 
 fn mkdir(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let place = locate(root, &in_dir(shape, "made/new"))?;
-    place.make_dirs(Durability::Fsync).map(drop)
+    Change::begin(Durability::Fsync).make_dirs(&place).map(drop)
 }
 
 fn rename_from(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
@@ -425,12 +419,13 @@ fn rename_directory(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Erro
 }
 
 fn unlink(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
-    locate_itself(root, shape.file)?.unlink()
+    change().unlink(&locate_itself(root, shape.file)?)
 }
 
 fn remove_tree(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let tree = locate(root, shape.dir)?;
-    tree.remove_tree(&|| false, OnFault::Collect, &|_| {})
+    change()
+        .remove_tree(&tree, &|| false, OnFault::Collect, &|_| {})
         .map(drop)
 }
 
@@ -459,21 +454,15 @@ fn link_target(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error>
 
 fn copy(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let source = locate(root, shape.file)?.open_file()?;
-    let mut staged = locate(root, &in_dir(shape, "new"))?.stage(REPLACE)?;
+    let mut staged = stage(&locate(root, &in_dir(shape, "new"))?)?;
     staged.copy_mode(&source.metadata);
-    copy_content(
-        &source,
-        staged.file(),
-        &Sharing::default(),
-        &|| false,
-        &|_| {},
-    )?;
+    copy_content(&source, &staged, &Sharing::default(), &|| false, &|_| {})?;
     staged.commit().map(drop)
 }
 
 fn make_link(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let dir = locate(root, shape.dir)?.open_dir()?;
-    dir.make_link(&Name::new(b"new").unwrap(), b"file")
+    change().make_link_in(&dir, &Name::new(b"new").unwrap(), b"file")
 }
 
 fn sweep(root: &Root, _: &Shape, _: &mut Seen) -> Result<(), Error> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox::{
-    Cut, Durability, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root,
-    StageOptions, WalkOptions, Walker,
+    Cut, Error, FileKind, LinkTarget, OnExisting, OnFault, Parents, RelPath, Root, WalkOptions,
+    Walker,
 };
 
-use crate::support::{REPLACE, fresh_dir, locate, locate_itself, rename_as, write};
+use crate::support::{change, fresh_dir, locate, locate_itself, rename_as, stage, write};
 use crate::{everywhere, read};
 
 #[test]
@@ -38,11 +38,7 @@ fn what_lies_inside_is_reached_by_every_spelling() {
             let parsed = RelPath::parse(path).unwrap();
             let opened = root.open_file(&parsed).unwrap();
             assert_eq!(opened.path, "a/b/c", "{path}");
-            assert_eq!(
-                std::io::read_to_string(opened.file).unwrap(),
-                "text",
-                "{path}"
-            );
+            assert_eq!(std::io::read_to_string(opened).unwrap(), "text", "{path}");
         }
     });
 }
@@ -102,13 +98,12 @@ fn a_file_is_created_replaced_and_kept() {
             .permissions()
             .mode();
         assert_eq!(mode & 0o7777, 0o640);
-        let create = StageOptions {
-            on_existing: OnExisting::Fail,
-            ..REPLACE
-        };
-        let refused = locate(root, "new/deep/file")
-            .unwrap()
-            .stage(create)
+        let refused = change()
+            .stage(
+                &locate(root, "new/deep/file").unwrap(),
+                OnExisting::Fail,
+                Parents::Create,
+            )
             .map(drop);
         assert!(matches!(refused, Err(Error::AlreadyExists { .. })));
         assert_eq!(fs::read_dir(inside.join("new/deep")).unwrap().count(), 1);
@@ -118,11 +113,13 @@ fn a_file_is_created_replaced_and_kept() {
 #[test]
 fn create_only_does_not_replace_what_came_meanwhile() {
     everywhere(|root, inside, _| {
-        let create = StageOptions {
-            on_existing: OnExisting::Fail,
-            ..REPLACE
-        };
-        let mut staged = locate(root, "file").unwrap().stage(create).unwrap();
+        let mut staged = change()
+            .stage(
+                &locate(root, "file").unwrap(),
+                OnExisting::Fail,
+                Parents::Create,
+            )
+            .unwrap();
         staged.write_all(b"ours").unwrap();
         fs::write(inside.join("file"), "theirs").unwrap();
         assert!(matches!(staged.commit(), Err(Error::AlreadyExists { .. })));
@@ -146,8 +143,8 @@ fn appending_adds_and_creates() {
     everywhere(|root, inside, _| {
         for text in ["one\n", "two\n"] {
             let place = locate(root, "log/file").unwrap();
-            place
-                .append(text.as_bytes(), Parents::Create, Durability::Fast)
+            change()
+                .append(&place, text.as_bytes(), Parents::Create)
                 .unwrap();
         }
         assert_eq!(fs::read(inside.join("log/file")).unwrap(), b"one\ntwo\n");
@@ -162,7 +159,7 @@ fn a_link_is_removed_and_renamed_itself() {
         let link = |path: &str| locate_itself(root, path).unwrap();
         rename_as(&link("link"), &link("renamed"), OnExisting::Fail).unwrap();
         assert!(inside.join("renamed").is_symlink());
-        link("renamed").unlink().unwrap();
+        change().unlink(&link("renamed")).unwrap();
         assert_eq!(fs::read(inside.join("real")).unwrap(), b"text");
         assert!(!inside.join("renamed").is_symlink());
     });
@@ -175,11 +172,14 @@ fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
     fs::create_dir(temp.path().join("dir")).unwrap();
     fs::write(temp.path().join("dir/file"), "text").unwrap();
     symlink("file", temp.path().join("dir/link")).unwrap();
-    let open = |path: &str, most| root.try_open_inline(&RelPath::parse(path).unwrap(), most);
+    let open = |path: &str, most| {
+        let opened = root.try_open_inline(&RelPath::parse(path).unwrap());
+        opened.and_then(|mut opened| opened.try_load_inline(most).then_some(opened))
+    };
     // What was just written lies in memory; whether it counts depends on the file system and the kernel.
     if let Some(opened) = open("dir/file", 4) {
         assert_eq!(opened.path, "dir/file");
-        assert_eq!(std::io::read_to_string(opened.file).unwrap(), "text");
+        assert_eq!(std::io::read_to_string(opened).unwrap(), "text");
     }
     for (path, most) in [
         ("dir/file", 3),
@@ -193,7 +193,7 @@ fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
     }
     let walking = Root::open_with(temp.path(), sandbox::Resolver::WalkOnly).unwrap();
     let path = RelPath::parse("dir/file").unwrap();
-    assert!(walking.try_open_inline(&path, 4).is_none());
+    assert!(walking.try_open_inline(&path).is_none());
 }
 
 #[test]
@@ -203,7 +203,9 @@ fn a_tree_is_removed_without_following_links() {
         fs::write(inside.join("tree/a/b/c"), "text").unwrap();
         symlink(outside, inside.join("tree/a/link")).unwrap();
         let tree = locate(root, "tree").unwrap();
-        let removal = tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+        let removal = change()
+            .remove_tree(&tree, &|| false, OnFault::Stop, &|_| {})
+            .unwrap();
         assert_eq!((removal.files, removal.directories), (2, 3));
         assert!(!inside.join("tree").exists());
     });
@@ -232,8 +234,8 @@ fn a_large_tree_is_removed_and_counted_by_several_threads() {
             told.fetch_add(count, Ordering::Relaxed);
         };
         let tree = locate(root, "tree").unwrap();
-        let removal = tree
-            .remove_tree(&|| false, OnFault::Collect, &tell)
+        let removal = change()
+            .remove_tree(&tree, &|| false, OnFault::Collect, &tell)
             .unwrap();
         assert_eq!((removal.files, removal.directories), (1200, 221));
         assert!(removal.faults.is_empty());
@@ -250,7 +252,7 @@ fn a_removal_that_is_given_up_stops_all_its_threads() {
         let asked = AtomicU64::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) > 600;
         let tree = locate(root, "tree").unwrap();
-        let stopped = tree.remove_tree(&stop, OnFault::Collect, &|_| {});
+        let stopped = change().remove_tree(&tree, &stop, OnFault::Collect, &|_| {});
         assert!(matches!(stopped, Err(Error::Stopped)));
         assert!(inside.join("tree").exists());
     });
@@ -262,8 +264,8 @@ fn the_root_itself_is_protected() {
         for path in ["", ".", "/", "./."] {
             let place = locate(root, path).unwrap();
             assert!(place.is_root());
-            assert!(matches!(place.unlink(), Err(Error::RootProtected)));
-            let removed = place.remove_tree(&|| false, OnFault::Stop, &|_| {});
+            assert!(matches!(change().unlink(&place), Err(Error::RootProtected)));
+            let removed = change().remove_tree(&place, &|| false, OnFault::Stop, &|_| {});
             assert!(matches!(removed, Err(Error::RootProtected)));
         }
     });
@@ -335,7 +337,7 @@ fn deep_trees_are_walked_and_removed_with_few_descriptors() {
     let mut dir = locate(&root, "").unwrap().open_dir().unwrap();
     let name = sandbox::Name::new(b"deep").unwrap();
     for _ in 0..levels {
-        dir = dir.make_dir(&name, 0o777).unwrap();
+        dir = change().make_dir_in(&dir, &name, 0o777).unwrap();
     }
     // While the deepest one is open, the kernel goes through everything below with each directory that is removed.
     drop(dir);
@@ -348,7 +350,9 @@ fn deep_trees_are_walked_and_removed_with_few_descriptors() {
     }
     assert_eq!(met, levels);
     let tree = locate(&root, "deep").unwrap();
-    let removal = tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+    let removal = change()
+        .remove_tree(&tree, &|| false, OnFault::Stop, &|_| {})
+        .unwrap();
     assert_eq!(removal.directories, levels);
     assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
 }
@@ -375,16 +379,16 @@ fn directories_made_for_nothing_go_again() {
     everywhere(|root, inside, _| {
         fs::create_dir(inside.join("there")).unwrap();
         let place = || locate(root, "there/new/deep/file").unwrap();
-        drop(place().stage(REPLACE).unwrap());
+        drop(stage(&place()).unwrap());
         assert!(!inside.join("there/new").exists() && inside.join("there").is_dir());
         // What somebody else put there stays.
-        let staged = place().stage(REPLACE).unwrap();
+        let staged = stage(&place()).unwrap();
         fs::write(inside.join("there/new/theirs"), "").unwrap();
         drop(staged);
         assert!(
             !inside.join("there/new/deep").exists() && inside.join("there/new/theirs").exists()
         );
-        place().stage(REPLACE).unwrap().commit().unwrap();
+        stage(&place()).unwrap().commit().unwrap();
         assert!(inside.join("there/new/deep/file").exists());
     });
 }
@@ -393,11 +397,7 @@ fn directories_made_for_nothing_go_again() {
 fn a_deep_way_made_for_nothing_goes_again() {
     everywhere(|root, inside, _| {
         let path = "d/".repeat(200) + "file";
-        let options = StageOptions {
-            durability: Durability::Fast,
-            ..REPLACE
-        };
-        drop(locate(root, &path).unwrap().stage(options).unwrap());
+        drop(stage(&locate(root, &path).unwrap()).unwrap());
         assert_eq!(fs::read_dir(inside).unwrap().count(), 0);
     });
 }

@@ -10,7 +10,7 @@ use sandbox::{Resolver, Root};
 use tempfile::TempDir;
 
 use crate::child;
-use crate::support::{REPLACE, fresh_dir, locate, write};
+use crate::support::{fresh_dir, locate, stage, write};
 
 const ROUNDS: u32 = 12;
 /// How long a kill that hits a write is waited for.
@@ -122,7 +122,7 @@ fn files_of_a_killed_process_are_whole_with_named_temporary_files() {
 fn a_sweep_leaves_what_a_living_process_is_writing() {
     let temp = tempfile::tempdir().unwrap();
     let root = Root::open_with(temp.path(), Resolver::WalkWithoutProc).unwrap();
-    let mut staged = locate(&root, "file").unwrap().stage(REPLACE).unwrap();
+    let mut staged = stage(&locate(&root, "file").unwrap()).unwrap();
     assert_eq!(temporary_files(temp.path()), 1);
     assert_eq!(root.sweep_leftovers(&|| false), 0);
     staged.write_all(b"text").unwrap();

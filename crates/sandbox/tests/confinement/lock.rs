@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting, OnFault,
-    Parents, Protection, Resolver, Root, Roots, Sharing, WalkOptions, Walker, copy_content,
-    lock_in,
+    Change, Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting,
+    OnFault, Parents, Protection, Resolver, Root, Roots, Sharing, WalkOptions, Walker,
+    copy_content, lock_in,
 };
 
 use crate::child;
-use crate::support::{REPLACE, RESOLVERS, locate, locate_itself, rename_as, write};
+use crate::support::{RESOLVERS, change, locate, locate_itself, rename_as, stage, write};
 use crate::{read, snapshot};
 
 fn named(path: &Path, resolver: Resolver, read_only: bool) -> NamedRoot {
@@ -56,12 +56,11 @@ fn nothing_outside_opens(base: &Path) {
 fn everything_inside_works(root: &Root) {
     write(root, "a/b/file", b"one").unwrap();
     write(root, "a/b/file", b"two").unwrap();
+    let synced = Change::begin(Durability::Fsync);
     let log = locate(root, "a/log").unwrap();
-    log.append(b"x", Parents::Create, Durability::Fsync)
-        .unwrap();
+    synced.append(&log, b"x", Parents::Create).unwrap();
     let log = locate(root, "a/log").unwrap();
-    log.append(b"y", Parents::Create, Durability::Fsync)
-        .unwrap();
+    synced.append(&log, b"y", Parents::Create).unwrap();
     assert_eq!(read(root, "a/log").unwrap(), b"xy");
     let from = locate_itself(root, "a/b/file").unwrap();
     rename_as(
@@ -81,21 +80,16 @@ fn everything_inside_works(root: &Root) {
     copies(root);
     links_and_walks(root);
     let tree = locate_itself(root, "a").unwrap();
-    tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+    change()
+        .remove_tree(&tree, &|| false, OnFault::Stop, &|_| {})
+        .unwrap();
     assert_eq!(root.sweep_leftovers(&|| false), 0);
 }
 
 fn copies(root: &Root) {
     let source = locate(root, "a/c/d/moved").unwrap().open_file().unwrap();
-    let mut staged = locate(root, "a/copy").unwrap().stage(REPLACE).unwrap();
-    copy_content(
-        &source,
-        staged.file(),
-        &Sharing::default(),
-        &|| false,
-        &|_| {},
-    )
-    .unwrap();
+    let mut staged = stage(&locate(root, "a/copy").unwrap()).unwrap();
+    copy_content(&source, &staged, &Sharing::default(), &|| false, &|_| {}).unwrap();
     staged.flush().unwrap();
     staged.commit().unwrap();
     assert_eq!(read(root, "a/copy").unwrap(), b"two");
@@ -103,10 +97,13 @@ fn copies(root: &Root) {
 
 fn links_and_walks(root: &Root) {
     let top = locate(root, "a").unwrap().open_dir().unwrap();
-    top.make_link(&sandbox::Name::new(b"link").unwrap(), b"copy")
+    change()
+        .make_link_in(&top, &sandbox::Name::new(b"link").unwrap(), b"copy")
         .unwrap();
     assert_eq!(read(root, "a/link").unwrap(), b"two");
-    locate_itself(root, "a/link").unwrap().unlink().unwrap();
+    change()
+        .unlink(&locate_itself(root, "a/link").unwrap())
+        .unwrap();
     let mut walker = Walker::new(top, WalkOptions::default());
     let mut met = 0;
     while let Some(item) = walker.next(&mut |_| true) {
@@ -127,12 +124,9 @@ fn nothing_in_a_read_only_root_changes(root: &Root, path: &Path) {
     refused(write(root, "file", b"x"));
     refused(write(root, "new", b"x"));
     let file = locate_itself(root, "file").unwrap();
-    refused(
-        file.append(b"x", Parents::Require, Durability::Fast)
-            .map(drop),
-    );
-    refused(file.unlink());
-    refused(locate(root, "new").unwrap().make_dir());
+    refused(change().append(&file, b"x", Parents::Require).map(drop));
+    refused(change().unlink(&file));
+    refused(change().make_dir(&locate(root, "new").unwrap()));
     denied(fs::write(path.join("file"), "x"), "plain write");
     denied(fs::write(path.join("new"), "x"), "plain create");
     denied(fs::remove_file(path.join("file")), "plain unlink");

@@ -51,7 +51,6 @@ pub(crate) fn read(root: &Root, path: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     locate(root, path)?
         .open_file()?
-        .file
         .read_to_end(&mut bytes)
         .unwrap();
     Ok(bytes)

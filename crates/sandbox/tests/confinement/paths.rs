@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use rustix::io::Errno;
 use sandbox::{Error, FileKind, LinkTarget, OnExisting, PathFault, RelPath, Resolver, Root};
 
-use crate::support::{fresh_dir, locate, locate_itself, rename_as, under_filter, write};
+use crate::support::{change, fresh_dir, locate, locate_itself, rename_as, under_filter, write};
 use crate::{everywhere, read};
 
 fn fault(path: &str) -> Option<PathFault> {
@@ -80,10 +80,7 @@ fn a_path_that_goes_down_and_up_a_deep_tree_ends() {
     let temp = fresh_dir();
     let root = Root::open_with(temp.path(), Resolver::WalkOnly).unwrap();
     let deep = "d/".repeat(1000);
-    locate(&root, &deep)
-        .unwrap()
-        .make_dirs(sandbox::Durability::Fast)
-        .unwrap();
+    change().make_dirs(&locate(&root, &deep).unwrap()).unwrap();
     let path = format!("{deep}{}", "../d/".repeat(400));
     assert!(matches!(locate(&root, &path), Err(Error::Loop { .. })));
     let few = format!("{deep}{}", "../d/".repeat(10));
@@ -136,7 +133,7 @@ fn a_slash_at_the_end_wants_a_directory() {
         assert!(!inside.join("new").exists());
         rename_as(&locate(root, "dir").unwrap(), &to, OnExisting::Fail).unwrap();
         assert!(inside.join("new").is_dir());
-        locate(root, "made/").unwrap().make_dir().unwrap();
+        change().make_dir(&locate(root, "made/").unwrap()).unwrap();
         assert!(inside.join("made").is_dir());
     });
 }

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use sandbox::{
-    Durability, Error, Name, OnExisting, OnFault, Parents, Quota, QuotaLimit, Renaming, Root,
+    Change, Durability, Error, Name, OnExisting, OnFault, Parents, Quota, QuotaLimit, Root,
 };
 
-use crate::support::{REPLACE, fresh_dir, locate, locate_itself};
+use crate::support::{change, fresh_dir, locate, locate_itself, stage};
 
 fn root(path: &Path, max_bytes: u64, max_files: u64) -> Root {
     let quota = Quota {
@@ -19,7 +19,7 @@ fn root(path: &Path, max_bytes: u64, max_files: u64) -> Root {
 }
 
 fn write(root: &Root, path: &str, size: usize) -> Result<(), Error> {
-    let mut staged = locate(root, path)?.stage(REPLACE)?;
+    let mut staged = stage(&locate(root, path)?)?;
     staged.reserve(size as u64)?;
     staged.write_all(&vec![b'x'; size]).unwrap();
     staged.commit().map(drop)
@@ -45,28 +45,35 @@ fn every_change_is_entered() {
     write(&root, "a/file", 10).unwrap();
     let append = |size: usize| {
         let place = locate(&root, "a/file").unwrap();
-        place.append(&vec![b'y'; size], Parents::Create, Durability::Fast)
+        change().append(&place, &vec![b'y'; size], Parents::Create)
     };
     append(50).unwrap();
     over(append(41), QuotaLimit::Bytes);
     let dir = locate(&root, "a").unwrap().open_dir().unwrap();
-    dir.make_link(&Name::new(b"link").unwrap(), b"file")
+    change()
+        .make_link_in(&dir, &Name::new(b"link").unwrap(), b"file")
         .unwrap();
-    dir.make_dir(&Name::new(b"dir").unwrap(), 0o755).unwrap();
+    change()
+        .make_dir_in(&dir, &Name::new(b"dir").unwrap(), 0o755)
+        .unwrap();
     over(write(&root, "five", 0), QuotaLimit::Files);
     over(
-        locate(&root, "x/y/z").unwrap().make_dirs(Durability::Fast),
+        change().make_dirs(&locate(&root, "x/y/z").unwrap()),
         QuotaLimit::Files,
     );
     over(
-        dir.make_link(&Name::new(b"l").unwrap(), b""),
+        change().make_link_in(&dir, &Name::new(b"l").unwrap(), b""),
         QuotaLimit::Files,
     );
     assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
-    locate_itself(&root, "a/link").unwrap().unlink().unwrap();
+    change()
+        .unlink(&locate_itself(&root, "a/link").unwrap())
+        .unwrap();
     write(&root, "four", 40).unwrap();
     let tree = locate_itself(&root, "a").unwrap();
-    tree.remove_tree(&|| false, OnFault::Stop, &|_| {}).unwrap();
+    change()
+        .remove_tree(&tree, &|| false, OnFault::Stop, &|_| {})
+        .unwrap();
     write(&root, "more", 60).unwrap();
     over(write(&root, "still", 1), QuotaLimit::Bytes);
 }
@@ -75,13 +82,13 @@ fn every_change_is_entered() {
 fn a_write_that_is_not_expected_is_refused_before_it_is_seen() {
     let temp = fresh_dir();
     let root = root(temp.path(), 10, 10);
-    let mut staged = locate(&root, "new/file").unwrap().stage(REPLACE).unwrap();
+    let mut staged = stage(&locate(&root, "new/file").unwrap()).unwrap();
     staged.write_all(b"eleven byte").unwrap();
     over(staged.commit(), QuotaLimit::Bytes);
     assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
     // The directory that went again is off the account.
     for _ in 0..12 {
-        drop(locate(&root, "new/file").unwrap().stage(REPLACE).unwrap());
+        drop(stage(&locate(&root, "new/file").unwrap()).unwrap());
     }
 }
 
@@ -91,13 +98,11 @@ fn moves_between_roots_are_entered_on_both_sides() {
     let (from, to) = (root(one.path(), 100, 10), root(two.path(), 50, 10));
     write(&from, "tree/a", 30).unwrap();
     write(&from, "tree/b", 30).unwrap();
-    let renaming = Renaming {
-        on_existing: OnExisting::Fail,
-        durability: Durability::Fsync,
-    };
+    let change = Change::begin(Durability::Fsync);
     let go = |path: &str, new: &str| {
         let target = locate_itself(&to, new)?;
-        locate_itself(&from, path)?.rename_to(&target, renaming, &|| false)
+        let source = locate_itself(&from, path)?;
+        change.rename(&source, &target, OnExisting::Fail, &|| false)
     };
     over(go("tree", "there/tree"), QuotaLimit::Bytes);
     assert_eq!(fs::read_dir(two.path()).unwrap().count(), 0);

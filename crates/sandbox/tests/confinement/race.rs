@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use sandbox::{
-    Dir, Durability, Error, OnExisting, OnFault, Parents, RelPath, Root, WalkOptions, Walker,
-};
+use sandbox::{Dir, Error, OnExisting, OnFault, Parents, RelPath, Root, WalkOptions, Walker};
 use tempfile::TempDir;
 
-use crate::support::{RESOLVERS, fresh_dir, locate, locate_itself, rename_as, write};
+use crate::support::{RESOLVERS, change, fresh_dir, locate, locate_itself, rename_as, write};
 use crate::{read, snapshot};
 
 /// Operations in all, over every means of look-up.
@@ -163,22 +161,22 @@ impl Arena {
                     OnExisting::Replace,
                 )?;
             }
-            7 => locate_itself(root, &own("dir/sub/moved"))?.unlink()?,
+            7 => change().unlink(&locate_itself(root, &own("dir/sub/moved"))?)?,
             8 => write(root, &own("dir/tree/a/b/c"), b"deep")?,
             9 => {
                 let tree = locate_itself(root, "dir/tree")?;
-                tree.remove_tree(&|| false, OnFault::Collect, &|_| {})?;
+                change().remove_tree(&tree, &|| false, OnFault::Collect, &|_| {})?;
             }
             10 => self.walk(root)?,
             11 => {
                 let log = locate(root, "dir/sub/log")?;
-                log.append(b"line\n", Parents::Require, Durability::Fast)?;
-                locate_itself(root, "dir/sub/log")?.unlink()?;
+                change().append(&log, b"line\n", Parents::Require)?;
+                change().unlink(&locate_itself(root, "dir/sub/log")?)?;
             }
             _ => {
                 let path = RelPath::parse("dir/sub/file")?;
                 let mut bytes = Vec::new();
-                root.open_file(&path)?.file.read_to_end(&mut bytes).unwrap();
+                root.open_file(&path)?.read_to_end(&mut bytes).unwrap();
                 self.saw(&bytes);
             }
         }
@@ -193,7 +191,7 @@ impl Arena {
             self.saw_name(&item.name.shown());
             if let Ok(mut opened) = item.dir.open_file(&item.name) {
                 let mut bytes = Vec::new();
-                opened.file.read_to_end(&mut bytes).unwrap();
+                opened.read_to_end(&mut bytes).unwrap();
                 self.saw(&bytes);
             }
         }

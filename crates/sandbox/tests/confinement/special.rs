@@ -7,12 +7,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-use sandbox::{
-    Durability, Error, FileKind, Name, OnExisting, Parents, RelPath, Root, WalkOptions, Walker,
-};
+use sandbox::{Error, FileKind, Name, OnExisting, Parents, RelPath, Root, WalkOptions, Walker};
 
 use crate::everywhere;
-use crate::support::{REPLACE, locate, locate_itself, rename_as};
+use crate::support::{change, locate, locate_itself, rename_as, stage};
 
 /// Long enough for a slow machine, and still the end of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,16 +56,12 @@ fn refuses(root: &Root, name: &str, kind: FileKind) {
     };
     let place = locate(root, name).unwrap();
     refused(place.open_file().map(drop));
-    refused(place.stage(REPLACE).map(drop));
-    refused(
-        place
-            .append(b"x", Parents::Require, Durability::Fast)
-            .map(drop),
-    );
-    refused(place.check_writable());
+    refused(stage(&place).map(drop));
+    refused(change().append(&place, b"x", Parents::Require).map(drop));
+    refused(place.open_to_edit().map(drop));
     let path = RelPath::parse(name).unwrap();
     refused(root.open_file(&path).map(drop));
-    assert!(root.try_open_inline(&path, 1024).is_none());
+    assert!(root.try_open_inline(&path).is_none());
     let top = locate(root, "").unwrap().open_dir().unwrap();
     refused(
         top.open_file(&Name::new(name.as_bytes()).unwrap())
@@ -115,9 +109,12 @@ fn special_files_are_walked_renamed_and_removed_unopened() {
                 OnExisting::Fail,
             )
             .unwrap();
-            locate_itself(root, "moved").unwrap().unlink().unwrap();
+            change()
+                .unlink(&locate_itself(root, "moved").unwrap())
+                .unwrap();
             let tree = locate_itself(root, "tree").unwrap();
-            tree.remove_tree(&|| false, sandbox::OnFault::Stop, &|_| {})
+            change()
+                .remove_tree(&tree, &|| false, sandbox::OnFault::Stop, &|_| {})
                 .unwrap();
             assert_eq!(fs::read_dir(inside).unwrap().count(), 0);
         });

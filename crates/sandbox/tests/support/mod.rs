@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use sandbox::{
-    Durability, Error, Follow, Located, OnExisting, Parents, RelPath, Renaming, Resolver, Root,
-    StageOptions,
+    Change, Durability, Error, Follow, Located, OnExisting, Parents, RelPath, Resolver, Root,
+    Staged,
 };
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
@@ -23,12 +23,15 @@ pub(crate) const RESOLVERS: [Resolver; 3] = [
     Resolver::WalkWithoutProc,
 ];
 
-/// Replaces or creates, parents too, without waiting for the disk.
-pub(crate) const REPLACE: StageOptions = StageOptions {
-    on_existing: OnExisting::Replace,
-    parents: Parents::Create,
-    durability: Durability::Fast,
-};
+/// Begins a change that does not wait for the disk.
+pub(crate) fn change() -> Change {
+    Change::begin(Durability::Fast)
+}
+
+/// Begins to replace or create a file, its parents too.
+pub(crate) fn stage(place: &Located<'_>) -> Result<Staged, Error> {
+    change().stage(place, OnExisting::Replace, Parents::Create)
+}
 
 /// A fresh directory, in memory where there is such a place: making many files is slow on a disk.
 pub(crate) fn fresh_dir() -> TempDir {
@@ -98,7 +101,7 @@ pub(crate) fn locate_itself<'a>(root: &'a Root, path: &str) -> Result<Located<'a
 
 /// Creates or replaces a file.
 pub(crate) fn write(root: &Root, path: &str, bytes: &[u8]) -> Result<(), Error> {
-    let mut staged = locate(root, path)?.stage(REPLACE)?;
+    let mut staged = stage(&locate(root, path)?)?;
     staged.write_all(bytes).unwrap();
     staged.commit().map(drop)
 }
@@ -109,10 +112,5 @@ pub(crate) fn rename_as(
     to: &Located<'_>,
     on_existing: OnExisting,
 ) -> Result<(), Error> {
-    let durability = Durability::Fast;
-    let renaming = Renaming {
-        on_existing,
-        durability,
-    };
-    from.rename_to(to, renaming, &|| false)
+    change().rename(from, to, on_existing, &|| false)
 }

@@ -1,0 +1,95 @@
+//! Adds bytes to the end of a file.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+
+use super::{Change, OnExisting, Parents};
+use crate::error::{Error, Result};
+use crate::located::Located;
+use crate::metadata::Metadata;
+use crate::open_file;
+use crate::quota::Amount;
+use crate::resolve::Tail;
+use crate::syscall::{self, Errno, Purpose};
+
+/// How often an append that a concurrent creation or removal disturbed is tried.
+const TRIES: usize = 4;
+
+impl Change {
+    /// Adds bytes to the end of a file in one write; a missing file is made.
+    pub fn append(&self, place: &Located<'_>, bytes: &[u8], parents: Parents) -> Result<Metadata> {
+        if matches!(place.tail(), Tail::Existing { .. } | Tail::Root) {
+            return self.append_existing(place, bytes);
+        }
+        for _ in 0..TRIES {
+            let mut staged = self.stage(place, OnExisting::Fail, parents)?;
+            staged
+                .write_all(bytes)
+                .map_err(|error| write_failed(place, error))?;
+            match staged.commit() {
+                // Somebody made the file meanwhile: look again and add to that one.
+                Err(Error::AlreadyExists { .. }) => match look_again(place)? {
+                    Some(place) => return self.append_existing(&place, bytes),
+                    None => continue,
+                },
+                result => return result,
+            }
+        }
+        Err(place.failed("append", Errno::AGAIN))
+    }
+
+    fn append_existing(&self, place: &Located<'_>, bytes: &[u8]) -> Result<Metadata> {
+        let opened = open_file::open(place, Purpose::Append)?;
+        let file = opened.file.as_fd();
+        let failed = |errno| place.failed("append", errno);
+        let before = syscall::stat_unchecked(file).map_err(failed)?;
+        let more = Amount {
+            bytes: bytes.len() as u64,
+            files: 0,
+        };
+        let room = place.root().observers().reserve(more, place.given())?;
+        // Space first, so that a full disk is found before a byte is changed.
+        syscall::reserve_unchecked(file, before.size, more.bytes).map_err(failed)?;
+        let written = (&opened.file)
+            .write(bytes)
+            .map_err(|error| write_failed(place, error))?;
+        if written < bytes.len() {
+            take_back(place, &opened.file, before.size, written as u64)?;
+            return Err(failed(Errno::NOSPC));
+        }
+        if let Some(room) = room {
+            room.settle(more);
+        }
+        self.sync_file(file).map_err(failed)?;
+        syscall::stat_unchecked(file).map_err(failed)
+    }
+}
+
+/// The same name in the same directory, as it is now; `None` if it is still missing.
+fn look_again<'root>(place: &Located<'root>) -> Result<Option<Located<'root>>> {
+    let path = crate::RelPath::parse(&crate::name::shown(&place.path_bytes()))?;
+    let place = place.root().locate(&path, crate::Follow::Last)?;
+    Ok(place.metadata().is_some().then_some(place))
+}
+
+/// Removes a part of an append, unless somebody else has added to the file since.
+fn take_back(place: &Located<'_>, file: &File, size: u64, written: u64) -> Result<()> {
+    let now = syscall::stat_unchecked(file.as_fd()).map_err(|e| place.failed("append", e))?;
+    if now.size == size + written {
+        file.set_len(size)
+            .map_err(|error| write_failed(place, error))?;
+    }
+    Ok(())
+}
+
+fn write_failed(place: &Located<'_>, error: std::io::Error) -> Error {
+    match Errno::from_io_error(&error) {
+        Some(errno) => place.failed("write", errno),
+        None => Error::Io {
+            operation: "write",
+            path: place.given().to_owned(),
+            source: error,
+        },
+    }
+}

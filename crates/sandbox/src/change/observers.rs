@@ -1,0 +1,85 @@
+//! What watches the changes in a root: each observer has a field, and hears of a change from the function that makes it.
+
+use std::sync::Arc;
+
+use super::EntryRef;
+use crate::error::Result;
+use crate::quota::{Amount, Ledger, Reservation};
+use crate::syscall::{self, SysResult};
+
+/// The observers of one root. The quota is one; what keeps old content and what holds locks belong here too.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Observers {
+    /// The account of what the root holds, if that has a limit.
+    pub(crate) quota: Option<Arc<Ledger>>,
+}
+
+impl Observers {
+    /// Makes a change that puts something at an entry, in the place of what is there.
+    ///
+    /// `path` and `new` are only asked if somebody needs them.
+    pub(crate) fn put(
+        &self,
+        entry: EntryRef<'_>,
+        path: &dyn Fn() -> String,
+        new: impl FnOnce() -> SysResult<Amount>,
+        held: Option<Reservation>,
+        change: impl FnOnce() -> SysResult<()>,
+    ) -> Result<SysResult<()>> {
+        let Some(quota) = &self.quota else {
+            return Ok(change());
+        };
+        match new() {
+            Ok(new) => quota.exchange(&path(), new, held, &|| amount_at(entry), change),
+            Err(errno) => Ok(Err(errno)),
+        }
+    }
+
+    /// Makes a change that takes an entry away.
+    pub(crate) fn take_away(
+        &self,
+        entry: EntryRef<'_>,
+        change: impl FnOnce() -> SysResult<()>,
+    ) -> SysResult<()> {
+        match &self.quota {
+            None => change(),
+            Some(quota) => quota.take_away(&|| amount_at(entry), change),
+        }
+    }
+
+    /// Says that something moved to another root, where it was put.
+    pub(crate) fn moved_away(&self, amount: Amount) {
+        if let Some(quota) = &self.quota {
+            quota.gone(amount);
+        }
+    }
+
+    /// Keeps room for what a change will add, so that too much is refused before anything is written.
+    pub(crate) fn reserve(&self, more: Amount, path: &str) -> Result<Option<Reservation>> {
+        let quota = self.quota.as_ref();
+        quota.map(|quota| quota.reserve(more, path)).transpose()
+    }
+
+    /// Keeps room for a file of `bytes` at an entry, in the place of what is there.
+    pub(crate) fn reserve_file(
+        &self,
+        entry: EntryRef<'_>,
+        bytes: u64,
+        path: &str,
+    ) -> Result<Option<Reservation>> {
+        if self.quota.is_none() {
+            return Ok(None);
+        }
+        let old = amount_at(entry);
+        let more = Amount {
+            bytes: bytes.saturating_sub(old.bytes),
+            files: 1_u64.saturating_sub(old.files),
+        };
+        self.reserve(more, path)
+    }
+}
+
+/// What an entry takes of a quota; nothing if nothing is there.
+fn amount_at((dir, name): EntryRef<'_>) -> Amount {
+    syscall::stat_at_unchecked(dir, name).map_or_else(|_| Amount::default(), |m| Amount::of(&m))
+}

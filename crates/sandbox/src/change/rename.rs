@@ -1,0 +1,152 @@
+//! Renames an entry, inside a root or from one to another.
+
+use super::{Change, EntryRef, OnExisting, Parents};
+use crate::error::{Error, Result};
+use crate::located::Located;
+use crate::metadata::FileKind;
+use crate::new_dirs::NewDirs;
+use crate::quota::{self, Amount};
+use crate::syscall::{self, Clobber, Errno, SysResult};
+
+/// The mode of a directory that only holds a name for the moment.
+const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
+
+impl Change {
+    /// Renames an entry, a link as itself; missing parents of `to` are made.
+    ///
+    /// `stop` is asked while the size of a tree is found out that goes to a root with a quota.
+    pub fn rename(
+        &self,
+        from: &Located<'_>,
+        to: &Located<'_>,
+        on_existing: OnExisting,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let (name, _, metadata) = from.entry()?;
+        if from.contains(to) && !to.contains(from) {
+            return Err(Error::IntoItself {
+                path: from.given().to_owned(),
+            });
+        }
+        if to.is_for_directory() && !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: to.given().to_owned(),
+            });
+        }
+        let weight = weight_for(from, to, stop)?;
+        let (parent, to_name) = self.ready_parent(to, Parents::Create)?;
+        let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
+        let (source, target) = ((from.parent(), name), (to_dir, to_name));
+        let rename = || rename_entry(source, target, on_existing, metadata.kind);
+        let path = || to.given().to_owned();
+        let observers = to.root().observers();
+        let renamed = observers.put(target, &path, || Ok(weight), None, rename)?;
+        renamed.map_err(|errno| rename_failed(from, to, errno))?;
+        from.root().observers().moved_away(weight);
+        let synced = self
+            .sync_dir(to_dir)
+            .and_then(|()| self.sync_dir(from.parent()));
+        if let Some(parent) = parent {
+            parent.keep();
+        }
+        synced.map_err(|errno| from.failed("fsync", errno))
+    }
+}
+
+/// What an entry and all below it take of a quota; nothing if no account changes by its move.
+fn weight_for(from: &Located<'_>, to: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<Amount> {
+    let same_root = std::ptr::eq(from.root(), to.root());
+    let accounts = [from.root(), to.root()].map(|root| root.observers().quota.as_ref());
+    let (_, _, metadata) = from.entry()?;
+    if same_root || accounts.iter().all(Option::is_none) {
+        return Ok(Amount::default());
+    }
+    if !metadata.is_directory() {
+        return Ok(Amount::of(metadata));
+    }
+    let below = quota::measure(from.open_dir()?, true, stop)?;
+    Ok(Amount {
+        files: below.files.saturating_add(1),
+        ..below
+    })
+}
+
+fn rename_failed(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> Error {
+    match errno {
+        Errno::EXIST | Errno::NOTEMPTY | Errno::ISDIR | Errno::NOTDIR => Error::AlreadyExists {
+            path: to.given().to_owned(),
+        },
+        Errno::INVAL => Error::IntoItself {
+            path: from.given().to_owned(),
+        },
+        errno => from.failed("rename", errno),
+    }
+}
+
+/// Renames, replacing or not.
+pub(crate) fn rename_entry(
+    from: EntryRef<'_>,
+    to: EntryRef<'_>,
+    on_existing: OnExisting,
+    kind: FileKind,
+) -> SysResult<()> {
+    if on_existing == OnExisting::Replace {
+        return syscall::rename_unchecked(from, to, Clobber::Yes);
+    }
+    match syscall::rename_unchecked(from, to, Clobber::No) {
+        // Network and user-space file systems often cannot refuse to replace.
+        Err(Errno::INVAL | Errno::NOSYS) => rename_in_steps(from, to, kind),
+        result => result,
+    }
+}
+
+/// Renames without replacing on a file system that cannot do that in one call.
+fn rename_in_steps(from: EntryRef<'_>, to: EntryRef<'_>, kind: FileKind) -> SysResult<()> {
+    if kind == FileKind::Directory {
+        // An empty directory takes the name first: the rename replaces that one and nothing else.
+        syscall::make_dir_unchecked(to.0, to.1, PRIVATE_DIRECTORY_MODE)?;
+        return syscall::rename_unchecked(from, to, Clobber::Yes).inspect_err(|_| {
+            let _ = syscall::remove_dir_unchecked(to.0, to.1);
+        });
+    }
+    syscall::link_unchecked(from, to)?;
+    syscall::unlink_unchecked(from.0, from.1).inspect_err(|_| {
+        let _ = syscall::unlink_unchecked(to.0, to.1);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Name;
+    use std::fs;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_rename_in_steps_moves_and_never_replaces() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::write(path("file"), "file").unwrap();
+        fs::create_dir_all(path("dir/sub")).unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        let dir = syscall::open_root_unchecked(temp.path()).unwrap();
+        let go = |from: &[u8], to: &[u8], kind| {
+            let (from, to) = (Name::new(from).unwrap(), Name::new(to).unwrap());
+            rename_in_steps((dir.as_fd(), &from), (dir.as_fd(), &to), kind)
+        };
+        assert_eq!(go(b"file", b"dir", FileKind::File), Err(Errno::EXIST));
+        assert_eq!(go(b"dir", b"file", FileKind::Directory), Err(Errno::EXIST));
+        go(b"file", b"moved", FileKind::File).unwrap();
+        go(b"dir", b"other", FileKind::Directory).unwrap();
+        go(b"link", b"renamed", FileKind::Symlink).unwrap();
+        assert!(path("other/sub").is_dir() && !path("dir").exists());
+        assert!(path("renamed").is_symlink() && !path("link").is_symlink());
+        assert_eq!(fs::read(path("moved")).unwrap(), b"file");
+        let into_itself = syscall::look_unchecked(dir.as_fd(), &Name::new(b"other").unwrap());
+        let (own, new) = (Name::new(b"other").unwrap(), Name::new(b"new").unwrap());
+        let inside = (into_itself.as_ref().unwrap().as_fd(), &new);
+        let refused = rename_in_steps((dir.as_fd(), &own), inside, FileKind::Directory);
+        assert_eq!(refused, Err(Errno::INVAL));
+        assert!(!path("other/new").exists());
+    }
+}

@@ -1,0 +1,263 @@
+//! A place inside a root: looked up once, and used by descriptor from then on.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::dir::Dir;
+use crate::error::{Error, Result};
+use crate::link::{self, LinkTarget};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::{Name, shown};
+use crate::open_file::{self, OpenFile};
+use crate::resolve::{self, Resolved, Tail, joined};
+use crate::root::Root;
+use crate::syscall::{self, Errno};
+
+/// What the process may do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileAccess {
+    /// It may be read.
+    pub readable: bool,
+    /// It may be written.
+    pub writable: bool,
+    /// It may be executed, or entered where it is a directory.
+    pub executable: bool,
+}
+
+/// One place, looked up once: its directory's descriptor, its name, and what is there.
+#[derive(Debug)]
+pub struct Located<'root> {
+    root: &'root Root,
+    given: String,
+    found: Resolved,
+}
+
+impl<'root> Located<'root> {
+    pub(crate) fn new(root: &'root Root, given: String, found: Resolved) -> Located<'root> {
+        Located { root, given, found }
+    }
+
+    /// The root it lies in.
+    #[must_use]
+    pub fn root(&self) -> &'root Root {
+        self.root
+    }
+
+    /// The path as the client gave it.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// The resolved path inside the root as clients see it; `.` for the root itself.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let bytes = self.path_bytes();
+        if bytes.is_empty() {
+            ".".to_owned()
+        } else {
+            shown(&bytes).into_owned()
+        }
+    }
+
+    /// The last name; `None` for the root itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&Name> {
+        match &self.found.tail {
+            Tail::Root => None,
+            Tail::Existing { name, .. } => Some(name),
+            Tail::Missing { names, .. } => names.last(),
+        }
+    }
+
+    /// Tells whether the bytes of its resolved path are not UTF-8, so that clients see a stand-in form.
+    #[must_use]
+    pub fn is_invalid_utf8(&self) -> bool {
+        std::str::from_utf8(&self.path_bytes()).is_err()
+    }
+
+    /// Tells whether it is the root itself.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        matches!(self.found.tail, Tail::Root)
+    }
+
+    /// What is there; `None` where nothing is, and for the root itself.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        match &self.found.tail {
+            Tail::Existing { metadata, .. } => Some(metadata),
+            Tail::Root | Tail::Missing { .. } => None,
+        }
+    }
+
+    /// What is there, also for the root itself; fails where nothing is.
+    pub fn require(&self) -> Result<Metadata> {
+        match &self.found.tail {
+            Tail::Root => self.root.metadata(),
+            Tail::Existing { metadata, .. } => Ok(*metadata),
+            Tail::Missing { names, .. } => Err(self.not_found(names)),
+        }
+    }
+
+    /// Tells whether nothing is there and a slash at the end says that only a directory may come.
+    pub(crate) fn is_for_directory(&self) -> bool {
+        matches!(
+            self.found.tail,
+            Tail::Missing {
+                directory: true,
+                ..
+            }
+        )
+    }
+
+    /// This place, which a slash behind its name says to be a directory, or a link to one.
+    pub(crate) fn being_directory(self) -> Result<Located<'root>> {
+        let is_directory = match self.metadata().map(|there| there.kind) {
+            None | Some(FileKind::Directory) => true,
+            // The link itself is meant, as without the slash; `open` with a slash would follow it.
+            Some(FileKind::Symlink) => match link::follow(&self)?.tail {
+                Tail::Existing { metadata, .. } => metadata.is_directory(),
+                Tail::Root => true,
+                Tail::Missing { .. } => false,
+            },
+            Some(_) => false,
+        };
+        match is_directory {
+            true => Ok(self),
+            false => Err(Error::NotADirectory { path: self.given }),
+        }
+    }
+
+    /// Tells whether `other` is this place or is inside it. Roots may overlap, so the real paths decide.
+    #[must_use]
+    pub fn contains(&self, other: &Located<'_>) -> bool {
+        is_within(&self.host_path(), &other.host_path())
+    }
+
+    /// The resolved path on the host, to compare places only: never shown and never opened.
+    #[must_use]
+    pub fn host_path(&self) -> String {
+        self.root.host_path(&self.path())
+    }
+
+    /// Opens its content for reading: regular files only, and never waits for anyone.
+    pub fn open_file(&self) -> Result<OpenFile> {
+        open_file::open(self, syscall::Purpose::Read)
+    }
+
+    /// Opens it for listing.
+    pub fn open_dir(&self) -> Result<Dir> {
+        let metadata = self.require()?;
+        if !metadata.is_directory() {
+            return Err(Error::NotADirectory {
+                path: self.given.clone(),
+            });
+        }
+        let fd = match &self.found.tail {
+            Tail::Existing { fd, .. } => fd.as_fd(),
+            Tail::Root | Tail::Missing { .. } => self.root.fd(),
+        };
+        let fd = syscall::reopen_dir_unchecked(fd).map_err(|errno| self.failed("open", errno))?;
+        Ok(Dir::new(fd, self.path_bytes(), self.root.share()))
+    }
+
+    /// Tells where a link leads, without touching anything outside.
+    pub fn link_target(&self) -> Result<LinkTarget> {
+        link::target(self)
+    }
+
+    /// What the process may do with it.
+    #[must_use]
+    pub fn access(&self) -> FileAccess {
+        use rustix::fs::Access as Ask;
+        let may = |ask| match &self.found.tail {
+            Tail::Root => syscall::may_dir_unchecked(self.root.fd(), ask),
+            Tail::Existing { name, .. } => syscall::may_unchecked(self.parent(), name, ask),
+            Tail::Missing { .. } => false,
+        };
+        FileAccess {
+            readable: may(Ask::READ_OK),
+            writable: may(Ask::WRITE_OK),
+            executable: may(Ask::EXEC_OK),
+        }
+    }
+
+    pub(crate) fn path_bytes(&self) -> Vec<u8> {
+        let parent = self.found.parent_path.clone();
+        match &self.found.tail {
+            Tail::Root => parent,
+            Tail::Existing { name, .. } => joined(&parent, name),
+            Tail::Missing { names, .. } => {
+                names.iter().fold(parent, |path, name| joined(&path, name))
+            }
+        }
+    }
+
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
+        self.root.fd_or(self.found.parent.as_ref())
+    }
+
+    pub(crate) fn parent_path(&self) -> &[u8] {
+        &self.found.parent_path
+    }
+
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.found.tail
+    }
+
+    pub(crate) fn not_found(&self, missing: &[Name]) -> Error {
+        match missing.first() {
+            Some(name) => resolve::not_found(&self.given, &self.found.parent_path, name),
+            None => self.failed("open", Errno::NOENT),
+        }
+    }
+
+    pub(crate) fn failed(&self, operation: &'static str, errno: Errno) -> Error {
+        Error::from_errno(operation, &self.given, errno)
+    }
+
+    /// The entry itself, for calls that change it: never the root, never missing.
+    pub(crate) fn entry(&self) -> Result<(&Name, &OwnedFd, &Metadata)> {
+        match &self.found.tail {
+            Tail::Root => Err(Error::RootProtected),
+            Tail::Existing { name, fd, metadata } => Ok((name, fd, metadata)),
+            Tail::Missing { names, .. } => Err(self.not_found(names)),
+        }
+    }
+
+    pub(crate) fn special(&self, kind: FileKind) -> Error {
+        match kind {
+            FileKind::Directory => Error::IsADirectory {
+                path: self.given.clone(),
+            },
+            kind => Error::NotAFile {
+                path: self.given.clone(),
+                kind,
+            },
+        }
+    }
+}
+
+/// Tells whether the path `inner` is `outer` or below it. An empty `outer`, `.` and `/` hold everything.
+#[must_use]
+pub fn is_within(outer: &str, inner: &str) -> bool {
+    matches!(outer, "" | "." | "/")
+        || inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_within;
+
+    #[test]
+    fn a_path_is_within_itself_and_what_is_above_it() {
+        for (outer, inner) in [("a", "a"), ("a", "a/b"), ("", "a"), (".", "a"), ("/", "/a")] {
+            assert!(is_within(outer, inner), "{inner} in {outer}");
+        }
+        for (outer, inner) in [("a", "ab"), ("a/b", "a"), ("b", "a/b"), ("a", "")] {
+            assert!(!is_within(outer, inner), "{inner} in {outer}");
+        }
+    }
+}
