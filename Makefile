@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs unit test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -28,7 +28,7 @@ run: ## serve ./workspace with config/mcp-filesystem.yaml on 127.0.0.1:8091
 	$(CARGO) run --release --locked --bin $(CMD) -- --config $(CONFIG) $(ARGS)
 
 # The tests come last, so that the last line is the runner's own summary.
-test: fmt-check lint docs unit ## everything that has to pass: format, lints, docs, tests
+test: fmt-check lint docs product-features unit ## everything that has to pass: format, lints, docs, tests
 
 fmt-check: ## the format is rustfmt's
 	$(CARGO) fmt --all --check
@@ -39,6 +39,13 @@ lint: ## clippy without a single warning
 docs: ## the documentation builds without a single warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 
+# The client that tests are written with brings them into every build of the workspace, so no compiler would notice.
+product-features: ## the product has neither the server nor the transports of rmcp
+	@features=$$($(CARGO) tree --locked --package mcp-filesystem --edges features,no-dev --invert rmcp) || exit 1; \
+	if echo "$$features" | grep -E 'rmcp feature "(server|transport)'; then \
+		echo "the product uses these features of rmcp"; exit 1; \
+	fi
+
 unit: ## every test of the workspace
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		$(CARGO) nextest run --workspace --locked; \
@@ -46,8 +53,12 @@ unit: ## every test of the workspace
 		$(CARGO) test --workspace --locked; \
 	fi
 
-test-clients: ## other people's clients and the official conformance suite (needs Node and Python)
+corpus: ## every recorded reply, byte for byte but for what is meant to differ (needs Python; half a minute)
 	$(CARGO) build --locked --bin mcp-filesystem
+	tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl \
+		--differences tests/corpus/differences.json
+
+test-clients: corpus ## the recorded replies, other people's clients and the official conformance suite (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem
 
 test-exhaustive: ## every attack at every system call of the sandbox, nothing left out (minutes)
@@ -57,10 +68,11 @@ load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the
 	$(CARGO) build --release --locked --bin mcp-filesystem --bin load
 	target/release/load --clients $(LOAD_CLIENTS) --seconds $(LOAD_SECONDS) target/release/mcp-filesystem
 
-fuzz: ## each fuzz target for FUZZ_SECONDS; needs a nightly toolchain, installs cargo-fuzz if it is missing
+fuzz: ## each fuzz target for FUZZ_SECONDS; with a nightly toolchain or as one, installs cargo-fuzz if it is missing
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
-	@for target in $$($(CARGO) +nightly fuzz list); do \
-		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	@if $(CARGO) +nightly --version >/dev/null 2>&1; then nightly=+nightly; else export RUSTC_BOOTSTRAP=1; fi; \
+	for target in $$($(CARGO) $$nightly fuzz list); do \
+		$(CARGO) $$nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
 bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; minutes once they are there)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.dont_write_bytecode = True
 
 import fixture  # noqa: E402
-from differences import Differences  # noqa: E402
+from differences import Differences, text_of as differences_text  # noqa: E402
 
 MODULES = ["stdio", "http", "sessions", "guide", "settings", "conformance", "tools"]
 WORKERS = 3
@@ -73,7 +73,7 @@ def record(binary, path, wanted):
 def compare(binary, path, differences_path, wanted):
     """Compares what a binary answers with what was recorded."""
     recording = fixture.Recording(path)
-    differences = Differences(differences_path, recording)
+    differences = Differences(differences_path)
     exchanges, troubles = played(binary, wanted)
     passed = 0
     for name, request, reply in exchanges:
@@ -85,9 +85,11 @@ def compare(binary, path, differences_path, wanted):
     said = {name for name, _, _ in exchanges}
     troubles += [f"missing: {name}" for name in recording.exchanges if name not in said and name.startswith(wanted)]
     if not wanted:
-        troubles += [f"stale: the intended difference {match!r} does not occur" for match in differences.stale()]
+        troubles += [f"stale: an intended difference does not occur: {reason}" for reason in differences.stale()]
     for trouble in troubles:
         print(trouble + "\n")
+    for count, reason in differences.counts():
+        print(f"{count:5} × {reason}")
     print(f"{differences.occurred} intended differences")
     print(f"{passed} passed, {len(troubles)} failed")
     return 1 if troubles else 0
@@ -101,13 +103,16 @@ def judged(name, request, reply, recording, differences):
     if fixture.encoded_request(request) != recorded_request:
         shown = shown_difference(recording.decoded(recorded_request), request)
         return f"  the request is not the recorded one; record anew\n{shown}"
-    expected = differences.expected(name, reply)
+    recorded = recording.decoded(recorded_reply)
+    expected = differences.expected(name, recorded)
     if expected is None:
         if fixture.encoded(reply) == recorded_reply:
             return None
-        expected = recording.decoded(recorded_reply)
-    elif expected == reply:
-        return None
+        expected = recorded
+    else:
+        reply = differences_text(reply)
+        if reply == expected:
+            return None
     return f"  request:  {cut(text_of(request), 0)}\n{shown_difference(expected, reply)}"
 
 

@@ -1,89 +1,86 @@
 """Replies that are meant to differ from the recorded ones.
 
-A list of objects: `match` is a regular expression on the exchange's name, `reason` says why, and either
-`expected` has the new reply or parts of it (a header of null is one that is gone), or `rewrite` has pairs of a
-regular expression and its replacement, which make the new reply from the recorded one. With neither, any other reply
-will do. The length of a new body need not be given.
+A list of rules: `reason` says why, `match` is a regular expression on the names of the exchanges that a rule is for, and
+`rewrite` has pairs of a regular expression and its replacement, or a number to add to what was found. They make the new
+reply from the recorded one, one rule after the other, in the form of `text_of`. An exchange that a rule changes passes
+only with the new reply, and a rule that changes nothing fails the run.
 """
 
 import json
 import re
 
-KEYS = {"match", "reason", "expected", "rewrite"}
-
 
 class Differences:
-    """The intended differences, and which of them occurred."""
+    """The rules, and how often each was needed."""
 
-    def __init__(self, path, recording):
-        self.recording = recording
+    def __init__(self, path):
         self.occurred = 0
-        self.entries = []
+        self.rules = []
         if path is None:
             return
         with open(path, encoding="utf-8") as file:
-            for entry in json.load(file):
-                if not entry.get("reason") or set(entry) - KEYS:
-                    raise SystemExit(f"{path}: an entry has match, reason, and expected or rewrite: {entry}")
-                self.entries.append({**entry, "pattern": re.compile(entry["match"]), "count": 0})
+            for rule in json.load(file):
+                if set(rule) != {"match", "reason", "rewrite"}:
+                    raise SystemExit(f"{path}: a rule has match, reason and rewrite: {rule}")
+                self.rules.append(Rule(rule))
 
-    def expected(self, name, reply):
-        """The reply that is meant instead of the recorded one; none where the recorded one is meant."""
-        recorded = self.recording.decoded(self.recording.exchanges[name][1])
-        for entry in self.entries:
-            if not entry["pattern"].search(name):
-                continue
-            meant = with_length(self._meant(entry, recorded, reply), recorded)
-            if meant == recorded:
-                continue
-            entry["count"] += reply != recorded
-            self.occurred += meant == reply
-            return meant
-        return None
-
-    def _meant(self, entry, recorded, reply):
-        if "expected" in entry:
-            return merged(recorded, entry["expected"])
-        if "rewrite" in entry:
-            return rewritten(recorded, entry["rewrite"])
-        return reply
+    def expected(self, name, recorded):
+        """The text of the reply that is expected now, or nothing where the recorded one is."""
+        before = text = text_of(recorded)
+        for rule in self.rules:
+            text = rule.apply(name, text)
+        if text == before:
+            return None
+        self.occurred += 1
+        return text
 
     def stale(self):
-        """Those that did not occur."""
-        return [entry["match"] for entry in self.entries if not entry["count"]]
+        """The reasons of rules that were not needed."""
+        return [rule.reason for rule in self.rules if not rule.count]
+
+    def counts(self):
+        """How often each reason was needed."""
+        counts = {}
+        for rule in self.rules:
+            counts[rule.reason] = counts.get(rule.reason, 0) + rule.count
+        return [(count, reason) for reason, count in counts.items()]
 
 
-def with_length(meant, recorded):
-    """A reply with the length that its new body has."""
-    if "body" not in meant or length_of(recorded) != recorded.get("headers", {}).get("content-length"):
-        return meant
-    if meant["headers"].get("content-length") != recorded["headers"]["content-length"]:
-        return meant
-    return {**meant, "headers": {**meant["headers"], "content-length": length_of(meant)}}
+class Rule:
+    """One way in which replies are meant to differ."""
+
+    def __init__(self, rule):
+        self.reason = rule["reason"]
+        self.names = re.compile(rule["match"])
+        self.pairs = [(re.compile(old), new) for old, new in rule["rewrite"]]
+        self.count = 0
+
+    def apply(self, name, text):
+        """A text as this rule wants it."""
+        if not self.names.search(name):
+            return text
+        after = text
+        for old, new in self.pairs:
+            # A whole number moves the number that was found.
+            after = old.sub(new if isinstance(new, str) else lambda found: str(int(found[0]) + new), after)
+        self.count += after != text
+        return after
 
 
-def length_of(reply):
-    """How many bytes a reply's body has."""
-    return str(len(reply.get("body", "").encode("utf-8", "surrogateescape")))
+def text_of(reply):
+    """A reply as one text: what stands before the body or the lines of stdio, an empty line, and those."""
+    headers = dict(reply.get("headers", {}))
+    before = []
+    if "status" in reply:
+        before = [f"status: {reply['status']}", f"framing: {framing(headers)}"]
+    before += [f"{name}: {headers[name]}" for name in sorted(headers)]
+    rest = {key: value for key, value in reply.items() if key not in ("status", "headers", "body", "lines")}
+    before += [f"{key}= {json.dumps(rest[key], ensure_ascii=False)}" for key in sorted(rest)]
+    body = reply.get("body") or "\n".join(reply.get("lines", []))
+    return "".join(line + "\n" for line in before) + "\n" + body
 
 
-def merged(recorded, parts):
-    """The recorded reply with some parts replaced."""
-    result = {**recorded, **parts}
-    if "headers" in parts:
-        headers = {**recorded.get("headers", {}), **parts["headers"]}
-        result["headers"] = {name: headers[name] for name in sorted(headers) if headers[name] is not None}
-    return {name: value for name, value in result.items() if value is not None or name in recorded}
-
-
-def rewritten(value, pairs):
-    """A value with all its texts rewritten."""
-    if isinstance(value, str):
-        for pattern, replacement in pairs:
-            value = re.sub(pattern, replacement, value)
-        return value
-    if isinstance(value, list):
-        return [rewritten(one, pairs) for one in value]
-    if isinstance(value, dict):
-        return {name: rewritten(one, pairs) for name, one in value.items()}
-    return value
+def framing(headers):
+    """How the length of a body is told. The length itself follows from the body, so it leaves the headers."""
+    chunked, length = headers.pop("transfer-encoding", None), headers.pop("content-length", None)
+    return chunked or ("none" if length is None else "length")

@@ -18,6 +18,8 @@ RULES = [
     (re.compile(r"\brs\d+\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_=-]+)*"), "<state>"),
     # When a file was read last is up to how the disk is mounted.
     (re.compile(r'(accessed\\*":\\*")[^"\\]+'), r"\1<time>"),
+    # How much was answered: some of it is times, which have more or fewer digits.
+    (re.compile(r"(mcp_filesystem_response_bytes_total\{[^}]*\}) \d+"), r"\1 <bytes>"),
     # Who runs this.
     (re.compile(r'(owner\\*":\\*")[^"\\]+'), r"\1<owner>"),
     (re.compile(r'(group\\*":\\*")[^"\\]+'), r"\1<group>"),

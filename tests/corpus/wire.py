@@ -40,6 +40,11 @@ def written(message):
     return message.encode("utf-8", "surrogatepass")
 
 
+def is_called(reply):
+    """Tells whether a reply is a stream with what a tool answers."""
+    return reply["headers"].get("content-type") == "text/event-stream" and '"result":{"content":' in reply["body"]
+
+
 def readable(data):
     """Bytes as text that can be made bytes again."""
     return data.decode("utf-8", "surrogateescape")
@@ -347,6 +352,10 @@ class Http(Process):
         has_length = shown["headers"].get("content-length") == str(len(reply["raw_body"]))
         if has_length and shown["body"] != reply["body"]:
             shown["headers"]["content-length"] = "<length of the body>"
+        if has_length and is_called(shown):
+            # A call may be done before its stream begins; that is up to the machine.
+            del shown["headers"]["content-length"]
+            shown["headers"] = {**shown["headers"], "transfer-encoding": "chunked"}
         self.stage.add(name, self.normal.value(request), shown)
         return reply
 
