@@ -1,34 +1,7 @@
 //! Fails when a numbered requirement has no test.
 
 use std::collections::BTreeSet;
-
-/// The sources whose tests carry requirements in their names.
-const SOURCES: [&str; 24] = [
-    include_str!("guide/bridge.rs"),
-    include_str!("guide/tools.rs"),
-    include_str!("memory/criteria.rs"),
-    include_str!("memory/edits.rs"),
-    include_str!("memory/errors.rs"),
-    include_str!("memory/scenarios.rs"),
-    include_str!("memory/together.rs"),
-    include_str!("project.rs"),
-    include_str!("workspace/config.rs"),
-    include_str!("workspace/copy_move.rs"),
-    include_str!("workspace/errors.rs"),
-    include_str!("workspace/folders.rs"),
-    include_str!("workspace/glob.rs"),
-    include_str!("workspace/grep.rs"),
-    include_str!("workspace/journeys.rs"),
-    include_str!("workspace/logs.rs"),
-    include_str!("workspace/metadata.rs"),
-    include_str!("workspace/patch.rs"),
-    include_str!("workspace/performance.rs"),
-    include_str!("workspace/protocol.rs"),
-    include_str!("workspace/read.rs"),
-    include_str!("workspace/roots.rs"),
-    include_str!("workspace/security.rs"),
-    include_str!("workspace/write.rs"),
-];
+use std::path::Path;
 
 /// The requirements: set, kind, the highest number and how many digits it is written with; they count from 1
 /// without gaps.
@@ -43,10 +16,25 @@ const REQUIREMENTS: [(&str, &str, usize, usize); 8] = [
     ("workspace", "us", 11, 3),
 ];
 
-/// The names of all functions that the test harness runs.
-fn tests() -> Vec<&'static str> {
+/// The Rust sources in a directory and below it.
+fn sources(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in testkit::names_in(directory) {
+        let path = directory.join(&name);
+        if name.ends_with(".rs") {
+            found.push(testkit::text_of(&path));
+        } else if !name.contains('.') {
+            found.extend(sources(&path));
+        }
+    }
+    found
+}
+
+/// The names of all tests in these folders.
+fn tests() -> Vec<String> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/spec"));
     let mut names = Vec::new();
-    for source in SOURCES {
+    for source in sources(folder) {
         let mut marked = false;
         for line in source.lines() {
             let name = line.trim_start_matches("async ").strip_prefix("fn ");
@@ -54,9 +42,9 @@ fn tests() -> Vec<&'static str> {
                 .filter(|_| marked)
                 .and_then(|rest| rest.split_once('('))
             {
-                names.push(name);
+                names.push(name.to_owned());
             }
-            marked = matches!(line, "#[test]" | "#[tokio::test]");
+            marked = line == "#[test]" || line.starts_with("#[tokio::test");
         }
     }
     names

@@ -2,10 +2,11 @@
 
 use testkit::{Transport, Tree, Value, Wire, json};
 
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 async fn begun(tree: &Tree) -> Wire {
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(tree);
     let mut wire = setup
         .set("server.max_body_size", 1_000_000)
         .set("limits.request_timeout", 300)
@@ -81,11 +82,8 @@ async fn frames_that_are_no_message_are_answered() {
         wire.send_bytes(b"\n").await;
         let answer = next(&mut wire).await;
         let shown = String::from_utf8_lossy(&line[..line.len().min(80)]);
-        assert_eq!(
-            (&answer["id"], &answer["error"]["code"]),
-            (&id, &json!(code)),
-            "{shown}: {answer}"
-        );
+        assert_eq!(answer["id"], id, "{shown}: {answer}");
+        assert_eq!(answer["error"]["code"], json!(code), "{shown}: {answer}");
     }
     still_serves(&mut wire).await;
 }
@@ -102,11 +100,8 @@ async fn frames_too_long_are_answered_with_their_id_in_bounded_memory() {
     }
     wire.send_bytes(b"\"},\"id\":77}\n").await;
     let answer = next(&mut wire).await;
-    assert_eq!(
-        (&answer["id"], &answer["error"]["code"]),
-        (&json!(77), &json!(-32600)),
-        "{answer}"
-    );
+    assert_eq!(answer["id"], 77, "{answer}");
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
     assert!(
         answer["error"]["message"]
             .as_str()
@@ -120,10 +115,7 @@ async fn frames_too_long_are_answered_with_their_id_in_bounded_memory() {
 #[tokio::test]
 async fn frames_of_strangers_do_not_end_the_server() {
     let tree = Tree::new();
-    let mut wire = program()
-        .root("workspace", tree.path())
-        .wire(Transport::Stdio)
-        .await;
+    let mut wire = Workspace::setup(&tree).wire(Transport::Stdio).await;
     wire.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
     wire.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
@@ -239,10 +231,7 @@ async fn frames_that_nobody_reads_end_the_server() {
 async fn frames_whose_arguments_are_no_object_are_refused_by_the_tool() {
     testkit::over_both(async |transport| {
         let tree = Tree::new();
-        let mut wire = program()
-            .root("workspace", tree.path())
-            .wire(transport)
-            .await;
+        let mut wire = Workspace::setup(&tree).wire(transport).await;
         if transport == Transport::Stdio {
             initialise(&mut wire).await;
         }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::{Transport, Tree, Value, json, over_both};
 
 use crate::harness::machine::{Small, call, fails, may_mount, ok};
-use crate::harness::program;
+use crate::harness::{ToolSet, each, machine, program};
+use crate::workspace::Workspace;
 
 /// Runs `disturb` on a thread of its own, again and again, while the body runs.
 async fn while_disturbed(disturb: impl Fn(u64) + Send, body: impl Future<Output = ()>) {
@@ -35,10 +36,7 @@ async fn faults_a_file_that_shrinks_and_grows_is_read_and_searched_to_its_end() 
     let line = "a line with a needle in it\n";
     let tree = Tree::new().file("big", line.repeat(100_000));
     let path = tree.join("big");
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let change = |round: u64| {
         let file = std::fs::OpenOptions::new()
             .write(true)
@@ -97,10 +95,7 @@ const PASSING: [&str; 5] = [
 async fn faults_directories_that_come_and_go_are_listed_copied_and_removed() {
     let tree = Tree::new().file("stays/f", "needle\n");
     let base = tree.path().to_owned();
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let change = |round: u64| {
         let dir = base.join(format!("dir/sub{}", round % 3));
         let _ = std::fs::create_dir_all(dir.join("deep/deeper"));
@@ -146,7 +141,7 @@ async fn faults_directories_that_come_and_go_are_listed_copied_and_removed() {
     )
     .await;
     assert_eq!(found["total_matches"], 1);
-    let names = crate::harness::machine::contents(tree.path());
+    let names = machine::contents(tree.path());
     assert!(
         !names.keys().any(|name| name.contains(".tmp")),
         "{:?}",
@@ -247,7 +242,7 @@ async fn faults_a_root_that_is_unmounted_shows_nothing_of_what_is_below() {
 }
 
 fn names(listed: &Value) -> Vec<&str> {
-    crate::harness::each(&listed["entries"], "name")
+    each(&listed["entries"], "name")
 }
 
 fn rename(from: &Path, to: &Path) {

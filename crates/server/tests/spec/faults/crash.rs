@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use crate::harness::machine::{contents, left_out, on_workspace, said};
-use crate::harness::program;
+use crate::harness::machine::{contents, left_out, said};
+use crate::harness::{ToolSet, program};
+use crate::workspace::Workspace;
 
 /// How often each kind of work is killed, each time a little later.
 const ROUNDS: u64 = 14;
@@ -17,7 +18,7 @@ const FILES: usize = 60;
 /// Begins a call and kills the server after a while, whatever became of the call.
 async fn killed_during(server: Server, tool: &'static str, arguments: Value, round: u64) {
     let client = server.client().clone();
-    let Value::Object(arguments) = on_workspace(tool, arguments) else {
+    let Value::Object(arguments) = Workspace::complete(tool, arguments) else {
         unreachable!("arguments are an object")
     };
     let params = testkit::rmcp::model::CallToolRequestParams::new(tool).with_arguments(arguments);
@@ -72,7 +73,7 @@ async fn nothing_is_left_after(setup: Setup, trees: &[&Tree]) {
 #[tokio::test]
 async fn faults_a_kill_during_a_write_leaves_the_old_or_the_new() {
     let tree = Tree::new().file("f", "old".repeat(100_000));
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(&tree);
     let (old, new) = ("old".repeat(100_000), "new".repeat(300_000));
     for round in 0..ROUNDS {
         tree.write("f", &old);
@@ -89,7 +90,7 @@ async fn faults_a_kill_during_a_write_leaves_the_old_or_the_new() {
 #[tokio::test]
 async fn faults_a_kill_during_a_copy_leaves_whole_files_and_the_source() {
     let tree = full(Tree::new());
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(&tree);
     for round in 0..ROUNDS {
         let server = setup.clone().start(Transport::Stdio).await;
         let copy = json!({"source_path": "tree", "dest_path": format!("copy{round}")});
@@ -104,10 +105,7 @@ async fn faults_a_kill_during_a_copy_leaves_whole_files_and_the_source() {
 async fn faults_a_kill_during_a_removal_leaves_whole_files() {
     for round in 0..ROUNDS {
         let tree = full(Tree::new().file("kept/f1", content(1)));
-        let server = program()
-            .root("workspace", tree.path())
-            .start(Transport::Stdio)
-            .await;
+        let server = Workspace::setup(&tree).start(Transport::Stdio).await;
         killed_during(server, "remove_folder", json!({"path": "tree"}), round).await;
         whole_files(tree.path());
         assert_eq!(tree.text("kept/f1"), content(1));
@@ -150,9 +148,7 @@ async fn faults_a_kill_during_a_move_between_file_systems_loses_nothing() {
 async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
     let tree = full(Tree::new());
     let other = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .root("other", other.path());
+    let setup = Workspace::setup(&tree).root("other", other.path());
     for round in 0..ROUNDS {
         let server = setup.clone().start(Transport::Stdio).await;
         let there = tree.has("tree");

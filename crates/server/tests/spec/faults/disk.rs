@@ -4,8 +4,9 @@ use std::process::Command;
 
 use testkit::{Setup, Transport, Tree, json, over_both};
 
+use crate::harness::ToolSet;
 use crate::harness::machine::{Small, call, contents, fails, left_out, may_mount, ok, succeeds};
-use crate::harness::program;
+use crate::workspace::Workspace;
 
 #[tokio::test]
 async fn faults_a_full_disk_is_its_own_error_and_changes_nothing() {
@@ -137,10 +138,7 @@ async fn faults_what_cannot_change_is_permission_denied() {
     if !flag("+i") {
         return left_out("files cannot be made immutable here");
     }
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let calls = [
         ("write_file", json!({"path": "dir/fixed", "content": "x"})),
         (
@@ -281,9 +279,7 @@ async fn faults_another_user_is_told_permission_denied() {
 #[tokio::test]
 async fn faults_a_disk_that_breaks_while_it_is_read_is_said_to() {
     let tree = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .root("process", std::path::Path::new("/proc/self"));
+    let setup = Workspace::setup(&tree).root("process", std::path::Path::new("/proc/self"));
     let server = setup.start(Transport::Stdio).await;
     let on_memory = json!({"root": "process", "path": "mem"});
     let read = server.call("read_file", on_memory.clone()).await;

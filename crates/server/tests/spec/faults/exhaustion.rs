@@ -2,26 +2,23 @@
 
 use testkit::{Transport, Tree, json};
 
-use crate::harness::machine::{call, fails, ok, on_workspace};
-use crate::harness::{each, program};
+use crate::harness::machine::{call, fails, ok};
+use crate::harness::{ToolSet, each};
+use crate::workspace::Workspace;
 
 #[tokio::test]
 async fn exhaustion_a_sparse_file_of_a_tebibyte_costs_nothing() {
     let tree = Tree::new()
         .sparse("huge", 1 << 40)
         .file("small", "needle\n");
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("limits.request_timeout", 1);
+    let setup = Workspace::setup(&tree).set("limits.request_timeout", 1);
     let server = setup.start(Transport::Stdio).await;
     fails(&server, "too_large", "read_file", json!({"path": "huge"})).await;
     let far = json!({"path": "huge", "offset_bytes": 1_u64 << 39, "limit_bytes": 10});
     assert_eq!(ok(&server, "read_file", far).await["binary"], true);
     let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
-    assert_eq!(
-        (&found["total_matches"], &found["files_skipped"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!(found["total_matches"], 1);
+    assert_eq!(found["files_skipped"], 1);
     let patch = json!({"path": "huge", "patch": "@@ -1 +1 @@\n-a\n+b\n"});
     fails(&server, "too_large", "patch_file", patch).await;
     for (tool, arguments) in [
@@ -46,10 +43,7 @@ async fn exhaustion_a_sparse_file_of_a_tebibyte_costs_nothing() {
 #[tokio::test]
 async fn exhaustion_a_tree_deeper_than_paths_reach() {
     let tree = Tree::in_memory().deep("deep", 600, "needle\n");
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
     assert_eq!(found["total_matches"], 1);
     let found = ok(&server, "glob", json!({"pattern": "**/file"})).await;
@@ -73,10 +67,7 @@ async fn exhaustion_a_directory_of_many_entries() {
     for number in 0..5_000 {
         tree.write(format!("dir/file-{number:05}"), "");
     }
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let first = json!({"pattern": "dir/*", "max_results": 3});
     let found = ok(&server, "glob", first).await;
     let expected = ["dir/file-00000", "dir/file-00001", "dir/file-00002"];
@@ -96,10 +87,7 @@ async fn exhaustion_100_heavy_calls_and_a_small_one() {
             format!("line {number}\n").repeat(300),
         );
     }
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Http)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
     let heavy = |number: usize| match number % 3 {
         0 => ("grep", json!({"pattern": r"(\w+ )*7", "max_results": 100})),
         1 => ("glob", json!({"pattern": "**/*7*"})),
@@ -107,7 +95,7 @@ async fn exhaustion_100_heavy_calls_and_a_small_one() {
     };
     let calls = (0..100).map(heavy);
     let calls: Vec<_> = calls
-        .map(|(tool, arguments)| server.spawn_call(tool, on_workspace(tool, arguments)))
+        .map(|(tool, arguments)| server.spawn_call(tool, Workspace::complete(tool, arguments)))
         .collect();
     for _ in 0..10 {
         let read = ok(&server, "read_file", json!({"path": "small"})).await;
@@ -121,10 +109,7 @@ async fn exhaustion_100_heavy_calls_and_a_small_one() {
 #[tokio::test]
 async fn exhaustion_patches_that_ask_for_too_much() {
     let tree = Tree::new().file("f", "old\n").file("other", "other\n");
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Stdio)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
     let before = tree.listing();
     let many = format!("@@ -1,400000 +1,400000 @@\n{}", " a\n".repeat(400_000));
     for patch in [

@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json, over_both};
 
-use crate::harness::program;
+use crate::harness::{ToolSet, machine};
+use crate::workspace::Workspace;
 
 /// The canary: what lies outside, with its times.
 struct Outside {
@@ -405,8 +406,7 @@ impl Trial<'_> {
 }
 
 fn setup(set: &str, tree: &Tree) -> Setup {
-    program()
-        .root("workspace", tree.path())
+    Workspace::setup(tree)
         .set("durability", "fast")
         .set("toolsets", json!([set]))
         .set("guide.project_root", tree.path().display().to_string())
@@ -436,7 +436,7 @@ async fn hostile(set: &str) {
         assert!(server.is_alive());
     })
     .await;
-    crate::harness::machine::said(&format!(
+    machine::said(&format!(
         "{set}: {cases} hostile cases over {} tools",
         tools_seen.len()
     ));

@@ -2,8 +2,9 @@
 
 use testkit::{Setup, Transport, Tree, Value, json, over_both};
 
-use crate::harness::machine::{contents, fails, ok, on_workspace};
-use crate::harness::program;
+use crate::harness::machine::{contents, fails, ok};
+use crate::harness::{ToolSet, machine, program};
+use crate::workspace::Workspace;
 
 fn limited(tree: &Tree, quota: Value) -> Setup {
     let keys = json!({"allowed_tools": ["*"], "quota": quota});
@@ -43,7 +44,8 @@ async fn quota_bytes_are_refused_before_they_are_seen() {
         ] {
             let error = fails(&server, "disk_full", tool, arguments).await;
             let details = &error["details"];
-            assert_eq!((&details["quota"], &details["limit"]), (&json!("max_bytes"), &json!(100)));
+            assert_eq!(details["quota"], "max_bytes");
+            assert_eq!(details["limit"], 100);
             let message = error["message"].as_str().unwrap();
             assert!(message.contains("10 of the 100 bytes"), "{message}");
             assert_eq!(contents(tree.path()), before, "{tool}");
@@ -122,7 +124,7 @@ async fn quota_16_writers_never_exceed_it() {
             let content = "x".repeat(number * 7 % 900 + 1);
             let path = format!("d{}/f{number}", number % 4);
             let arguments = json!({"path": path, "content": content});
-            let arguments = on_workspace("write_file", arguments);
+            let arguments = Workspace::complete("write_file", arguments);
             calls.push(server.spawn_call("write_file", arguments));
             if calls.len() == 16 {
                 let mut refused = 0;
@@ -162,10 +164,8 @@ async fn quota_holds_in_all_sets_and_is_told_by_check() {
         .await;
     let write = json!({"path": "n", "content": "123456"});
     let error = files.call("write", write).await.error()["error"].clone();
-    assert_eq!(
-        (&error["code"], &error["details"]["limit"]),
-        (&json!("disk_full"), &json!(10))
-    );
+    assert_eq!(error["code"], "disk_full");
+    assert_eq!(error["details"]["limit"], 10);
     drop(files);
     let memory = setup
         .clone()
@@ -205,7 +205,7 @@ async fn quota_counts_what_others_write_and_remove() {
     std::fs::remove_file(tree.join("own")).expect("it is there");
     // A refusal is looked into again, but no more than once a second.
     for _ in 0..100 {
-        let outcome = crate::harness::machine::call(&server, "write_file", write.clone()).await;
+        let outcome = machine::call(&server, "write_file", write.clone()).await;
         if !outcome.is_error {
             return;
         }

@@ -2,7 +2,8 @@
 
 use testkit::{Transport, Tree, json};
 
-use crate::harness::{both, each, program};
+use crate::harness::{ToolSet, each};
+use crate::workspace::Workspace;
 
 #[tokio::test]
 async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
@@ -16,7 +17,7 @@ async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
             .link("to-file", "file")
             .link("out", outside.path())
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let own = workspace.tree().listing();
         for (tool, arguments) in [
             ("remove_file", json!({"path": "out/"})),
@@ -41,14 +42,14 @@ async fn a_slash_behind_a_link_does_not_hide_where_it_leads() {
                 && !workspace.tree().has("in")
         );
         let message = workspace
-            .fails("not_a_directory", "remove_folder", json!({"path": "file/"}))
+            .message("not_a_directory", "remove_folder", json!({"path": "file/"}))
             .await;
         assert!(
             message.contains("use remove_file without the slash"),
             "{message}"
         );
         let message = workspace
-            .fails(
+            .message(
                 "not_a_directory",
                 "remove_file",
                 json!({"path": "to-file/"}),
@@ -87,9 +88,7 @@ async fn a_slash_behind_a_link_in_the_other_sets() {
         ),
     ] {
         let tree = Tree::new().link("out", outside.path());
-        let setup = program()
-            .root("workspace", tree.path())
-            .set("toolsets", json!([set]));
+        let setup = Workspace::setup(&tree).set("toolsets", json!([set]));
         let server = setup.start(Transport::Stdio).await;
         for (tool, arguments) in calls {
             let outcome = server.call(tool, arguments).await;
@@ -112,7 +111,7 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
             .file("日本.txt", "");
         tree.file("sub/é.txt", "needle")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         for (pattern, expected) in [
             ("?.txt", vec!["a.txt", "ä.txt"]),
             ("??.txt", vec!["日本.txt"]),
@@ -135,7 +134,9 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
             ("sub//x", "leave that out"),
         ] {
             let arguments = json!({"pattern": pattern});
-            let message = workspace.fails("invalid_pattern", "glob", arguments).await;
+            let message = workspace
+                .message("invalid_pattern", "glob", arguments)
+                .await;
             assert!(message.contains(words), "{message}");
         }
     })
@@ -149,9 +150,9 @@ async fn an_expression_that_would_take_minutes_is_refused_or_stopped() {
             .file("long", "abc".repeat(100_000))
             .file("f", "abc\n".repeat(50_000))
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let bomb = json!({"pattern": "(?:[a-c]{0,200}){0,200}[0-9]"});
-        let message = workspace.fails("invalid_pattern", "grep", bomb).await;
+        let message = workspace.message("invalid_pattern", "grep", bomb).await;
         assert!(message.contains("unfold to 40001 places"), "{message}");
         let slow = json!({"pattern": "(?:[a-c]{0,40}){0,45}[0-9]", "timeout_seconds": 1});
         let found = workspace.ok("grep", slow).await;
@@ -162,23 +163,23 @@ async fn an_expression_that_would_take_minutes_is_refused_or_stopped() {
 
 #[tokio::test]
 async fn messages_name_what_was_given() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "old\n"),
         async |workspace| {
             let create = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n";
             let arguments = json!({"path": "f", "patch": create});
             let message = workspace
-                .fails("patch_failed", "patch_file", arguments)
+                .message("patch_failed", "patch_file", arguments)
                 .await;
             assert!(message.contains("file already exists: f"), "{message}");
             let both_limits = json!({"path": "f", "limit_lines": 1, "limit_bytes": 1});
             let message = workspace
-                .fails("invalid_arguments", "read_file", both_limits)
+                .message("invalid_arguments", "read_file", both_limits)
                 .await;
             assert!(message.starts_with("invalid limit_bytes"), "{message}");
             let arguments = json!({"path": "", "content": "x"});
             let message = workspace
-                .fails("is_a_directory", "write_file", arguments)
+                .message("is_a_directory", "write_file", arguments)
                 .await;
             assert!(message.contains("the root itself"), "{message}");
             let far = json!({"path": "f", "offset_lines": 9_223_372_036_854_775_808_u64});

@@ -2,8 +2,9 @@
 
 use testkit::{Setup, Transport, Tree, Value, json};
 
-use crate::harness::machine::{call, left_out, ok, on_workspace, succeeds};
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::harness::machine::{call, left_out, ok, succeeds};
+use crate::workspace::Workspace;
 
 /// Starts the server with a limit of the system; none where that cannot be set here.
 fn limited(limit: &str, tree: &Tree) -> Option<Setup> {
@@ -11,11 +12,7 @@ fn limited(limit: &str, tree: &Tree) -> Option<Setup> {
         left_out("limits cannot be set here");
         return None;
     }
-    Some(
-        program()
-            .root("workspace", tree.path())
-            .wrapped_in(["prlimit", limit]),
-    )
+    Some(Workspace::setup(tree).wrapped_in(["prlimit", limit]))
 }
 
 /// A tree of many directories, each with a few files.
@@ -56,7 +53,7 @@ async fn faults_64_descriptors_are_enough_or_the_error_says_so() {
                 json!({"path": format!("d{}", number % 3 + 10)}),
             ),
         ] {
-            calls.push(server.spawn_call(tool, on_workspace(tool, arguments)));
+            calls.push(server.spawn_call(tool, Workspace::complete(tool, arguments)));
         }
     }
     let mut refused = 0;
@@ -131,7 +128,7 @@ async fn faults_a_quarter_gibibyte_is_enough_to_search_a_large_tree() {
                 json!({"path": "large/one", "algorithm": "md5"}),
             ),
         ] {
-            calls.push(server.spawn_call(tool, on_workspace(tool, arguments)));
+            calls.push(server.spawn_call(tool, Workspace::complete(tool, arguments)));
         }
     }
     for call in calls {

@@ -1,7 +1,19 @@
-//! The `guide` set: every scenario of its two specifications, by their order there.
+//! The `guide` set: every scenario of its two specifications, one file per tool or topic.
 
-mod asking;
-mod bridge;
-mod project;
+mod allowed_paths;
+mod answers;
+mod arguments;
+mod audit;
+mod cache;
+mod cache_file;
+mod handover;
+mod list_directory;
+mod questions;
+mod read_file;
+mod reference;
+mod request_directory;
+mod request_file;
+mod results;
+mod sealed_state;
+mod set;
 mod startup;
-mod tools;

@@ -2,8 +2,8 @@
 
 use testkit::{Transport, Tree, json};
 
-use super::project::{setup, tree};
-use crate::harness::program;
+use super::set::{Guide, tree};
+use crate::harness::{ToolSet, catalogue, program, tool_names};
 
 #[tokio::test]
 async fn the_project_is_the_current_directory_by_default() {
@@ -33,21 +33,22 @@ async fn mistakes_stop_the_start_with_one_line() {
             "the project root (--project-root or guide.project_root): cannot use the directory",
         ),
         (
-            setup(&tree).set("guide.allowed_paths", json!(["docs", "../outside"])),
-            "guide.allowed_paths[1]: expected a path inside the project, got \"../outside\"",
+            Guide::setup(&tree).set("guide.allowed_paths", json!(["docs", "../outside"])),
+            "guide.allowed_paths[1]: expected a path inside the guide, got \"../outside\"",
         ),
         (
-            setup(&tree).set("guide.state_key_file", tree.join("short").to_str().unwrap()),
+            Guide::setup(&tree).set("guide.state_key_file", tree.join("short").to_str().unwrap()),
             "guide.state_key_file: cannot use the file",
         ),
         (
-            setup(&tree).set("guide.state_key_file", missing.to_str().unwrap()),
+            Guide::setup(&tree).set("guide.state_key_file", missing.to_str().unwrap()),
             "no such file or directory",
         ),
     ];
     for (setup, expected) in cases {
         let ended = setup.refuse(Transport::Stdio).await;
-        assert_eq!((ended.code, ended.stderr.len()), (Some(1), 1), "{ended:?}");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert_eq!(ended.stderr.len(), 1, "{ended:?}");
         assert!(ended.stderr[0].contains(expected), "{expected}: {ended:?}");
     }
 }
@@ -55,7 +56,7 @@ async fn mistakes_stop_the_start_with_one_line() {
 #[tokio::test]
 async fn check_tells_of_the_project() {
     let tree = Tree::new().dir("docs");
-    let ended = setup(&tree).arguments(["check"]).run().await;
+    let ended = Guide::setup(&tree).arguments(["check"]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for expected in [
         "the project of guide",
@@ -78,7 +79,9 @@ async fn it_shares_stdio_with_workspace() {
         .arguments(["--toolset", "workspace,guide", "--project-root", path, path])
         .start(Transport::Stdio)
         .await;
-    assert_eq!(server.list_tools().await.len(), 15 + 6);
+    let mut expected = catalogue("workspace").await;
+    expected.extend(catalogue("guide").await);
+    assert_eq!(tool_names(&server.list_tools().await), expected);
     let root = tree.path().file_name().unwrap().to_str().unwrap();
     let read = server
         .call("read_file", json!({"root": root, "path": "docs/a"}))

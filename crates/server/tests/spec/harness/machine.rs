@@ -1,4 +1,4 @@
-//! Servers under the conditions of these tests, and what is asked of each of them.
+//! Servers on a machine that misbehaves: small file systems, other users, and what is left on the host.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,9 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
+use testkit::{Outcome, Server, Setup, Transport, Tree, Value};
 
-use super::program;
+use super::ToolSet;
+use crate::workspace::Workspace;
 
 /// Says on standard error why a test was left out.
 pub(crate) fn left_out(reason: &str) {
@@ -50,7 +51,7 @@ impl Small {
             "mount -t tmpfs -o size={size},mode=755 tmpfs '{}' && exec \"$0\" \"$@\"",
             tree.path().display()
         );
-        let setup = more(program().root("workspace", tree.path()));
+        let setup = more(Workspace::setup(&tree));
         let setup = setup.wrapped_in(["unshare", "-m", "sh", "-c", &mount]);
         let server = setup.start(transport).await;
         Small { server, tree }
@@ -74,22 +75,11 @@ impl Small {
     }
 }
 
-/// Arguments with the root `workspace` named wherever the tool wants one.
-pub(crate) fn on_workspace(tool: &str, mut arguments: Value) -> Value {
-    let names: &[&str] = match tool {
-        "copy" | "move" => &["source_root", "dest_root"],
-        _ => &["root"],
-    };
-    let object = arguments.as_object_mut().expect("an object");
-    for name in names {
-        object.entry(*name).or_insert_with(|| json!("workspace"));
-    }
-    arguments
-}
-
 /// Calls a tool of `workspace`.
 pub(crate) async fn call(server: &Server, tool: &str, arguments: Value) -> Outcome {
-    server.call(tool, on_workspace(tool, arguments)).await
+    server
+        .call(tool, Workspace::complete(tool, arguments))
+        .await
 }
 
 /// The reply of a call that has to succeed.
@@ -116,9 +106,10 @@ pub(crate) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8
         {
             let kind = entry.file_type().expect("a kind");
             let name = entry.path();
-            let content = match kind.is_file() {
-                true => std::fs::read(&name).unwrap_or_default(),
-                false => Vec::new(),
+            let content = if kind.is_file() {
+                std::fs::read(&name).unwrap_or_default()
+            } else {
+                Vec::new()
             };
             let shown = name
                 .strip_prefix(path)

@@ -1,67 +1,94 @@
-//! A server with one tree, ready to be asked; and what is true of every reply.
+//! The one way to test a tool set: start the server on trees, call tools over both transports, check every reply.
+//!
+//! What differs between sets is in their [`ToolSet`]: how the server is started, and what is true of each reply.
 
 pub(crate) mod machine;
+mod wait;
 
-use testkit::{Outcome, Server, Setup, Transport, Tree, Value, json};
+use std::marker::PhantomData;
+
+use testkit::{Outcome, Server, Setup, Transport, Tree, Value};
+
+pub(crate) use self::wait::{becomes, metrics_show};
 
 /// The program under test.
 pub(crate) fn program() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_mcp-filesystem"))
 }
 
-/// Runs a body over stdio and over HTTP, each time on a tree of its own with one root `workspace`.
-pub(crate) async fn both(tree: impl Fn() -> Tree, body: impl AsyncFn(&Harness)) {
-    both_with(tree, |setup| setup, body).await;
+/// The tools of a set in their order, as the program's own reference names them.
+pub(crate) async fn catalogue(set: &str) -> Vec<String> {
+    let ended = program().arguments(["tools", "--toolset", set]).run().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let headings = ended.stdout.lines().map(|line| line.strip_prefix("## `"));
+    let names = headings.flatten().map(|rest| rest.trim_end_matches('`'));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    assert!(!names.is_empty(), "{}", ended.stdout);
+    names
 }
 
-/// The same with more settings.
-pub(crate) async fn both_with(
-    tree: impl Fn() -> Tree,
-    settings: impl Fn(Setup) -> Setup,
-    body: impl AsyncFn(&Harness),
-) {
-    testkit::over_both(async |transport| {
-        let tree = tree();
-        let setup = settings(program().root("workspace", tree.path()));
-        let workspace = Harness {
-            server: setup.start(transport).await,
-            trees: vec![tree],
-        };
-        body(&workspace).await;
-    })
-    .await;
-}
+/// A tool set as tests see it.
+pub(crate) trait ToolSet: Sized {
+    /// The field of an error object that holds its code.
+    const CODE: &str = "code";
 
-/// Runs a body over stdio and over HTTP on several roots: name, tree, allowed tools.
-pub(crate) async fn both_on(
-    roots: impl Fn() -> Vec<(&'static str, Tree, &'static [&'static str])>,
-    body: impl AsyncFn(&Harness),
-) {
-    testkit::over_both(async |transport| {
-        let workspace = Harness::on(roots(), transport).await;
-        body(&workspace).await;
-    })
-    .await;
+    /// The program serving this tree with the set.
+    fn setup(tree: &Tree) -> Setup;
+
+    /// Adds arguments that nearly every call has.
+    fn complete(_tool: &str, arguments: Value) -> Value {
+        arguments
+    }
+
+    /// Checks what is true of every reply of the set.
+    fn check(tool: &str, outcome: &Outcome);
+
+    /// The error object in a reply that failed.
+    fn error(reply: &Value) -> &Value;
+
+    /// Starts a server on a tree.
+    async fn start(
+        tree: Tree,
+        settings: impl FnOnce(Setup) -> Setup,
+        transport: Transport,
+    ) -> Harness<Self> {
+        let server = settings(Self::setup(&tree)).start(transport).await;
+        Harness::new(server, vec![tree])
+    }
+
+    /// Runs a body over stdio and over HTTP, each time on a tree of its own.
+    async fn both(tree: impl Fn() -> Tree, body: impl AsyncFn(&Harness<Self>)) {
+        Self::both_with(tree, |setup| setup, body).await;
+    }
+
+    /// Runs a body over stdio and over HTTP with more settings.
+    async fn both_with(
+        tree: impl Fn() -> Tree,
+        settings: impl Fn(Setup) -> Setup,
+        body: impl AsyncFn(&Harness<Self>),
+    ) {
+        testkit::over_both(async |transport| {
+            let harness = Self::start(tree(), &settings, transport).await;
+            body(&harness).await;
+        })
+        .await;
+    }
 }
 
 /// A running server and the trees it serves.
-pub(crate) struct Harness {
+pub(crate) struct Harness<S> {
     pub(crate) server: Server,
     trees: Vec<Tree>,
+    set: PhantomData<S>,
 }
 
-impl Harness {
-    async fn on(
-        roots: Vec<(&'static str, Tree, &'static [&'static str])>,
-        transport: Transport,
-    ) -> Harness {
-        let setup = roots.iter().fold(program(), |setup, (name, tree, tools)| {
-            setup.root_allowing(name, tree.path(), tools)
-        });
-        let trees = roots.into_iter().map(|(_, tree, _)| tree).collect();
+impl<S: ToolSet> Harness<S> {
+    /// Takes over a server that serves these trees.
+    pub(crate) fn new(server: Server, trees: Vec<Tree>) -> Harness<S> {
         Harness {
-            server: setup.start(transport).await,
+            server,
             trees,
+            set: PhantomData,
         }
     }
 
@@ -75,11 +102,15 @@ impl Harness {
         &self.trees[number]
     }
 
-    /// Calls a tool, on root `workspace` where the arguments name none, and checks what is true of
-    /// every reply.
+    /// Calls a tool and checks what is true of every reply.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Outcome {
-        let outcome = self.server.call(tool, with_roots(tool, arguments)).await;
-        self.check(tool, &outcome);
+        let outcome = self.server.call(tool, S::complete(tool, arguments)).await;
+        for tree in &self.trees {
+            let path = tree.path().to_str().expect("text");
+            let shown = outcome.whole.to_string().contains(path);
+            assert!(!shown, "a host path: {}", outcome.story());
+        }
+        S::check(tool, &outcome);
         outcome
     }
 
@@ -88,81 +119,47 @@ impl Harness {
         self.call(tool, arguments).await.ok().clone()
     }
 
-    /// The message of a call that has to fail with this code.
-    pub(crate) async fn fails(&self, code: &str, tool: &str, arguments: Value) -> String {
+    /// The error object of a call that has to fail.
+    pub(crate) async fn failure(&self, tool: &str, arguments: Value) -> Value {
+        S::error(self.call(tool, arguments).await.error()).clone()
+    }
+
+    /// The error object of a call that has to fail with this code.
+    pub(crate) async fn fails(&self, code: &str, tool: &str, arguments: Value) -> Value {
         let outcome = self.call(tool, arguments).await;
-        let error = &outcome.error()["error"];
-        assert_eq!(error["code"], code, "{}", outcome.story());
-        error["message"].as_str().expect("a message").to_owned()
-    }
-
-    /// A file's content, read by the server.
-    pub(crate) async fn read(&self, path: &str) -> String {
-        let reply = self.ok("read_file", json!({"path": path})).await;
-        reply["content"].as_str().expect("content").to_owned()
-    }
-
-    fn check(&self, tool: &str, outcome: &Outcome) {
-        let story = || outcome.story();
-        for tree in &self.trees {
-            let path = tree.path().to_str().expect("text");
-            assert!(
-                !outcome.whole.to_string().contains(path),
-                "a host path: {}",
-                story()
-            );
-        }
-        assert!(keys_are_snake_case(&outcome.structured), "{}", story());
-        if outcome.is_error {
-            let error = &outcome.error()["error"];
-            assert_eq!(error["message"], outcome.text.as_str(), "{}", story());
-            assert_eq!(error["details"]["tool"], tool, "{}", story());
-        } else if tool != "read_file" {
-            let text: Value = serde_json::from_str(&outcome.text).expect("the text is JSON");
-            assert_eq!(&text, outcome.ok(), "{}", story());
-        }
+        let error = S::error(outcome.error()).clone();
+        assert_eq!(error[S::CODE], code, "{}", outcome.story());
+        error
     }
 }
 
-fn with_roots(tool: &str, mut arguments: Value) -> Value {
-    let names: &[&str] = match tool {
-        "list_roots" => &[],
-        "copy" | "move" => &["source_root", "dest_root"],
-        _ => &["root"],
-    };
-    let object = arguments.as_object_mut().expect("arguments are an object");
-    for name in names {
-        object.entry(*name).or_insert_with(|| "workspace".into());
-    }
-    arguments
-}
-
-fn keys_are_snake_case(value: &Value) -> bool {
-    let plain = |key: &String| {
-        key.chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    match value {
-        Value::Object(object) => object
-            .iter()
-            .all(|(key, value)| plain(key) && keys_are_snake_case(value)),
-        Value::Array(items) => items.iter().all(keys_are_snake_case),
-        _ => true,
-    }
+/// Checks that the text of a reply is its structured half as JSON.
+#[track_caller]
+pub(crate) fn text_is_structured(outcome: &Outcome) {
+    let text: Value = serde_json::from_str(&outcome.text).expect("the text is JSON");
+    assert_eq!(text, outcome.structured, "{}", outcome.story());
 }
 
 /// The values of one key in a list of objects.
 #[track_caller]
 pub(crate) fn each<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
     let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
-    items
-        .iter()
-        .map(|item| {
-            item[key]
-                .as_str()
-                .unwrap_or_else(|| panic!("no {key}: {item}"))
-        })
-        .collect()
+    names(items, key)
+}
+
+/// The names of tools as `tools/list` offers them.
+#[track_caller]
+pub(crate) fn tool_names(tools: &[Value]) -> Vec<&str> {
+    names(tools, "name")
+}
+
+#[track_caller]
+fn names<'a>(items: &'a [Value], key: &str) -> Vec<&'a str> {
+    let text = |item: &'a Value| {
+        let text = item[key].as_str();
+        text.unwrap_or_else(|| panic!("no {key}: {item}"))
+    };
+    items.iter().map(text).collect()
 }
 
 /// Tells whether a text is a time as ISO 8601 has it, in UTC.

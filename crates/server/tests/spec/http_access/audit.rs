@@ -1,13 +1,20 @@
 //! The audit file, and what violations tell about their client.
 
-use testkit::{Setup, Transport, Tree, Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::harness::program;
+use testkit::{Http, Reply, Setup, Transport, Tree, Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::harness::machine::left_out;
+use crate::harness::{ToolSet, becomes, metrics_show};
+use crate::workspace::Workspace;
 
 fn with_audit(tree: &Tree, logs: &Tree) -> Setup {
-    program()
-        .root("workspace", tree.path())
-        .set("log.audit_file", json!(logs.join("calls.log")))
+    Workspace::setup(tree).set("log.audit_file", json!(logs.join("calls.log")))
 }
 
 fn lines(logs: &Tree, name: &str) -> Vec<Value> {
@@ -67,12 +74,10 @@ async fn audit_a_file_that_was_moved_away_is_let_go_of_on_hangup() {
         call().await;
         std::fs::rename(logs.join("calls.log"), logs.join("calls.1")).unwrap();
         server.reload();
-        for _ in 0..500 {
-            if logs.join("calls.log").exists() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        assert!(
+            becomes(async || logs.has("calls.log")).await,
+            "{transport:?}"
+        );
         call().await;
         server.stop().await;
         assert_eq!(lines(&logs, "calls.1").len(), 1, "{transport:?}");
@@ -97,10 +102,7 @@ async fn audit_a_file_that_cannot_be_written_is_a_start_up_error() {
 async fn audit_violations_are_counted_per_client() {
     testkit::over_both(async |transport| {
         let tree = Tree::new().file("f", "x");
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         for path in ["f", "../one", "../two"] {
             server
                 .call("read_file", json!({"root": "workspace", "path": path}))
@@ -123,13 +125,7 @@ async fn audit_a_call_whose_client_hung_up_is_there_too() {
         "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
     let http = server.http().clone();
     let call = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
-    for _ in 0..1000 {
-        let page = server.http().get("/metrics").await.body;
-        if page.contains("mcp_filesystem_calls_running 1") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    metrics_show(&server, "mcp_filesystem_calls_running 1").await;
     call.abort();
     let line = server.logged(|line| line["tool"] == "hash_file").await;
     assert_eq!(line["error_code"], "cancelled");
@@ -143,7 +139,7 @@ async fn audit_the_end_of_the_process_waits_for_calls_whose_clients_are_gone() {
         let (tree, logs) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
         let setup = with_audit(&tree, &logs).set("server.sessions", sessions);
         let server = setup.start(Transport::Http).await;
-        // Progress is told by rmcp, so the call takes that way; the client of the test kit has a session of its own.
+        // One call of the client, which has a session where there are any, and one by hand that asks for progress.
         let call = server.spawn_call(
             "hash_file",
             json!({"root": "workspace", "path": "endless", "algorithm": "md5"}),
@@ -152,21 +148,120 @@ async fn audit_the_end_of_the_process_waits_for_calls_whose_clients_are_gone() {
             "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}, "_meta": {"progressToken": 1}}});
         let http = server.http().clone();
         let raw = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
-        let wanted = match sessions {
-            "on" => 1,
-            _ => 2,
-        };
-        for _ in 0..1000 {
-            let page = server.http().get("/metrics").await.body;
-            if page.contains(&format!("mcp_filesystem_calls_running {wanted}")) {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        let wanted = if sessions == "on" { 1 } else { 2 };
+        let running = format!("mcp_filesystem_calls_running {wanted}");
+        metrics_show(&server, &running).await;
         call.abort();
         raw.abort();
         server.stop().await;
         let lines = lines(&logs, "calls.log");
         assert_eq!(lines.len(), wanted, "{sessions}: {lines:?}");
     }
+}
+
+/// A process that holds a lease on a file: others who open the file wait until the lease ends.
+struct Lease {
+    holder: Child,
+}
+
+impl Lease {
+    /// Takes a lease, which ends when it is dropped. The kernel ends it after 45 seconds by itself.
+    fn on(path: &Path) -> Option<Lease> {
+        // F_SETLEASE is 1024 and F_WRLCK is 1. Its holder is told by SIGIO when others wait.
+        let script = "$SIG{IO} = 'IGNORE'; open(F, '+<', $ARGV[0]) && fcntl(F, 1024, 1) || exit 1; \
+                      $| = 1; print \"held\\n\"; <STDIN>;";
+        let mut command = Command::new("perl");
+        command.args(["-e", script]).arg(path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = command.spawn().ok()?;
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take()?)
+            .read_line(&mut line)
+            .ok()?;
+        (line == "held\n").then_some(Lease { holder })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The holder may have ended by itself; either way the lease is gone.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn call(tool: &str, mut arguments: Value) -> Value {
+    arguments["root"] = json!("workspace");
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments}})
+}
+
+/// Writes files one after the other until a write has to wait; returns that one and how many went before.
+async fn write_until_one_waits(http: &Http) -> (JoinHandle<Reply>, usize) {
+    for number in 0..20_000 {
+        let (http, path) = (http.clone(), format!("f{number}"));
+        let write = call("write_file", json!({"path": path, "content": "x"}));
+        let mut write = tokio::spawn(async move { http.post("/mcp", &[], &write).await });
+        match timeout(Duration::from_secs(1), &mut write).await {
+            Ok(reply) => assert_eq!(reply.unwrap().status, 200),
+            // A machine may be slow, but the queue alone holds a thousand lines.
+            Err(_) if number >= 1000 => return (write, number),
+            Err(_) => assert_eq!(write.await.unwrap().status, 200),
+        }
+    }
+    panic!("no write ever waits");
+}
+
+#[tokio::test]
+async fn audit_a_file_that_takes_no_byte_holds_up_changes_and_nothing_else() {
+    let (tree, logs) = (Tree::in_memory().file("f", "x"), Tree::new());
+    let setup = with_audit(&tree, &logs)
+        .set("durability", "fast")
+        .set("limits.max_concurrent_calls", 8);
+    let wire = setup.wire(Transport::Http).await;
+    let http = wire.http();
+    // Opening the new file takes as long as the lease lasts, and no line is written meanwhile.
+    std::fs::rename(logs.join("calls.log"), logs.join("calls.1")).unwrap();
+    logs.write("calls.log", "");
+    let Some(lease) = Lease::on(&logs.join("calls.log")) else {
+        return left_out("there is no perl, or no lease can be had");
+    };
+    wire.reload();
+    let (first, written) = write_until_one_waits(http).await;
+
+    // Far more changes than calls may run at once.
+    let late = (0..40).map(|number| {
+        let (http, path) = (http.clone(), format!("late{number}"));
+        let write = call("write_file", json!({"path": path, "content": "x"}));
+        tokio::spawn(async move { http.post("/mcp", &[], &write).await })
+    });
+    let late: Vec<JoinHandle<Reply>> = late.chain([first]).collect();
+    for _ in 0..10 {
+        assert_eq!(http.get("/health").await.status, 200);
+        let read = call("read_file", json!({"path": "f"}));
+        let read = http.post("/mcp", &[], &read);
+        assert_eq!(
+            read.await.json()["result"]["structuredContent"]["content"],
+            "x"
+        );
+    }
+    assert!(
+        late.iter().all(|write| !write.is_finished()),
+        "changes wait"
+    );
+    assert!(
+        !tree.has("late0"),
+        "a change that waits has changed nothing"
+    );
+    assert_eq!(lines(&logs, "calls.log").len(), 0);
+
+    drop(lease);
+    for write in late {
+        let reply = write.await.unwrap().json();
+        assert_ne!(reply["result"]["isError"], true, "{reply}");
+    }
+    assert!(tree.has("late0"));
+    wire.stop().await;
+    let recorded = lines(&logs, "calls.1").len() + lines(&logs, "calls.log").len();
+    assert_eq!(recorded, written + 41 + 10, "no call is missing");
 }

@@ -6,7 +6,8 @@ use testkit::{Transport, Tree};
 use tokio::process::Command;
 
 use super::tls::{certified, with_tls};
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 /// Asks as a container's health check does; gives back how it ended and what it said.
 async fn health(url: &str) -> (Option<i32>, String) {
@@ -24,7 +25,7 @@ async fn health(url: &str) -> (Option<i32>, String) {
 #[tokio::test]
 async fn health_tells_a_server_that_is_well_from_everything_else() {
     let tree = Tree::new().file("tokens", "secret\n");
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(&tree);
     let setup = setup.set(
         "server.bearer_tokens_file",
         tree.join("tokens").display().to_string(),

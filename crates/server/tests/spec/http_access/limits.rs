@@ -9,14 +9,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{list_roots, status};
-use crate::harness::program;
+use crate::harness::{ToolSet, metrics_show, program};
+use crate::workspace::Workspace;
 
 #[tokio::test]
 async fn large_bodies_are_not_begun() {
     let tree = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("server.max_body_size", 1000);
+    let setup = Workspace::setup(&tree).set("server.max_body_size", 1000);
     let wire = setup.wire(Transport::Http).await;
     // Nothing of the body is sent: the answer cannot depend on it.
     let said = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1001\r\n\r\n";
@@ -34,10 +33,7 @@ async fn large_bodies_are_not_begun() {
 #[tokio::test]
 async fn endless_headers_are_refused() {
     let tree = Tree::new();
-    let wire = program()
-        .root("workspace", tree.path())
-        .wire(Transport::Http)
-        .await;
+    let wire = Workspace::setup(&tree).wire(Transport::Http).await;
     let endless = format!(
         "GET /health HTTP/1.1\r\nHost: localhost\r\nX: {}",
         "x".repeat(1 << 20)
@@ -69,9 +65,7 @@ async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
 #[tokio::test]
 async fn slow_senders_are_not_waited_for() {
     let tree = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("server.client_timeout", 1);
+    let setup = Workspace::setup(&tree).set("server.client_timeout", 1);
     let wire = setup.wire(Transport::Http).await;
     let address = wire.http().address();
     let silent = begin(address, "").await;
@@ -90,8 +84,7 @@ async fn slow_senders_are_not_waited_for() {
 #[tokio::test]
 async fn slow_readers_are_not_waited_for() {
     let tree = Tree::new().file("large", "x\n".repeat(4_000_000));
-    let setup = program()
-        .root("workspace", tree.path())
+    let setup = Workspace::setup(&tree)
         .set("max_full_read_size", 16_000_000)
         .set("server.client_timeout", 1)
         .arguments(["--log-level", "debug"]);
@@ -112,9 +105,7 @@ async fn slow_readers_are_not_waited_for() {
 #[tokio::test]
 async fn connections_beyond_the_cap_wait_for_their_turn() {
     let tree = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("server.max_connections", 2);
+    let setup = Workspace::setup(&tree).set("server.max_connections", 2);
     let wire = setup.wire(Transport::Http).await;
     let address = wire.http().address();
     let held = [
@@ -135,8 +126,7 @@ async fn connections_beyond_the_cap_wait_for_their_turn() {
 #[tokio::test]
 async fn calls_beyond_the_cap_wait_for_their_turn() {
     let tree = Tree::new().sparse("endless", 1 << 42).file("f", "x");
-    let setup = program()
-        .root("workspace", tree.path())
+    let setup = Workspace::setup(&tree)
         .set("limits.max_concurrent_calls", 1)
         .set("limits.request_timeout", 300);
     let server = setup.start(Transport::Http).await;
@@ -144,9 +134,9 @@ async fn calls_beyond_the_cap_wait_for_their_turn() {
         "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
     let http = server.http().clone();
     let long = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
-    becomes(&server, "mcp_filesystem_calls_running 1").await;
+    metrics_show(&server, "mcp_filesystem_calls_running 1").await;
     let short = server.spawn_call("read_file", json!({"root": "workspace", "path": "f"}));
-    becomes(&server, "mcp_filesystem_calls_waiting 1").await;
+    metrics_show(&server, "mcp_filesystem_calls_waiting 1").await;
     long.abort();
     assert_eq!(short.await.unwrap().ok()["content"], "x");
 }
@@ -154,7 +144,7 @@ async fn calls_beyond_the_cap_wait_for_their_turn() {
 #[tokio::test]
 async fn a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_request() {
     let tree = Tree::new().sparse("endless", 1 << 42);
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(&tree);
     let server = setup.start(Transport::Http).await;
     let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
         "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
@@ -162,31 +152,19 @@ async fn a_client_that_hangs_up_is_noticed_although_it_sent_more_than_its_reques
     let request = format!("{HEAD}Content-Length: {}\r\n\r\n{hash}\r\n", hash.len());
     let mut stream = TcpStream::connect(server.http().address()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    becomes(&server, "mcp_filesystem_calls_running 1").await;
+    metrics_show(&server, "mcp_filesystem_calls_running 1").await;
     drop(stream);
-    becomes(&server, "mcp_filesystem_calls_running 0").await;
+    metrics_show(&server, "mcp_filesystem_calls_running 0").await;
     let line = server.logged(|line| line["tool"] == "hash_file").await;
     assert_eq!(line["error_code"], "cancelled");
     // Its own time would have been half a minute.
     assert!(line["duration_ms"].as_f64().unwrap() < 20_000.0, "{line}");
 }
 
-/// Waits until the metrics have a line, for at most ten seconds.
-async fn becomes(server: &testkit::Server, line: &str) {
-    for _ in 0..1000 {
-        let page = server.http().get("/metrics").await.body;
-        if page.lines().any(|own| own == line) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never: {line}");
-}
-
 #[tokio::test]
 async fn metrics_tell_calls_refusals_and_connections() {
     let tree = Tree::new().file("f", "x");
-    let setup = program().root("workspace", tree.path());
+    let setup = Workspace::setup(&tree);
     let server = setup.start(Transport::Http).await;
     server
         .call("read_file", json!({"root": "workspace", "path": "f"}))

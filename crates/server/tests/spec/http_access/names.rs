@@ -3,12 +3,12 @@
 use testkit::{Transport, Tree, Wire, json};
 
 use super::{list_roots, status};
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 async fn open_to(hosts: &[&str], origins: &[&str]) -> (Tree, Wire) {
     let tree = Tree::new().file("f", "x");
-    let setup = program()
-        .root("workspace", tree.path())
+    let setup = Workspace::setup(&tree)
         .set("server.allowed_hosts", json!(hosts))
         .set("server.allowed_origins", json!(origins));
     let wire = setup.wire(Transport::Http).await;

@@ -3,12 +3,11 @@
 use testkit::{Http, Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 fn with_sessions(tree: &Tree) -> Setup {
-    program()
-        .root("workspace", tree.path())
-        .set("server.sessions", "on")
+    Workspace::setup(tree).set("server.sessions", "on")
 }
 
 async fn begin(http: &Http, headers: &[(&str, &str)]) -> Reply {

@@ -11,7 +11,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::{list_roots, status};
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 /// A certificate for localhost and the files it is in.
 pub(super) fn certified() -> (CertificateDer<'static>, Tree) {
@@ -24,9 +25,7 @@ pub(super) fn certified() -> (CertificateDer<'static>, Tree) {
 
 pub(super) fn with_tls(tree: &Tree, files: &Tree) -> Setup {
     let tls = json!({"cert": files.join("cert.pem"), "key": files.join("key.pem")});
-    program()
-        .root("workspace", tree.path())
-        .set("server.tls", tls)
+    Workspace::setup(tree).set("server.tls", tls)
 }
 
 async fn ask(

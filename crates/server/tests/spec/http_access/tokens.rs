@@ -3,12 +3,11 @@
 use testkit::{Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
-use crate::harness::program;
+use crate::harness::ToolSet;
+use crate::workspace::Workspace;
 
 fn with_tokens(tree: &Tree, tokens: &Tree) -> Setup {
-    program()
-        .root("workspace", tree.path())
-        .set("server.bearer_tokens_file", json!(tokens.join("tokens")))
+    Workspace::setup(tree).set("server.bearer_tokens_file", json!(tokens.join("tokens")))
 }
 
 async fn ask(http: &testkit::Http, token: &str) -> Reply {

@@ -2,7 +2,8 @@
 
 use testkit::{Transport, Tree, json};
 
-use super::store::{both, setup};
+use super::set::Memory;
+use crate::harness::ToolSet;
 
 #[tokio::test]
 async fn memory_bytes_outside_an_edit_stay() {
@@ -19,12 +20,12 @@ async fn memory_bytes_outside_an_edit_stay() {
         ("a\r\nb\nc\rd\0\r\n", "b", "x", "a\r\nx\nc\rd\0\r\n"),
         ("a\n\r\n\n", "a", "", "\n\r\n\n"),
     ];
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         for (number, (content, old, new, expected)) in cases.iter().enumerate() {
             let path = format!("f{number}");
-            store.tree.write(&path, content);
-            store.replace(&path, old, new).await;
-            assert_eq!(store.tree.text(&path), *expected);
+            memory.tree().write(&path, content);
+            memory.replace(&path, old, new).await;
+            assert_eq!(memory.tree().text(&path), *expected);
         }
     })
     .await;
@@ -39,13 +40,13 @@ async fn memory_bytes_around_an_insertion_stay() {
         ("a\nb\r\nc", 1, "x\n", "x\na\nb\r\nc"),
         ("a\r\nb\r\n", 2, "x\r\n", "a\r\nx\r\nb\r\n"),
     ];
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         for (number, (content, line, text, expected)) in cases.iter().enumerate() {
             let path = format!("f{number}");
-            store.tree.write(&path, content);
+            memory.tree().write(&path, content);
             let insert = json!({"path": path, "insert_line": line, "new_str": text});
-            store.ok("insert", insert).await;
-            assert_eq!(store.tree.text(&path), *expected);
+            memory.ok("insert", insert).await;
+            assert_eq!(memory.tree().text(&path), *expected);
         }
     })
     .await;
@@ -53,11 +54,11 @@ async fn memory_bytes_around_an_insertion_stay() {
 
 #[tokio::test]
 async fn memory_an_edit_keeps_the_mode() {
-    both(
+    Memory::both(
         || Tree::new().file("run.sh", "a").mode("run.sh", 0o750),
-        async |store| {
-            store.replace("run.sh", "a", "b").await;
-            assert_eq!(store.tree.mode_of("run.sh") & 0o777, 0o750);
+        async |memory| {
+            memory.replace("run.sh", "a", "b").await;
+            assert_eq!(memory.tree().mode_of("run.sh") & 0o777, 0o750);
         },
     )
     .await;
@@ -69,7 +70,7 @@ async fn memory_a_file_larger_than_other_replies_is_viewed_whole() {
     let content = "0123456789abcde\n".repeat(700_000);
     let tree = Tree::new().file("large", &content);
     // In one half, because clients have limits too: the SDK's takes messages of 16 MiB.
-    let setup = setup(&tree).set("server.replies", "structured");
+    let setup = Memory::setup(&tree).set("server.replies", "structured");
     let server = setup.start(Transport::Stdio).await;
     let viewed = server.call("view", json!({"path": "large"})).await;
     assert!(viewed.ok()["content"] == content.as_str());
@@ -80,7 +81,7 @@ async fn memory_a_file_larger_than_other_replies_is_viewed_whole() {
 async fn memory_a_file_of_100_mb_is_edited_in_little_memory() {
     let size = (100 << 20) - 100;
     let tree = Tree::new().sparse("large", size);
-    let server = setup(&tree).start(Transport::Stdio).await;
+    let server = Memory::setup(&tree).start(Transport::Stdio).await;
     let before = server.memory().peak;
     let insert = json!({"path": "large", "insert_line": 2, "new_str": "needle\n"});
     server.call("insert", insert).await.ok();

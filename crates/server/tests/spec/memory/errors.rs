@@ -5,30 +5,30 @@ use std::os::unix::ffi::OsStrExt;
 
 use testkit::{Transport, Tree, json};
 
-use super::store::{both, error};
-use crate::harness::program;
+use super::set::{Memory, error};
+use crate::harness::{ToolSet, program};
 
 #[tokio::test]
 async fn memory_content_has_to_match_its_encoding() {
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         for content in ["!", "aGVsbG8", "aGVs\nbG8=", "-_-_"] {
             let create = json!({"path": "f", "content": content, "encoding": "base64"});
-            let failure = store.fails("create", create).await;
+            let failure = memory.failure("create", create).await;
             assert_eq!(failure["code"], "invalid_encoding");
             let message = "Content does not match specified encoding";
             assert_eq!(failure["message"], message);
             assert!(failure["reason"].is_string(), "{failure}");
         }
-        assert!(store.tree.listing().is_empty());
+        assert!(memory.tree().listing().is_empty());
     })
     .await;
 }
 
 #[tokio::test]
 async fn memory_arguments_are_named() {
-    both(
+    Memory::both(
         || Tree::new().file("f", "a"),
-        async |store| {
+        async |memory| {
             let cases = [
                 (
                     "create",
@@ -52,11 +52,11 @@ async fn memory_arguments_are_named() {
                 ),
             ];
             for (tool, arguments, message) in cases {
-                let failure = store.fails(tool, arguments).await;
+                let failure = memory.failure(tool, arguments).await;
                 assert_eq!(failure["code"], "invalid_arguments");
                 assert_eq!(failure["message"], message);
             }
-            assert_eq!(store.tree.listing().len(), 1);
+            assert_eq!(memory.tree().listing().len(), 1);
         },
     )
     .await;
@@ -72,7 +72,7 @@ async fn memory_what_the_specification_does_not_name() {
             .link("loop", "loop")
             .sparse("huge", (100 << 20) + 1)
     };
-    both(tree, async |store| {
+    Memory::both(tree, async |memory| {
         let view = |path: &str| json!({"path": path});
         let edit = |path: &str| json!({"path": path, "old_str": "a", "new_str": "b"});
         let create = |path: &str| json!({"path": path, "content": "", "encoding": "utf-8"});
@@ -129,7 +129,7 @@ async fn memory_what_the_specification_does_not_name() {
         ];
         for (tool, arguments, code, message, path) in cases {
             assert_eq!(
-                store.fails(tool, arguments).await,
+                memory.failure(tool, arguments).await,
                 error(code, message, path)
             );
         }
@@ -139,18 +139,18 @@ async fn memory_what_the_specification_does_not_name() {
 
 #[tokio::test]
 async fn memory_the_storage_itself_stays() {
-    both(
+    Memory::both(
         || Tree::new().dir("d"),
-        async |store| {
+        async |memory| {
             for path in [".", "", "d/.."] {
-                let failure = store.fails("delete", json!({"path": path})).await;
+                let failure = memory.failure("delete", json!({"path": path})).await;
                 assert_eq!(failure["code"], "permission_denied");
                 assert_eq!(failure["message"], format!("Permission denied: {path}"));
                 let rename = json!({"old_path": path, "new_path": "e"});
-                let failure = store.fails("rename", rename).await;
+                let failure = memory.failure("rename", rename).await;
                 assert_eq!(failure["message"], "Permission denied");
             }
-            assert!(store.tree.has("d"));
+            assert!(memory.tree().has("d"));
         },
     )
     .await;
@@ -184,7 +184,7 @@ async fn memory_a_read_only_storage_is_only_viewed() {
 #[tokio::test]
 async fn memory_an_escape_is_logged_as_one() {
     let tree = Tree::new();
-    let server = super::store::setup(&tree).start(Transport::Stdio).await;
+    let server = Memory::setup(&tree).start(Transport::Stdio).await;
     server
         .call("view", json!({"path": "/etc/passwd"}))
         .await
@@ -198,13 +198,13 @@ async fn memory_an_escape_is_logged_as_one() {
 
 #[tokio::test]
 async fn memory_a_file_is_not_renamed_to_what_must_be_a_directory() {
-    both(
+    Memory::both(
         || Tree::new().file("a.md", "x"),
-        async |store| {
+        async |memory| {
             let arguments = json!({"old_path": "a.md", "new_path": "new/"});
-            let error = store.fails("rename", arguments).await;
+            let error = memory.failure("rename", arguments).await;
             assert_eq!(error["code"], "not_a_directory");
-            assert!(store.tree.has("a.md") && !store.tree.has("new"));
+            assert!(memory.tree().has("a.md") && !memory.tree().has("new"));
         },
     )
     .await;
@@ -212,18 +212,18 @@ async fn memory_a_file_is_not_renamed_to_what_must_be_a_directory() {
 
 #[tokio::test]
 async fn memory_names_that_are_not_utf_8_are_marked() {
-    both(
+    Memory::both(
         || Tree::new().file("plain", ""),
-        async |store| {
-            let listed = store.ok("view", json!({"path": "."})).await;
+        async |memory| {
+            let listed = memory.ok("view", json!({"path": "."})).await;
             assert_eq!(listed.get("invalid_utf8"), None);
             let odd = std::ffi::OsStr::from_bytes(b"bad\xff");
-            store.tree.write(odd, "x");
-            let listed = store.ok("view", json!({"path": "."})).await;
+            memory.tree().write(odd, "x");
+            let listed = memory.ok("view", json!({"path": "."})).await;
             assert_eq!(listed["invalid_utf8"], true);
             let name = listed["entries"][0].clone();
             assert_eq!(
-                store.ok("view", json!({"path": name})).await["content"],
+                memory.ok("view", json!({"path": name})).await["content"],
                 "x"
             );
         },

@@ -4,6 +4,6 @@ mod criteria;
 mod edits;
 mod errors;
 mod scenarios;
+mod set;
 mod startup;
-mod store;
 mod together;

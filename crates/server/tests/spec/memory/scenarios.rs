@@ -2,17 +2,18 @@
 
 use testkit::{Tree, json};
 
-use super::store::{both, error, escape};
+use super::set::{Memory, error, escape};
+use crate::harness::ToolSet;
 
 #[tokio::test]
 async fn memory_scenario_1_creation_and_retrieval() {
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         let content = "# Team Meeting\n\nDiscuss Q1 goals";
-        store.create("notes/meeting.md", content).await;
-        assert_eq!(store.tree.text("notes/meeting.md"), content);
+        memory.create("notes/meeting.md", content).await;
+        assert_eq!(memory.tree().text("notes/meeting.md"), content);
         // The specification counts 36 bytes; there are 32.
         let expected = json!({"type": "file", "content": content, "encoding": "utf-8", "size": 32});
-        assert_eq!(store.view("notes/meeting.md").await, expected);
+        assert_eq!(memory.view("notes/meeting.md").await, expected);
     })
     .await;
 }
@@ -25,12 +26,12 @@ async fn memory_scenario_2_text_replacement() {
             "# Project Alpha\nStatus: Planning\nBudget: $50k\n",
         )
     };
-    both(tree, async |store| {
+    Memory::both(tree, async |memory| {
         let (old, new) = ("Status: Planning", "Status: In Progress");
-        store.replace("project.md", old, new).await;
+        memory.replace("project.md", old, new).await;
         let expected = "# Project Alpha\nStatus: In Progress\nBudget: $50k\n";
-        assert_eq!(store.tree.text("project.md"), expected);
-        assert_eq!(store.tree.listing().len(), 1, "no temporary files");
+        assert_eq!(memory.tree().text("project.md"), expected);
+        assert_eq!(memory.tree().listing().len(), 1, "no temporary files");
     })
     .await;
 }
@@ -38,28 +39,28 @@ async fn memory_scenario_2_text_replacement() {
 #[tokio::test]
 async fn memory_scenario_3_duplicate_creation_fails() {
     let tree = || Tree::new().file("config.json", "{\"version\": 1}");
-    both(tree, async |store| {
+    Memory::both(tree, async |memory| {
         let create = json!({"path": "config.json", "content": "{}", "encoding": "utf-8"});
         assert_eq!(
-            store.fails("create", create).await,
+            memory.failure("create", create).await,
             error(
                 "file_exists",
                 "File already exists: config.json",
                 "config.json"
             )
         );
-        assert_eq!(store.tree.text("config.json"), "{\"version\": 1}");
-        assert_eq!(store.tree.listing().len(), 1);
+        assert_eq!(memory.tree().text("config.json"), "{\"version\": 1}");
+        assert_eq!(memory.tree().listing().len(), 1);
     })
     .await;
 }
 
 #[tokio::test]
 async fn memory_scenario_4_deep_path() {
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         let path = "nodes/projects/archive/old-project.md";
-        store.create(path, "# Archived").await;
-        assert_eq!(store.tree.text(path), "# Archived");
+        memory.create(path, "# Archived").await;
+        assert_eq!(memory.tree().text(path), "# Archived");
     })
     .await;
 }
@@ -72,19 +73,19 @@ async fn memory_scenario_5_directory_listing() {
             tree.file(format!("nodes/{name}"), "")
         })
     };
-    both(tree, async |store| {
+    Memory::both(tree, async |memory| {
         let entries = ["proj_001.md", "proj_002.md", "proj_003.md"];
         let expected = json!({"type": "directory", "entries": entries});
-        assert_eq!(store.view("nodes/").await, expected);
+        assert_eq!(memory.view("nodes/").await, expected);
     })
     .await;
 }
 
 #[tokio::test]
 async fn memory_scenario_6_path_security() {
-    both(Tree::new, async |store| {
+    Memory::both(Tree::new, async |memory| {
         let path = "../../../etc/passwd";
-        let failure = store.fails("view", json!({"path": path})).await;
+        let failure = memory.failure("view", json!({"path": path})).await;
         assert_eq!(failure, escape(path));
     })
     .await;
@@ -93,11 +94,11 @@ async fn memory_scenario_6_path_security() {
 #[tokio::test]
 async fn memory_scenario_7_a_string_that_is_not_unique() {
     let content = "TODO: finish this\nTODO: review that\n";
-    both(
+    Memory::both(
         || Tree::new().file("notes.md", content),
-        async |store| {
+        async |memory| {
             let replace = json!({"path": "notes.md", "old_str": "TODO", "new_str": "DONE"});
-            let failure = store.fails("str_replace", replace).await;
+            let failure = memory.failure("str_replace", replace).await;
             assert_eq!(
                 failure,
                 json!({
@@ -105,7 +106,7 @@ async fn memory_scenario_7_a_string_that_is_not_unique() {
                     "path": "notes.md", "lines": [1, 2],
                 })
             );
-            assert_eq!(store.tree.text("notes.md"), content);
+            assert_eq!(memory.tree().text("notes.md"), content);
         },
     )
     .await;
@@ -114,8 +115,10 @@ async fn memory_scenario_7_a_string_that_is_not_unique() {
 #[tokio::test]
 async fn memory_scenario_8_symlink_escape() {
     let tree = || Tree::new().link("malicious-link", "/etc/passwd");
-    both(tree, async |store| {
-        let failure = store.fails("view", json!({"path": "malicious-link"})).await;
+    Memory::both(tree, async |memory| {
+        let failure = memory
+            .failure("view", json!({"path": "malicious-link"}))
+            .await;
         assert_eq!(failure, escape("malicious-link"));
     })
     .await;
@@ -123,15 +126,15 @@ async fn memory_scenario_8_symlink_escape() {
 
 #[tokio::test]
 async fn memory_scenario_9_deletion_with_hidden_files() {
-    both(
+    Memory::both(
         || Tree::new().file("temp/.gitkeep", ""),
-        async |store| {
-            let failure = store.fails("delete", json!({"path": "temp/"})).await;
+        async |memory| {
+            let failure = memory.failure("delete", json!({"path": "temp/"})).await;
             assert_eq!(
                 failure,
                 error("directory_not_empty", "Directory not empty: temp/", "temp/")
             );
-            assert!(store.tree.has("temp/.gitkeep"));
+            assert!(memory.tree().has("temp/.gitkeep"));
         },
     )
     .await;

@@ -2,8 +2,8 @@
 
 use testkit::{Ended, ProtocolVersion, Transport, Tree, json};
 
-use super::store::setup;
-use crate::harness::program;
+use super::set::Memory;
+use crate::harness::{ToolSet, program};
 
 /// How a server ends that is given this base path.
 async fn refused(path: &str) -> Ended {
@@ -89,7 +89,10 @@ async fn memory_beside_workspace_each_has_its_endpoint() {
 async fn memory_every_revision_is_served() {
     for revision in [ProtocolVersion::V_2024_11_05, ProtocolVersion::V_2025_11_25] {
         let tree = Tree::new().file("f", "x");
-        let server = setup(&tree).revision(revision).start(Transport::Http).await;
+        let server = Memory::setup(&tree)
+            .revision(revision)
+            .start(Transport::Http)
+            .await;
         let viewed = server.call("view", json!({"path": "f"})).await;
         assert_eq!(viewed.ok()["content"], "x");
     }

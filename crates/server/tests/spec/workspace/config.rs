@@ -2,7 +2,8 @@
 
 use testkit::{Ended, Transport, Tree, json};
 
-use crate::harness::program;
+use super::Workspace;
+use crate::harness::{ToolSet, program};
 
 /// Checks that the server said in one line what is wrong, naming these words, and ended.
 #[track_caller]
@@ -108,12 +109,10 @@ async fn workspace_e2e_083_an_unknown_tool() {
 #[tokio::test]
 async fn workspace_e2e_084_health() {
     let tree = Tree::new();
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Http)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
     let reply = server.http().get("/health").await;
-    assert_eq!((reply.status, reply.body.as_str()), (200, "ok"));
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.body.as_str(), "ok");
 }
 
 #[tokio::test]
@@ -144,7 +143,7 @@ async fn workspace_fr_018_mistakes_are_named_by_key() {
             &["server.replies", "both"],
         ),
     ] {
-        let setup = program().root("workspace", tree.path()).set(key, value);
+        let setup = Workspace::setup(&tree).set(key, value);
         refused(&setup.refuse(Transport::Http).await, words);
     }
     let ended = program()
@@ -184,10 +183,7 @@ async fn workspace_fr_018_defaults() {
         let tree = Tree::new()
             .sparse("fits", 1 << 20)
             .sparse("over", (1 << 20) + 1);
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         server
             .call("read_file", json!({"root": "workspace", "path": "fits"}))
             .await
@@ -199,11 +195,7 @@ async fn workspace_fr_018_defaults() {
     })
     .await;
     let tree = Tree::new();
-    let ended = program()
-        .root("workspace", tree.path())
-        .arguments(["check"])
-        .run()
-        .await;
+    let ended = Workspace::setup(&tree).arguments(["check"]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("0.0.0.0:8091"), "{ended:?}");
 }
@@ -228,13 +220,11 @@ async fn workspace_fr_018_directories_on_the_command_line() {
 #[tokio::test]
 async fn workspace_fr_019_health_does_not_look_at_files() {
     let tree = Tree::new();
-    let server = program()
-        .root("workspace", tree.path())
-        .start(Transport::Http)
-        .await;
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
     tree.close().unwrap();
     let reply = server.http().get("/health").await;
-    assert_eq!((reply.status, reply.body.as_str()), (200, "ok"));
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.body.as_str(), "ok");
 }
 
 #[tokio::test]
@@ -259,10 +249,7 @@ async fn workspace_nfr_024_one_instance_needs_nothing_beside_it() {
     // No database, no lock file, no state: after the server is gone only the roots' own files remain.
     testkit::over_both(async |transport| {
         let tree = Tree::new();
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         let write = json!({"root": "workspace", "path": "f", "content": "x"});
         server.call("write_file", write).await.ok();
         assert_eq!(server.stop().await.code, Some(0));
@@ -270,10 +257,7 @@ async fn workspace_nfr_024_one_instance_needs_nothing_beside_it() {
             tree.listing().into_iter().collect::<Vec<_>>(),
             [("f".to_owned(), "file x".to_owned())]
         );
-        let again = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let again = Workspace::setup(&tree).start(transport).await;
         again
             .call("read_file", json!({"root": "workspace", "path": "f"}))
             .await

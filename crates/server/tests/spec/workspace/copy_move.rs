@@ -2,7 +2,8 @@
 
 use testkit::{Tree, Value, json};
 
-use crate::harness::{Harness, both, both_on, each};
+use super::Workspace;
+use crate::harness::{Harness, ToolSet, each, program};
 
 /// Arguments within root `workspace`.
 fn within(source: &str, destination: &str) -> Value {
@@ -14,19 +15,19 @@ fn across(source: &str, destination: &str) -> Value {
     json!({"source_root": "source", "source_path": source, "dest_root": "dest", "dest_path": destination})
 }
 
-async fn on_two_roots(source: impl Fn() -> Tree, body: impl AsyncFn(&Harness)) {
+async fn on_two_roots(source: impl Fn() -> Tree, body: impl AsyncFn(&Harness<Workspace>)) {
     let roots = || {
         vec![
             ("source", source(), &["*"][..]),
             ("dest", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, body).await;
+    Workspace::both_on(roots, body).await;
 }
 
 #[tokio::test]
 async fn workspace_e2e_041_copy_within_a_root() {
-    both(
+    Workspace::both(
         || Tree::new().file("original.txt", "content"),
         async |workspace| {
             let copied = workspace
@@ -40,14 +41,10 @@ async fn workspace_e2e_041_copy_within_a_root() {
                 copied["destination"],
                 json!({"root": "workspace", "path": "duplicate.txt"})
             );
-            assert_eq!(
-                (&copied["is_directory"], &copied["size"]),
-                (&json!(false), &json!(7))
-            );
-            assert_eq!(
-                (&copied["files_copied"], &copied["skipped"]),
-                (&json!(1), &json!([]))
-            );
+            assert_eq!(copied["is_directory"], false);
+            assert_eq!(copied["size"], 7);
+            assert_eq!(copied["files_copied"], 1);
+            assert_eq!(copied["skipped"], json!([]));
             assert_eq!(
                 workspace.read("original.txt").await,
                 workspace.read("duplicate.txt").await
@@ -79,14 +76,12 @@ async fn workspace_e2e_043_copy_a_tree() {
             .file("project/sub/b", "2")
             .dir("project/empty")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let copied = workspace
             .ok("copy", within("project", "project-backup"))
             .await;
-        assert_eq!(
-            (&copied["is_directory"], &copied["files_copied"]),
-            (&json!(true), &json!(2))
-        );
+        assert_eq!(copied["is_directory"], true);
+        assert_eq!(copied["files_copied"], 2);
         let found = workspace
             .ok("glob", json!({"pattern": "project-backup/**/*"}))
             .await;
@@ -104,9 +99,9 @@ async fn workspace_e2e_043_copy_a_tree() {
 
 #[tokio::test]
 async fn workspace_e2e_044_copy_what_is_missing() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("not_found", "copy", within("missing.txt", "x/y"))
+            .message("not_found", "copy", within("missing.txt", "x/y"))
             .await;
         assert!(
             message.contains("source file not found: missing.txt"),
@@ -129,7 +124,7 @@ async fn workspace_fr_014_files_are_overwritten_and_directories_entered() {
             .dir("dir")
             .file("tree/x", "x")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         workspace.ok("copy", within("f", "old")).await;
         assert_eq!(workspace.tree().text("old"), "new");
         let copied = workspace.ok("copy", within("f", "dir")).await;
@@ -145,7 +140,7 @@ async fn workspace_fr_014_files_are_overwritten_and_directories_entered() {
 
 #[tokio::test]
 async fn workspace_fr_014_never_into_itself() {
-    both(
+    Workspace::both(
         || Tree::new().file("dir/sub/f", "f"),
         async |workspace| {
             let before = workspace.tree().listing();
@@ -173,7 +168,7 @@ async fn workspace_fr_014_links_and_special_files_of_a_tree() {
             .link("tree/escape", &target)
             .pipe("tree/pipe")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let copied = workspace.ok("copy", within("tree", "copy")).await;
         let mut skipped = each(&copied["skipped"], "path");
         skipped.sort_unstable();
@@ -188,7 +183,7 @@ async fn workspace_fr_014_links_and_special_files_of_a_tree() {
 
 #[tokio::test]
 async fn workspace_fr_014_modes_are_kept_without_setuid() {
-    both(
+    Workspace::both(
         || Tree::new().file("tool", "x").mode("tool", 0o4755),
         async |workspace| {
             workspace.ok("copy", within("tool", "copy")).await;
@@ -207,7 +202,7 @@ async fn workspace_us_006_a_report_into_the_backup() {
             ("backup", Tree::new(), &["copy"][..]),
         ]
     };
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let report = json!({"source_path": "data/report.csv",
             "dest_root": "backup", "dest_path": "data/report.csv"});
         for content in ["a,b\n", "changed\n"] {
@@ -221,7 +216,7 @@ async fn workspace_us_006_a_report_into_the_backup() {
 
 #[tokio::test]
 async fn workspace_e2e_045_rename() {
-    both(
+    Workspace::both(
         || Tree::new().file("old_name.txt", "content"),
         async |workspace| {
             let moved = workspace
@@ -236,7 +231,7 @@ async fn workspace_e2e_045_rename() {
                 json!({"root": "workspace", "path": "new_name.txt"})
             );
             let message = workspace
-                .fails("not_found", "stat_file", json!({"path": "old_name.txt"}))
+                .message("not_found", "stat_file", json!({"path": "old_name.txt"}))
                 .await;
             assert!(message.contains("not found"), "{message}");
             assert_eq!(workspace.read("new_name.txt").await, "content");
@@ -262,9 +257,9 @@ async fn workspace_e2e_046_move_across_roots() {
 
 #[tokio::test]
 async fn workspace_e2e_047_move_what_is_missing() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("not_found", "move", within("missing.txt", "x/y"))
+            .message("not_found", "move", within("missing.txt", "x/y"))
             .await;
         assert!(
             message.contains("source file not found: missing.txt"),
@@ -288,7 +283,7 @@ async fn workspace_fr_015_files_are_overwritten_and_directories_entered() {
             .dir("dir")
             .file("tree/x", "x")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         workspace.ok("move", within("f", "old")).await;
         assert_eq!(workspace.tree().text("old"), "new");
         let moved = workspace.ok("move", within("g", "dir")).await;
@@ -305,15 +300,13 @@ async fn workspace_fr_015_files_are_overwritten_and_directories_entered() {
 
 #[tokio::test]
 async fn workspace_fr_015_a_link_is_moved_itself() {
-    both(
+    Workspace::both(
         || Tree::new().file("target", "t").link("link", "target"),
         async |workspace| {
             workspace.ok("move", within("link", "renamed")).await;
             let listing = workspace.tree().listing();
-            assert_eq!(
-                (listing["renamed"].as_str(), listing["target"].as_str()),
-                ("link target", "file t")
-            );
+            assert_eq!(listing["renamed"].as_str(), "link target");
+            assert_eq!(listing["target"].as_str(), "file t");
             assert!(!listing.contains_key("link"));
         },
     )
@@ -322,7 +315,7 @@ async fn workspace_fr_015_a_link_is_moved_itself() {
 
 #[tokio::test]
 async fn workspace_fr_015_the_root_and_circles_are_refused() {
-    both(
+    Workspace::both(
         || Tree::new().file("dir/sub/f", "f"),
         async |workspace| {
             let before = workspace.tree().listing();
@@ -342,7 +335,7 @@ async fn workspace_fr_015_the_root_and_circles_are_refused() {
 async fn workspace_fr_015_a_read_only_root_gives_nothing_away() {
     testkit::over_both(async |transport| {
         let (source, dest) = (Tree::new().file("f", "f"), Tree::new());
-        let setup = crate::harness::program()
+        let setup = program()
             .root_with(
                 "source",
                 source.path(),
@@ -353,17 +346,15 @@ async fn workspace_fr_015_a_read_only_root_gives_nothing_away() {
         let refused = server.call("move", across("f", "f")).await;
         assert_eq!(refused.error()["error"]["code"], "tool_not_allowed");
         server.call("copy", across("f", "f")).await.ok();
-        assert_eq!(
-            (source.text("f"), dest.text("f")),
-            ("f".to_owned(), "f".to_owned())
-        );
+        assert_eq!(source.text("f"), "f");
+        assert_eq!(dest.text("f"), "f");
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_special_files_can_be_moved() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let made = std::process::Command::new("mkfifo")
             .arg(workspace.tree().join("fifo"))
             .status();

@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, both_on};
+use super::Workspace;
+use crate::harness::ToolSet;
 
 #[tokio::test]
 async fn workspace_e2e_072_an_unknown_root() {
@@ -12,14 +13,14 @@ async fn workspace_e2e_072_an_unknown_root() {
             ("logs", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         for (tool, mut arguments) in [
             ("read_file", json!({"path": "f"})),
             ("write_file", json!({"path": "f", "content": ""})),
             ("grep", json!({"pattern": "x"})),
         ] {
             arguments["root"] = json!("nonexistent");
-            let message = workspace.fails("unknown_root", tool, arguments).await;
+            let message = workspace.message("unknown_root", tool, arguments).await;
             assert!(
                 message.starts_with("unknown root: nonexistent"),
                 "{message}"
@@ -35,7 +36,7 @@ async fn workspace_e2e_072_an_unknown_root() {
 
 #[tokio::test]
 async fn workspace_e2e_073_missing_arguments() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let outcome = workspace
             .server
             .call("read_file", json!({"path": "f"}))
@@ -47,14 +48,14 @@ async fn workspace_e2e_073_missing_arguments() {
             outcome.text
         );
         let message = workspace
-            .fails("invalid_arguments", "read_file", json!({}))
+            .message("invalid_arguments", "read_file", json!({}))
             .await;
         assert!(
             message.contains("required") && message.contains("path"),
             "{message}"
         );
         let message = workspace
-            .fails("invalid_arguments", "write_file", json!({"path": "f"}))
+            .message("invalid_arguments", "write_file", json!({"path": "f"}))
             .await;
         assert!(message.contains("content"), "{message}");
     })
@@ -63,10 +64,10 @@ async fn workspace_e2e_073_missing_arguments() {
 
 #[tokio::test]
 async fn workspace_e2e_074_an_invalid_mode() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let write = json!({"path": "f", "content": "x", "mode": "truncate"});
         let message = workspace
-            .fails("invalid_arguments", "write_file", write)
+            .message("invalid_arguments", "write_file", write)
             .await;
         assert!(
             message.contains("overwrite, append, create_only"),
@@ -79,12 +80,12 @@ async fn workspace_e2e_074_an_invalid_mode() {
 
 #[tokio::test]
 async fn workspace_e2e_075_an_invalid_algorithm() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", ""),
         async |workspace| {
             let hash = json!({"path": "f", "algorithm": "sha512"});
             let message = workspace
-                .fails("invalid_arguments", "hash_file", hash)
+                .message("invalid_arguments", "hash_file", hash)
                 .await;
             let worded = "unsupported hash algorithm: sha512; supported: md5, sha1, sha256";
             assert!(message.starts_with(worded), "{message}");
@@ -95,12 +96,12 @@ async fn workspace_e2e_075_an_invalid_algorithm() {
 
 #[tokio::test]
 async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", ""),
         async |workspace| {
             let mistyped = json!({"path": 7});
             let message = workspace
-                .fails("invalid_arguments", "read_file", mistyped)
+                .message("invalid_arguments", "read_file", mistyped)
                 .await;
             assert!(
                 message.contains("path") && message.contains("string") && message.contains('7'),
@@ -108,7 +109,7 @@ async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
             );
             let negative = json!({"path": "f", "offset_bytes": -1});
             let message = workspace
-                .fails("invalid_arguments", "read_file", negative)
+                .message("invalid_arguments", "read_file", negative)
                 .await;
             assert!(
                 message.contains("offset_bytes") && message.contains("-1"),
@@ -116,7 +117,7 @@ async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
             );
             let unknown = json!({"path": "f", "limt_lines": 1});
             let message = workspace
-                .fails("invalid_arguments", "read_file", unknown)
+                .message("invalid_arguments", "read_file", unknown)
                 .await;
             assert!(
                 message.contains("limt_lines") && message.contains("limit_lines"),
@@ -129,7 +130,7 @@ async fn workspace_nfr_011_mistyped_and_unknown_arguments_are_named() {
 
 #[tokio::test]
 async fn workspace_nfr_011_errors_say_what_where_and_why() {
-    both(
+    Workspace::both(
         || Tree::new().file("file", "").dir("dir"),
         async |workspace| {
             for (tool, arguments) in [
@@ -168,7 +169,7 @@ async fn workspace_nfr_011_errors_say_what_where_and_why() {
 #[tokio::test]
 async fn workspace_nfr_013_replies_have_sizes_counts_and_times() {
     // That every key is snake_case is checked for every reply of every test.
-    both(
+    Workspace::both(
         || Tree::new().file("f", "x\n"),
         async |workspace| {
             for (tool, arguments, keys) in [

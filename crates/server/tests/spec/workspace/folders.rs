@@ -2,11 +2,12 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, each, is_iso_8601};
+use super::Workspace;
+use crate::harness::{ToolSet, each, is_iso_8601};
 
 #[tokio::test]
 async fn workspace_e2e_004_list_folder() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .file("b.txt", "bb")
@@ -20,10 +21,8 @@ async fn workspace_e2e_004_list_folder() {
                 each(&listed["entries"], "type"),
                 ["file", "file", "directory"]
             );
-            assert_eq!(
-                (&listed["root"], &listed["count"]),
-                (&json!("workspace"), &json!(3))
-            );
+            assert_eq!(listed["root"], "workspace");
+            assert_eq!(listed["count"], 3);
             assert_eq!(listed["entries"][1]["size"], 2);
             for entry in listed["entries"].as_array().unwrap() {
                 assert!(
@@ -38,14 +37,12 @@ async fn workspace_e2e_004_list_folder() {
 
 #[tokio::test]
 async fn workspace_e2e_005_list_an_empty_folder() {
-    both(
+    Workspace::both(
         || Tree::new().dir("empty"),
         async |workspace| {
             let listed = workspace.ok("list_folder", json!({"path": "empty"})).await;
-            assert_eq!(
-                (&listed["entries"], &listed["count"]),
-                (&json!([]), &json!(0))
-            );
+            assert_eq!(listed["entries"], json!([]));
+            assert_eq!(listed["count"], 0);
         },
     )
     .await;
@@ -53,11 +50,11 @@ async fn workspace_e2e_005_list_an_empty_folder() {
 
 #[tokio::test]
 async fn workspace_e2e_006_list_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().file("data.txt", ""),
         async |workspace| {
             let message = workspace
-                .fails(
+                .message(
                     "not_a_directory",
                     "list_folder",
                     json!({"path": "data.txt"}),
@@ -74,7 +71,7 @@ async fn workspace_e2e_006_list_a_file() {
 
 #[tokio::test]
 async fn workspace_fr_004_root_itself_has_several_names() {
-    both(
+    Workspace::both(
         || Tree::new().file("d/f", ""),
         async |workspace| {
             for path in ["", ".", "/", "d/.."] {
@@ -95,7 +92,7 @@ async fn workspace_fr_004_only_immediate_children_in_byte_order() {
             name => tree.file(name, ""),
         })
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let listed = workspace.ok("list_folder", json!({"path": "."})).await;
         assert_eq!(
             each(&listed["entries"], "name"),
@@ -116,7 +113,7 @@ async fn workspace_fr_004_links_say_where_they_lead() {
             .link("to_out", "/etc")
             .link("to_nowhere", "gone")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let listed = workspace.ok("list_folder", json!({"path": ""})).await;
         let entry = |name: &str| {
             let entries = listed["entries"].as_array().unwrap();
@@ -142,11 +139,11 @@ async fn workspace_fr_004_links_say_where_they_lead() {
 
 #[tokio::test]
 async fn workspace_fr_004_a_missing_folder_is_not_found() {
-    both(
+    Workspace::both(
         || Tree::new().dir("source"),
         async |workspace| {
             let message = workspace
-                .fails("not_found", "list_folder", json!({"path": "sorce"}))
+                .message("not_found", "list_folder", json!({"path": "sorce"}))
                 .await;
             assert!(message.contains("directory not found: sorce"), "{message}");
             assert!(message.contains("source"), "no near match: {message}");
@@ -157,14 +154,12 @@ async fn workspace_fr_004_a_missing_folder_is_not_found() {
 
 #[tokio::test]
 async fn workspace_e2e_025_create_nested_folders() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let made = workspace
             .ok("create_folder", json!({"path": "a/b/c"}))
             .await;
-        assert_eq!(
-            (&made["path"], &made["created"]),
-            (&json!("a/b/c"), &json!(true))
-        );
+        assert_eq!(made["path"], "a/b/c");
+        assert_eq!(made["created"], true);
         let listed = workspace.ok("list_folder", json!({"path": "a/b"})).await;
         assert_eq!(each(&listed["entries"], "name"), ["c"]);
         assert_eq!(each(&listed["entries"], "type"), ["directory"]);
@@ -174,16 +169,14 @@ async fn workspace_e2e_025_create_nested_folders() {
 
 #[tokio::test]
 async fn workspace_e2e_026_create_an_existing_folder() {
-    both(
+    Workspace::both(
         || Tree::new().file("existing_dir/kept", "kept"),
         async |workspace| {
             let made = workspace
                 .ok("create_folder", json!({"path": "existing_dir"}))
                 .await;
-            assert_eq!(
-                (&made["created"], &made["existed"]),
-                (&json!(true), &json!(true))
-            );
+            assert_eq!(made["created"], true);
+            assert_eq!(made["existed"], true);
             assert_eq!(workspace.tree().text("existing_dir/kept"), "kept");
         },
     )
@@ -192,11 +185,11 @@ async fn workspace_e2e_026_create_an_existing_folder() {
 
 #[tokio::test]
 async fn workspace_e2e_027_create_a_folder_over_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().file("conflict", "kept"),
         async |workspace| {
             let message = workspace
-                .fails(
+                .message(
                     "already_exists",
                     "create_folder",
                     json!({"path": "conflict"}),
@@ -214,7 +207,7 @@ async fn workspace_e2e_027_create_a_folder_over_a_file() {
 
 #[tokio::test]
 async fn workspace_fr_009_a_file_on_the_way_stops_it() {
-    both(
+    Workspace::both(
         || Tree::new().file("file", "kept"),
         async |workspace| {
             let before = workspace.tree().listing();
@@ -233,7 +226,7 @@ async fn workspace_fr_009_a_file_on_the_way_stops_it() {
 
 #[tokio::test]
 async fn workspace_e2e_028_remove_a_tree() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .file("dir/a", "")
@@ -242,12 +235,10 @@ async fn workspace_e2e_028_remove_a_tree() {
         },
         async |workspace| {
             let removed = workspace.ok("remove_folder", json!({"path": "dir"})).await;
-            assert_eq!(
-                (&removed["path"], &removed["removed"]),
-                (&json!("dir"), &json!(true))
-            );
+            assert_eq!(removed["path"], "dir");
+            assert_eq!(removed["removed"], true);
             let message = workspace
-                .fails("not_found", "stat_file", json!({"path": "dir"}))
+                .message("not_found", "stat_file", json!({"path": "dir"}))
                 .await;
             assert!(message.contains("not found"), "{message}");
             assert_eq!(workspace.tree().listing().len(), 1);
@@ -258,12 +249,12 @@ async fn workspace_e2e_028_remove_a_tree() {
 
 #[tokio::test]
 async fn workspace_e2e_029_the_root_itself_stays() {
-    both(
+    Workspace::both(
         || Tree::new().file("sub/f", ""),
         async |workspace| {
             for path in ["", ".", "/", "sub/..", "./"] {
                 let message = workspace
-                    .fails("root_protected", "remove_folder", json!({"path": path}))
+                    .message("root_protected", "remove_folder", json!({"path": path}))
                     .await;
                 assert!(
                     message.contains("cannot remove root directory"),
@@ -278,9 +269,9 @@ async fn workspace_e2e_029_the_root_itself_stays() {
 
 #[tokio::test]
 async fn workspace_e2e_030_remove_a_missing_folder() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("not_found", "remove_folder", json!({"path": "nonexistent"}))
+            .message("not_found", "remove_folder", json!({"path": "nonexistent"}))
             .await;
         assert!(
             message.contains("directory not found: nonexistent"),
@@ -292,12 +283,12 @@ async fn workspace_e2e_030_remove_a_missing_folder() {
 
 #[tokio::test]
 async fn workspace_e2e_031_remove_a_file_as_a_folder() {
-    both(
+    Workspace::both(
         || Tree::new().file("not_a_dir.txt", "kept"),
         async |workspace| {
             let arguments = json!({"path": "not_a_dir.txt"});
             let message = workspace
-                .fails("not_a_directory", "remove_folder", arguments)
+                .message("not_a_directory", "remove_folder", arguments)
                 .await;
             assert!(message.contains("file, not a directory"), "{message}");
             assert!(message.contains("remove_file"), "{message}");
@@ -315,7 +306,7 @@ async fn workspace_fr_010_links_inside_are_unlinked_not_followed() {
             .dir("dir/sub")
             .link("dir/sub/l", "../../kept")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         workspace.ok("remove_folder", json!({"path": "dir"})).await;
         assert_eq!(workspace.tree().text("kept/f"), "kept");
         assert!(!workspace.tree().has("dir"));
@@ -325,7 +316,7 @@ async fn workspace_fr_010_links_inside_are_unlinked_not_followed() {
 
 #[tokio::test]
 async fn workspace_us_007_remove_build_output() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .file("tmp/build-output/deep/er/o", "")
@@ -336,7 +327,7 @@ async fn workspace_us_007_remove_build_output() {
                 .ok("remove_folder", json!({"path": "tmp/build-output"}))
                 .await;
             let message = workspace
-                .fails(
+                .message(
                     "not_found",
                     "remove_folder",
                     json!({"path": "tmp/build-output"}),
@@ -351,18 +342,16 @@ async fn workspace_us_007_remove_build_output() {
 
 #[tokio::test]
 async fn workspace_e2e_019_remove_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().file("to_delete.txt", "").file("kept", ""),
         async |workspace| {
             let removed = workspace
                 .ok("remove_file", json!({"path": "to_delete.txt"}))
                 .await;
-            assert_eq!(
-                (&removed["path"], &removed["removed"]),
-                (&json!("to_delete.txt"), &json!(true))
-            );
+            assert_eq!(removed["path"], "to_delete.txt");
+            assert_eq!(removed["removed"], true);
             let message = workspace
-                .fails("not_found", "stat_file", json!({"path": "to_delete.txt"}))
+                .message("not_found", "stat_file", json!({"path": "to_delete.txt"}))
                 .await;
             assert!(message.contains("not found: to_delete.txt"), "{message}");
             assert!(workspace.tree().has("kept"));
@@ -373,9 +362,9 @@ async fn workspace_e2e_019_remove_a_file() {
 
 #[tokio::test]
 async fn workspace_e2e_020_remove_a_missing_file() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("not_found", "remove_file", json!({"path": "ghost.txt"}))
+            .message("not_found", "remove_file", json!({"path": "ghost.txt"}))
             .await;
         assert!(message.contains("file not found: ghost.txt"), "{message}");
     })
@@ -384,11 +373,11 @@ async fn workspace_e2e_020_remove_a_missing_file() {
 
 #[tokio::test]
 async fn workspace_e2e_021_remove_a_directory_as_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().dir("mydir"),
         async |workspace| {
             let message = workspace
-                .fails("is_a_directory", "remove_file", json!({"path": "mydir"}))
+                .message("is_a_directory", "remove_file", json!({"path": "mydir"}))
                 .await;
             assert!(
                 message.contains("is a directory") && message.contains("remove_folder"),
@@ -402,7 +391,7 @@ async fn workspace_e2e_021_remove_a_directory_as_a_file() {
 
 #[tokio::test]
 async fn workspace_fr_007_a_link_is_removed_not_its_target() {
-    both(
+    Workspace::both(
         || Tree::new().file("target", "kept").link("link", "target"),
         async |workspace| {
             workspace.ok("remove_file", json!({"path": "link"})).await;

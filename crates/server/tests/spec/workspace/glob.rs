@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, each, is_iso_8601};
+use super::Workspace;
+use crate::harness::{ToolSet, each, is_iso_8601};
 
 fn files(paths: &[&str]) -> Tree {
     paths
@@ -12,20 +13,16 @@ fn files(paths: &[&str]) -> Tree {
 
 #[tokio::test]
 async fn workspace_e2e_055_a_pattern() {
-    both(
+    Workspace::both(
         || files(&["a.go", "b.go", "c.txt", "sub/d.go"]),
         async |workspace| {
             let found = workspace.ok("glob", json!({"pattern": "*.go"})).await;
             assert_eq!(each(&found["matches"], "path"), ["a.go", "b.go"]);
-            assert_eq!(
-                (&found["total_matches"], &found["truncated"]),
-                (&json!(2), &json!(false))
-            );
+            assert_eq!(found["total_matches"], 2);
+            assert_eq!(found["truncated"], false);
             let first = &found["matches"][0];
-            assert_eq!(
-                (&first["type"], &first["size"]),
-                (&json!("file"), &json!(2))
-            );
+            assert_eq!(first["type"], "file");
+            assert_eq!(first["size"], 2);
             assert!(is_iso_8601(&first["modified_at"]), "{first}");
         },
     )
@@ -34,7 +31,7 @@ async fn workspace_e2e_055_a_pattern() {
 
 #[tokio::test]
 async fn workspace_e2e_056_an_expression() {
-    both(
+    Workspace::both(
         || files(&["test_1.go", "test_2.go", "main.go"]),
         async |workspace| {
             let found = workspace
@@ -48,7 +45,7 @@ async fn workspace_e2e_056_an_expression() {
 
 #[tokio::test]
 async fn workspace_e2e_057_any_depth() {
-    both(
+    Workspace::both(
         || files(&["src/a.go", "src/pkg/b.go", "src/pkg/sub/c.go", "src/x.rs"]),
         async |workspace| {
             let found = workspace.ok("glob", json!({"pattern": "**/*.go"})).await;
@@ -62,7 +59,7 @@ async fn workspace_e2e_057_any_depth() {
 #[tokio::test]
 async fn workspace_e2e_058_only_files() {
     let tree = || files(&["a", "b"]).dir("d").link("l", "a");
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         for (kind, expected) in [
             ("file", &["a", "b"][..]),
             ("directory", &["d"]),
@@ -80,14 +77,12 @@ async fn workspace_e2e_058_only_files() {
 
 #[tokio::test]
 async fn workspace_e2e_059_no_match() {
-    both(
+    Workspace::both(
         || files(&["a.go"]),
         async |workspace| {
             let found = workspace.ok("glob", json!({"pattern": "*.xyz"})).await;
-            assert_eq!(
-                (&found["total_matches"], &found["matches"]),
-                (&json!(0), &json!([]))
-            );
+            assert_eq!(found["total_matches"], 0);
+            assert_eq!(found["matches"], json!([]));
         },
     )
     .await;
@@ -95,10 +90,10 @@ async fn workspace_e2e_059_no_match() {
 
 #[tokio::test]
 async fn workspace_e2e_060_pattern_or_expression_not_both() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         for arguments in [json!({"pattern": "*.go", "regex": r".*\.go"}), json!({})] {
             let message = workspace
-                .fails("invalid_arguments", "glob", arguments)
+                .message("invalid_arguments", "glob", arguments)
                 .await;
             assert!(
                 message.contains("exactly one of pattern or regex"),
@@ -111,13 +106,13 @@ async fn workspace_e2e_060_pattern_or_expression_not_both() {
 
 #[tokio::test]
 async fn workspace_e2e_076_an_invalid_expression() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("invalid_pattern", "glob", json!({"regex": "[unclosed"}))
+            .message("invalid_pattern", "glob", json!({"regex": "[unclosed"}))
             .await;
         assert!(message.contains("unclosed character class"), "{message}");
         let message = workspace
-            .fails("invalid_pattern", "glob", json!({"pattern": "{a,b"}))
+            .message("invalid_pattern", "glob", json!({"pattern": "{a,b"}))
             .await;
         assert!(message.contains("pattern"), "{message}");
     })
@@ -128,7 +123,7 @@ async fn workspace_e2e_076_an_invalid_expression() {
 async fn workspace_fr_017_sorted_and_at_most_so_many() {
     let names: Vec<String> = (0..150).map(|n| format!("d{}/f{n}", n % 3)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    both(
+    Workspace::both(
         || files(&names),
         async |workspace| {
             let search = json!({"pattern": "**/f*", "max_results": 3});
@@ -137,15 +132,11 @@ async fn workspace_fr_017_sorted_and_at_most_so_many() {
                 each(&found["matches"], "path"),
                 ["d0/f0", "d0/f102", "d0/f105"]
             );
-            assert_eq!(
-                (&found["total_matches"], &found["truncated"]),
-                (&json!(3), &json!(true))
-            );
+            assert_eq!(found["total_matches"], 3);
+            assert_eq!(found["truncated"], true);
             let found = workspace.ok("glob", json!({"pattern": "**/f*"})).await;
-            assert_eq!(
-                (&found["total_matches"], &found["truncated"]),
-                (&json!(100), &json!(true))
-            );
+            assert_eq!(found["total_matches"], 100);
+            assert_eq!(found["truncated"], true);
             let all = json!({"pattern": "**/f*", "max_results": 150});
             let found = workspace.ok("glob", all).await;
             let mut expected = names.clone();
@@ -159,7 +150,7 @@ async fn workspace_fr_017_sorted_and_at_most_so_many() {
 
 #[tokio::test]
 async fn workspace_fr_017_only_below_the_path_and_so_deep() {
-    both(
+    Workspace::both(
         || files(&["a/x.go", "a/b/y.go", "z.go", "a/.hidden/h.go"]),
         async |workspace| {
             let found = workspace
@@ -189,7 +180,7 @@ async fn workspace_fr_017_only_below_the_path_and_so_deep() {
 #[tokio::test]
 async fn workspace_fr_017_links_are_found_not_followed() {
     let outside = files(&["secret.go"]);
-    both(
+    Workspace::both(
         || {
             files(&["own.go"])
                 .link("escape", outside.path())
@@ -212,7 +203,7 @@ async fn workspace_fr_017_links_are_found_not_followed() {
 
 #[tokio::test]
 async fn workspace_fr_017_bombs_are_refused() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let deep = "{".repeat(10_000);
         workspace
             .fails("invalid_pattern", "glob", json!({"pattern": deep}))

@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, each};
+use super::Workspace;
+use crate::harness::{ToolSet, each};
 
 #[tokio::test]
 async fn workspace_e2e_048_a_match_with_context() {
@@ -15,7 +16,7 @@ async fn workspace_e2e_048_a_match_with_context() {
             }
         })
         .collect();
-    both(
+    Workspace::both(
         || Tree::new().file("code.go", &code),
         async |workspace| {
             let found = workspace
@@ -26,10 +27,8 @@ async fn workspace_e2e_048_a_match_with_context() {
                 "context_before": ["line 8", "line 9"], "context_after": ["line 11", "line 12"],
             }]);
             assert_eq!(found["matches"], expected);
-            assert_eq!(
-                (&found["total_matches"], &found["truncated"]),
-                (&json!(1), &json!(false))
-            );
+            assert_eq!(found["total_matches"], 1);
+            assert_eq!(found["truncated"], false);
             assert_eq!(found["timed_out"], false);
         },
     )
@@ -38,7 +37,7 @@ async fn workspace_e2e_048_a_match_with_context() {
 
 #[tokio::test]
 async fn workspace_e2e_049_case_insensitive() {
-    both(
+    Workspace::both(
         || Tree::new().file("log", "Error\nerror\nERROR\nfine\n"),
         async |workspace| {
             let search = json!({"pattern": "error", "case_insensitive": true});
@@ -60,7 +59,7 @@ async fn workspace_e2e_050_only_some_files() {
             .file("file.py", "TODO\n")
             .file("d/x.go", "TODO")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace
             .ok("grep", json!({"pattern": "TODO", "glob_filter": "*.go"}))
             .await;
@@ -71,20 +70,16 @@ async fn workspace_e2e_050_only_some_files() {
 
 #[tokio::test]
 async fn workspace_e2e_051_no_match() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "text\n"),
         async |workspace| {
             let found = workspace
                 .ok("grep", json!({"pattern": "ZZZZUNIQUEZZZZZ"}))
                 .await;
-            assert_eq!(
-                (&found["total_matches"], &found["matches"]),
-                (&json!(0), &json!([]))
-            );
-            assert_eq!(
-                (&found["truncated"], &found["timed_out"]),
-                (&json!(false), &json!(false))
-            );
+            assert_eq!(found["total_matches"], 0);
+            assert_eq!(found["matches"], json!([]));
+            assert_eq!(found["truncated"], false);
+            assert_eq!(found["timed_out"], false);
         },
     )
     .await;
@@ -92,9 +87,9 @@ async fn workspace_e2e_051_no_match() {
 
 #[tokio::test]
 async fn workspace_e2e_052_an_invalid_expression() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let message = workspace
-            .fails("invalid_pattern", "grep", json!({"pattern": "[invalid"}))
+            .message("invalid_pattern", "grep", json!({"pattern": "[invalid"}))
             .await;
         assert!(message.starts_with("invalid pattern: "), "{message}");
         assert!(
@@ -112,7 +107,7 @@ async fn workspace_e2e_053_at_most_so_many() {
             tree.file(format!("d{}/f{n:03}", n % 7), "a match\n")
         })
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace
             .ok("grep", json!({"pattern": "match", "max_results": 5}))
             .await;
@@ -121,15 +116,11 @@ async fn workspace_e2e_053_at_most_so_many() {
             files,
             ["d0/f000", "d0/f007", "d0/f014", "d0/f021", "d0/f028"]
         );
-        assert_eq!(
-            (&found["total_matches"], &found["truncated"]),
-            (&json!(5), &json!(true))
-        );
+        assert_eq!(found["total_matches"], 5);
+        assert_eq!(found["truncated"], true);
         let found = workspace.ok("grep", json!({"pattern": "match"})).await;
-        assert_eq!(
-            (&found["total_matches"], &found["truncated"]),
-            (&json!(100), &json!(true))
-        );
+        assert_eq!(found["total_matches"], 100);
+        assert_eq!(found["truncated"], true);
     })
     .await;
 }
@@ -143,7 +134,7 @@ async fn workspace_e2e_054_binary_files_are_skipped() {
             .file("text", "needle\n")
             .file("late", &late)
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
         assert_eq!(
             each(&found["matches"], "file"),
@@ -156,7 +147,7 @@ async fn workspace_e2e_054_binary_files_are_skipped() {
 
 #[tokio::test]
 async fn workspace_fr_016_exactly_the_maximum_is_not_truncated() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "x\nx\nx\n"),
         async |workspace| {
             for (max_results, truncated) in [(2, true), (3, false), (4, false)] {
@@ -179,7 +170,7 @@ async fn workspace_fr_016_only_below_the_path_and_so_deep() {
             .file("a/b/two", "x")
             .file("ab/no", "x")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace
             .ok("grep", json!({"pattern": "x", "path": "a"}))
             .await;
@@ -208,7 +199,7 @@ async fn workspace_fr_016_what_leads_outside_is_not_searched() {
             .link("escape", outside.path())
             .link("secret.txt", outside.join("secret.txt"))
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
         assert_eq!(each(&found["matches"], "file"), ["own.txt"]);
         workspace
@@ -224,7 +215,7 @@ async fn workspace_fr_016_what_leads_outside_is_not_searched() {
 
 #[tokio::test]
 async fn workspace_fr_016_long_lines_are_cut() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", format!("needle {}\n", "y".repeat(5000))),
         async |workspace| {
             let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
@@ -242,7 +233,7 @@ async fn workspace_fr_016_long_lines_are_cut() {
 
 #[tokio::test]
 async fn workspace_fr_016_files_and_counts() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .file("a", "x\nx\n")
@@ -274,7 +265,7 @@ async fn workspace_fr_016_gitignore_counts_only_when_asked() {
             .file("a.log", "x\n")
             .file("a.txt", "x\n")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let search = json!({"pattern": "x"});
         assert_eq!(
             each(&workspace.ok("grep", search).await["matches"], "file"),
@@ -298,7 +289,7 @@ async fn workspace_us_005_todos_of_a_codebase() {
             .file("src/c.py", "# TODO: c\n")
             .file("src/d.go", b"\0TODO")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let search = json!({"pattern": "TODO|FIXME", "glob_filter": "*.go", "context_lines": 2,
             "case_insensitive": true});
         let found = workspace.ok("grep", search).await;

@@ -2,22 +2,21 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, both_on, each};
+use super::Workspace;
+use crate::harness::{ToolSet, each};
 
 const HELLO_AGENT: &str = "777a72d772bbf2989a81bb2ace58cf36faf9d7e626f9626d9b807b42a6262602";
 
 #[tokio::test]
 async fn workspace_e2e_001_read_patch_verify() {
-    both(
+    Workspace::both(
         || Tree::new().file("hello.txt", "Hello World\n"),
         async |workspace| {
             let read = workspace
                 .ok("read_file", json!({"path": "hello.txt"}))
                 .await;
-            assert_eq!(
-                (&read["content"], &read["size"]),
-                (&json!("Hello World\n"), &json!(12))
-            );
+            assert_eq!(read["content"], "Hello World\n");
+            assert_eq!(read["size"], 12);
             let patch =
                 "--- a/hello.txt\n+++ b/hello.txt\n@@ -1 +1 @@\n-Hello World\n+Hello Agent\n";
             let patched = workspace
@@ -40,7 +39,7 @@ async fn workspace_e2e_002_two_roots_and_a_copy() {
             ("dest", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let listed = workspace.ok("list_roots", json!({})).await;
         assert_eq!(each(&listed["roots"], "name"), ["source", "dest"]);
         let written = json!({"root": "source", "path": "data.txt", "content": "important data"});
@@ -67,7 +66,7 @@ async fn workspace_e2e_003_search_and_patch() {
             .file("pkg/util.go", "package pkg\n// TODO: test\n")
             .file("notes.txt", "TODO elsewhere\n")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let search = json!({"pattern": "TODO", "glob_filter": "*.go", "context_lines": 1});
         let found = workspace.ok("grep", search.clone()).await;
         assert_eq!(each(&found["matches"], "file"), ["main.go", "pkg/util.go"]);

@@ -2,11 +2,12 @@
 
 use testkit::{Transport, Tree, Value, json};
 
-use crate::harness::{both, both_on, is_iso_8601, program};
+use super::Workspace;
+use crate::harness::{ToolSet, is_iso_8601, program};
 
 #[tokio::test]
 async fn workspace_nfr_017_every_call_is_logged() {
-    both(
+    Workspace::both(
         || Tree::new().file("d/f", "x"),
         async |workspace| {
             workspace.ok("read_file", json!({"path": "d/f"})).await;
@@ -17,14 +18,10 @@ async fn workspace_nfr_017_every_call_is_logged() {
                 .server
                 .logged(|line| line["tool"] == "read_file")
                 .await;
-            assert_eq!(
-                (&line["toolset"], &line["root"]),
-                (&json!("workspace"), &json!("workspace"))
-            );
-            assert_eq!(
-                (&line["path"], &line["outcome"]),
-                (&json!("d/f"), &json!("ok"))
-            );
+            assert_eq!(line["toolset"], "workspace");
+            assert_eq!(line["root"], "workspace");
+            assert_eq!(line["path"], "d/f");
+            assert_eq!(line["outcome"], "ok");
             assert_eq!(line["level"], "INFO");
             assert!(is_iso_8601(&line["timestamp"]), "{line}");
             assert!(
@@ -40,10 +37,8 @@ async fn workspace_nfr_017_every_call_is_logged() {
                 .server
                 .logged(|line| line["tool"] == "stat_file")
                 .await;
-            assert_eq!(
-                (&line["outcome"], &line["error_code"]),
-                (&json!("error"), &json!("not_found"))
-            );
+            assert_eq!(line["outcome"], "error");
+            assert_eq!(line["error_code"], "not_found");
             assert_eq!(line["level"], "INFO");
         },
     )
@@ -54,10 +49,7 @@ async fn workspace_nfr_017_every_call_is_logged() {
 async fn workspace_nfr_017_one_json_object_a_line() {
     testkit::over_both(async |transport| {
         let tree = Tree::new();
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         let path = "a\nb\u{1b}[31m\"}{";
         let _ = server
             .call("read_file", json!({"root": "workspace", "path": path}))
@@ -107,10 +99,7 @@ async fn workspace_nfr_018_no_other_line_has_a_host_path() {
     testkit::over_both(async |transport| {
         let tree = Tree::new().file("f", "x").link("out", "/etc");
         let host = tree.path().display().to_string();
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         for (tool, arguments) in [
             ("read_file", json!({"root": "workspace", "path": "f"})),
             ("read_file", json!({"root": "workspace", "path": "gone"})),
@@ -136,7 +125,7 @@ async fn workspace_nfr_018_no_other_line_has_a_host_path() {
 
 #[tokio::test]
 async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
-    both(
+    Workspace::both(
         || Tree::new().link("escape", "/etc"),
         async |workspace| {
             for path in ["escape/passwd", "../../etc/shadow"] {
@@ -145,14 +134,10 @@ async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
                     .await;
                 let line = workspace.server.logged(|line| line["path"] == path).await;
                 assert_eq!(line["level"], "WARN", "{line}");
-                assert_eq!(
-                    (&line["tool"], &line["root"]),
-                    (&json!("read_file"), &json!("workspace"))
-                );
-                assert_eq!(
-                    (&line["outcome"], &line["error_code"]),
-                    (&json!("error"), &json!("path_outside_root"))
-                );
+                assert_eq!(line["tool"], "read_file");
+                assert_eq!(line["root"], "workspace");
+                assert_eq!(line["outcome"], "error");
+                assert_eq!(line["error_code"], "path_outside_root");
                 assert!(
                     line["resolved_path"].is_string(),
                     "where would it have led? {line}"
@@ -171,7 +156,7 @@ async fn workspace_nfr_019_escapes_are_warnings_with_all_details() {
 #[tokio::test]
 async fn workspace_nfr_019_denials_are_warnings() {
     let roots = || vec![("limited", Tree::new(), &["list_folder"][..])];
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let arguments = json!({"root": "limited", "path": "f"});
         workspace
             .fails("tool_not_allowed", "remove_file", arguments)
@@ -180,38 +165,30 @@ async fn workspace_nfr_019_denials_are_warnings() {
             .server
             .logged(|line| line["tool"] == "remove_file")
             .await;
-        assert_eq!(
-            (&line["level"], &line["error_code"]),
-            (&json!("WARN"), &json!("tool_not_allowed"))
-        );
-        assert_eq!(
-            (&line["root"], &line["path"]),
-            (&json!("limited"), &json!("f"))
-        );
+        assert_eq!(line["level"], "WARN");
+        assert_eq!(line["error_code"], "tool_not_allowed");
+        assert_eq!(line["root"], "limited");
+        assert_eq!(line["path"], "f");
     })
     .await;
 }
 
 #[tokio::test]
 async fn workspace_a_copy_is_logged_with_where_it_went() {
-    both(
+    Workspace::both(
         || Tree::new().file("a", "x"),
         async |workspace| {
             let arguments = json!({"source_path": "a", "dest_path": "d/b"});
             workspace.ok("copy", arguments).await;
             let line = workspace.server.logged(|line| line["tool"] == "copy").await;
-            assert_eq!(
-                (&line["path"], &line["destination_path"]),
-                (&json!("a"), &json!("d/b"))
-            );
+            assert_eq!(line["path"], "a");
+            assert_eq!(line["destination_path"], "d/b");
             assert_eq!(line["destination_root"], "workspace");
             let missing = json!({"source_path": "gone", "dest_path": "e"});
             workspace.fails("not_found", "move", missing).await;
             let line = workspace.server.logged(|line| line["tool"] == "move").await;
-            assert_eq!(
-                (&line["path"], &line["destination_path"]),
-                (&json!("gone"), &json!("e"))
-            );
+            assert_eq!(line["path"], "gone");
+            assert_eq!(line["destination_path"], "e");
             workspace
                 .fails("invalid_path", "stat_file", json!({"path": "a\0b"}))
                 .await;
@@ -219,10 +196,8 @@ async fn workspace_a_copy_is_logged_with_where_it_went() {
                 .server
                 .logged(|line| line["tool"] == "stat_file")
                 .await;
-            assert_eq!(
-                (&line["level"], &line["message"]),
-                (&json!("WARN"), &json!("violation"))
-            );
+            assert_eq!(line["level"], "WARN");
+            assert_eq!(line["message"], "violation");
         },
     )
     .await;
@@ -233,8 +208,7 @@ async fn workspace_no_level_logs_what_is_in_files() {
     testkit::over_both(async |transport| {
         for level in ["debug", "trace"] {
             let tree = Tree::new();
-            let server = program()
-                .root("workspace", tree.path())
+            let server = Workspace::setup(&tree)
                 .set("log.level", level)
                 .start(transport)
                 .await;

@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, is_iso_8601};
+use super::Workspace;
+use crate::harness::{ToolSet, is_iso_8601};
 
 const SHA256: &str = "a1fff0ffefb9eace7230c24e50731f0a91c62f9cefdfe77121c2f607125dffae";
 const SHA1: &str = "4fe2b8dd12cd9cd6a413ea960cd8c09c25f19527";
@@ -10,20 +11,16 @@ const MD5: &str = "d6eb32081c822ed572b70567826d9d9d";
 
 #[tokio::test]
 async fn workspace_e2e_032_stat_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().file("d/data.json", "{}"),
         async |workspace| {
             let stat = workspace
                 .ok("stat_file", json!({"path": "d/data.json"}))
                 .await;
-            assert_eq!(
-                (&stat["name"], &stat["path"]),
-                (&json!("data.json"), &json!("d/data.json"))
-            );
-            assert_eq!(
-                (&stat["size"], &stat["is_directory"]),
-                (&json!(2), &json!(false))
-            );
+            assert_eq!(stat["name"], "data.json");
+            assert_eq!(stat["path"], "d/data.json");
+            assert_eq!(stat["size"], 2);
+            assert_eq!(stat["is_directory"], false);
             assert_eq!(stat["is_symlink"], false);
             assert!(is_iso_8601(&stat["modified_at"]), "{stat}");
         },
@@ -33,14 +30,12 @@ async fn workspace_e2e_032_stat_a_file() {
 
 #[tokio::test]
 async fn workspace_e2e_033_stat_a_directory() {
-    both(
+    Workspace::both(
         || Tree::new().sparse("subdir/large", 1 << 30),
         async |workspace| {
             let stat = workspace.ok("stat_file", json!({"path": "subdir"})).await;
-            assert_eq!(
-                (&stat["is_directory"], &stat["is_symlink"]),
-                (&json!(true), &json!(false))
-            );
+            assert_eq!(stat["is_directory"], true);
+            assert_eq!(stat["is_symlink"], false);
             assert!(
                 stat["size"].as_u64().unwrap() < 1 << 20,
                 "not the total: {stat}"
@@ -52,7 +47,7 @@ async fn workspace_e2e_033_stat_a_directory() {
 
 #[tokio::test]
 async fn workspace_e2e_034_stat_a_link() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .file("target.txt", "12345")
@@ -60,10 +55,8 @@ async fn workspace_e2e_034_stat_a_link() {
         },
         async |workspace| {
             let stat = workspace.ok("stat_file", json!({"path": "link"})).await;
-            assert_eq!(
-                (&stat["is_symlink"], &stat["is_directory"]),
-                (&json!(true), &json!(false))
-            );
+            assert_eq!(stat["is_symlink"], true);
+            assert_eq!(stat["is_directory"], false);
             assert_eq!(stat["size"], 5);
             assert_eq!(stat["link"]["size"], "target.txt".len());
         },
@@ -73,7 +66,7 @@ async fn workspace_e2e_034_stat_a_link() {
 
 #[tokio::test]
 async fn workspace_fr_011_times_are_iso_8601() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "").link("l", "f"),
         async |workspace| {
             let stat = workspace.ok("stat_file", json!({"path": "l"})).await;
@@ -90,7 +83,7 @@ async fn workspace_fr_011_times_are_iso_8601() {
 
 #[tokio::test]
 async fn workspace_fr_011_a_dangling_link_is_described_itself() {
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .link("link", "gone")
@@ -99,15 +92,11 @@ async fn workspace_fr_011_a_dangling_link_is_described_itself() {
         },
         async |workspace| {
             let stat = workspace.ok("stat_file", json!({"path": "link"})).await;
-            assert_eq!(
-                (&stat["is_symlink"], &stat["size"]),
-                (&json!(true), &json!(4))
-            );
+            assert_eq!(stat["is_symlink"], true);
+            assert_eq!(stat["size"], 4);
             let stat = workspace.ok("stat_file", json!({"path": "dir_link"})).await;
-            assert_eq!(
-                (&stat["is_symlink"], &stat["is_directory"]),
-                (&json!(true), &json!(true))
-            );
+            assert_eq!(stat["is_symlink"], true);
+            assert_eq!(stat["is_directory"], true);
         },
     )
     .await;
@@ -115,7 +104,7 @@ async fn workspace_fr_011_a_dangling_link_is_described_itself() {
 
 #[tokio::test]
 async fn workspace_fr_011_the_root_itself_has_facts() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         for path in ["", ".", "/"] {
             let stat = workspace.ok("stat_file", json!({"path": path})).await;
             assert_eq!(stat["is_directory"], true);
@@ -126,19 +115,15 @@ async fn workspace_fr_011_the_root_itself_has_facts() {
 
 #[tokio::test]
 async fn workspace_e2e_035_sha256() {
-    both(
+    Workspace::both(
         || Tree::new().file("known.txt", "test content\n"),
         async |workspace| {
             let hash = json!({"path": "known.txt", "algorithm": "sha256"});
             let hashed = workspace.ok("hash_file", hash).await;
-            assert_eq!(
-                (&hashed["hash"], &hashed["algorithm"]),
-                (&json!(SHA256), &json!("sha256"))
-            );
-            assert_eq!(
-                (&hashed["path"], &hashed["size"]),
-                (&json!("known.txt"), &json!(13))
-            );
+            assert_eq!(hashed["hash"], json!(SHA256));
+            assert_eq!(hashed["algorithm"], "sha256");
+            assert_eq!(hashed["path"], "known.txt");
+            assert_eq!(hashed["size"], 13);
         },
     )
     .await;
@@ -146,7 +131,7 @@ async fn workspace_e2e_035_sha256() {
 
 #[tokio::test]
 async fn workspace_e2e_036_md5_and_sha1() {
-    both(
+    Workspace::both(
         || Tree::new().file("known.txt", "test content\n"),
         async |workspace| {
             for (algorithm, expected) in [("md5", MD5), ("sha1", SHA1)] {
@@ -160,12 +145,12 @@ async fn workspace_e2e_036_md5_and_sha1() {
 
 #[tokio::test]
 async fn workspace_e2e_037_an_unsupported_algorithm() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", ""),
         async |workspace| {
             let hash = json!({"path": "f", "algorithm": "md4"});
             let message = workspace
-                .fails("invalid_arguments", "hash_file", hash)
+                .message("invalid_arguments", "hash_file", hash)
                 .await;
             let worded = "unsupported hash algorithm: md4; supported: md5, sha1, sha256";
             assert!(message.starts_with(worded), "{message}");
@@ -176,11 +161,11 @@ async fn workspace_e2e_037_an_unsupported_algorithm() {
 
 #[tokio::test]
 async fn workspace_e2e_038_hash_a_directory() {
-    both(
+    Workspace::both(
         || Tree::new().dir("subdir"),
         async |workspace| {
             let hash = json!({"path": "subdir", "algorithm": "sha256"});
-            let message = workspace.fails("is_a_directory", "hash_file", hash).await;
+            let message = workspace.message("is_a_directory", "hash_file", hash).await;
             assert!(message.contains("cannot hash a directory"), "{message}");
         },
     )
@@ -189,11 +174,11 @@ async fn workspace_e2e_038_hash_a_directory() {
 
 #[tokio::test]
 async fn workspace_fr_012_the_algorithm_is_required() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", ""),
         async |workspace| {
             let message = workspace
-                .fails("invalid_arguments", "hash_file", json!({"path": "f"}))
+                .message("invalid_arguments", "hash_file", json!({"path": "f"}))
                 .await;
             assert!(message.contains("algorithm"), "{message}");
         },
@@ -203,7 +188,7 @@ async fn workspace_fr_012_the_algorithm_is_required() {
 
 #[tokio::test]
 async fn workspace_us_008_metadata_then_hash() {
-    both(
+    Workspace::both(
         || Tree::new().file("data/input.json", "test content\n"),
         async |workspace| {
             let stat = workspace
@@ -211,17 +196,15 @@ async fn workspace_us_008_metadata_then_hash() {
                 .await;
             let hash = json!({"path": "data/input.json", "algorithm": "sha256"});
             let hashed = workspace.ok("hash_file", hash).await;
-            assert_eq!(
-                (&hashed["size"], &hashed["hash"]),
-                (&stat["size"], &json!(SHA256))
-            );
+            assert_eq!(hashed["size"], stat["size"]);
+            assert_eq!(hashed["hash"], json!(SHA256));
             for (tool, more) in [
                 ("stat_file", json!({})),
                 ("hash_file", json!({"algorithm": "md5"})),
             ] {
                 let mut arguments = more;
                 arguments["path"] = json!("data/gone.json");
-                let message = workspace.fails("not_found", tool, arguments).await;
+                let message = workspace.message("not_found", tool, arguments).await;
                 assert!(message.contains("not found: data/gone.json"), "{message}");
             }
         },
@@ -231,16 +214,14 @@ async fn workspace_us_008_metadata_then_hash() {
 
 #[tokio::test]
 async fn workspace_e2e_039_permissions_of_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().file("script.sh", "").mode("script.sh", 0o755),
         async |workspace| {
             let reply = workspace
                 .ok("permissions_file", json!({"path": "script.sh"}))
                 .await;
-            assert_eq!(
-                (&reply["mode"], &reply["mode_string"]),
-                (&json!("0755"), &json!("-rwxr-xr-x"))
-            );
+            assert_eq!(reply["mode"], "0755");
+            assert_eq!(reply["mode_string"], "-rwxr-xr-x");
             for who in ["owner", "group"] {
                 assert!(!reply[who].as_str().unwrap().is_empty(), "{reply}");
             }
@@ -251,16 +232,14 @@ async fn workspace_e2e_039_permissions_of_a_file() {
 
 #[tokio::test]
 async fn workspace_e2e_040_permissions_of_a_directory() {
-    both(
+    Workspace::both(
         || Tree::new().dir("subdir").mode("subdir", 0o755),
         async |workspace| {
             let reply = workspace
                 .ok("permissions_file", json!({"path": "subdir"}))
                 .await;
-            assert_eq!(
-                (&reply["mode"], &reply["mode_string"]),
-                (&json!("0755"), &json!("drwxr-xr-x"))
-            );
+            assert_eq!(reply["mode"], "0755");
+            assert_eq!(reply["mode_string"], "drwxr-xr-x");
         },
     )
     .await;
@@ -276,14 +255,12 @@ async fn workspace_fr_013_a_link_is_described_itself() {
             .file("odd", "")
             .mode("odd", 0o4711)
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let reply = workspace.ok("permissions_file", json!({"path": "l"})).await;
         assert_eq!(reply["mode_string"], "lrwxrwxrwx");
         let reply = workspace.ok("permissions_file", json!({"path": "f"})).await;
-        assert_eq!(
-            (&reply["mode"], &reply["mode_string"]),
-            (&json!("0640"), &json!("-rw-r-----"))
-        );
+        assert_eq!(reply["mode"], "0640");
+        assert_eq!(reply["mode_string"], "-rw-r-----");
         let reply = workspace
             .ok("permissions_file", json!({"path": "odd"}))
             .await;

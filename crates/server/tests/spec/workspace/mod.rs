@@ -15,5 +15,8 @@ mod protocol;
 mod read;
 mod roots;
 mod security;
+mod set;
 mod snapshots;
 mod write;
+
+pub(crate) use self::set::Workspace;

@@ -2,14 +2,15 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::both;
+use super::Workspace;
+use crate::harness::ToolSet;
 
 const CODE: &str =
     "package main\n\nfunc one() int {\n\treturn 1\n}\n\nfunc two() int {\n\treturn 2\n}\n";
 
 #[tokio::test]
 async fn workspace_e2e_022_apply_a_diff() {
-    both(
+    Workspace::both(
         || Tree::new().file("code.go", CODE),
         async |workspace| {
             let patch = "--- a/code.go\n+++ b/code.go\n@@ -3,3 +3,4 @@\n func one() int {\n\
@@ -17,10 +18,8 @@ async fn workspace_e2e_022_apply_a_diff() {
             let patched = workspace
                 .ok("patch_file", json!({"path": "code.go", "patch": patch}))
                 .await;
-            assert_eq!(
-                (&patched["path"], &patched["hunks_applied"]),
-                (&json!("code.go"), &json!(1))
-            );
+            assert_eq!(patched["path"], "code.go");
+            assert_eq!(patched["hunks_applied"], 1);
             assert_eq!(
                 workspace.read("code.go").await,
                 CODE.replace("\treturn 1\n", "\tn := 1\n\treturn n\n")
@@ -33,13 +32,13 @@ async fn workspace_e2e_022_apply_a_diff() {
 #[tokio::test]
 async fn workspace_e2e_023_hunk_mismatch_is_atomic() {
     let content = "line A\nline B\nline C\n";
-    both(
+    Workspace::both(
         || Tree::new().file("code.go", content),
         async |workspace| {
             let patch = "@@ -1,3 +1,3 @@\n line A\n-line X\n+line Y\n line C\n";
             let arguments = json!({"path": "code.go", "patch": patch});
             let message = workspace
-                .fails("patch_failed", "patch_file", arguments)
+                .message("patch_failed", "patch_file", arguments)
                 .await;
             assert!(
                 message.starts_with("patch failed: hunk 1 does not match at line "),
@@ -54,7 +53,7 @@ async fn workspace_e2e_023_hunk_mismatch_is_atomic() {
 
 #[tokio::test]
 async fn workspace_e2e_024_a_patch_makes_a_file() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let patch = "--- /dev/null\n+++ b/new_file.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n";
         workspace
             .ok(
@@ -69,7 +68,7 @@ async fn workspace_e2e_024_a_patch_makes_a_file() {
 
 #[tokio::test]
 async fn workspace_fr_008_parents_are_made() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let patch = "@@ -0,0 +1 @@\n+deep\n";
         workspace
             .ok("patch_file", json!({"path": "a/b/c.txt", "patch": patch}))
@@ -82,7 +81,7 @@ async fn workspace_fr_008_parents_are_made() {
 #[tokio::test]
 async fn workspace_fr_008_several_hunks_shifted_from_their_lines() {
     let old: String = (1..=40).map(|n| format!("line {n}\n")).collect();
-    both(
+    Workspace::both(
         || Tree::new().file("f", &old),
         async |workspace| {
             let patch = "@@ -5,3 +5,3 @@\n line 7\n-line 8\n+LINE 8\n line 9\n\
@@ -104,17 +103,15 @@ async fn workspace_fr_008_several_hunks_shifted_from_their_lines() {
 
 #[tokio::test]
 async fn workspace_fr_008_names_in_headers_do_not_count() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "a\n").file("other", "a\n"),
         async |workspace| {
             let patch = "--- a/other\n+++ ../../etc/passwd\n@@ -1 +1 @@\n-a\n+b\n";
             workspace
                 .ok("patch_file", json!({"path": "f", "patch": patch}))
                 .await;
-            assert_eq!(
-                (workspace.tree().text("f"), workspace.tree().text("other")),
-                ("b\n".into(), "a\n".into())
-            );
+            assert_eq!(workspace.tree().text("f"), "b\n");
+            assert_eq!(workspace.tree().text("other"), "a\n");
         },
     )
     .await;
@@ -122,7 +119,7 @@ async fn workspace_fr_008_names_in_headers_do_not_count() {
 
 #[tokio::test]
 async fn workspace_fr_008_what_it_does_not_do_is_refused_by_name() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "a\n"),
         async |workspace| {
             let hunk = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
@@ -133,7 +130,7 @@ async fn workspace_fr_008_what_it_does_not_do_is_refused_by_name() {
             ] {
                 let arguments = json!({"path": "f", "patch": format!("{header}{hunk}")});
                 let message = workspace
-                    .fails("patch_failed", "patch_file", arguments)
+                    .message("patch_failed", "patch_file", arguments)
                     .await;
                 assert!(message.contains(word), "{message}");
             }
@@ -151,7 +148,7 @@ async fn workspace_fr_008_line_ends_stay_as_they_are() {
             .file("open", "one\ntwo")
             .file("bom", "\u{feff}one\n")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let patch = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
         workspace
             .ok("patch_file", json!({"path": "crlf", "patch": patch}))
@@ -174,7 +171,7 @@ async fn workspace_fr_008_line_ends_stay_as_they_are() {
 
 #[tokio::test]
 async fn workspace_fr_008_nonsense_is_no_patch() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "a\n").file("binary", b"a\xff\n"),
         async |workspace| {
             for patch in [
@@ -185,7 +182,7 @@ async fn workspace_fr_008_nonsense_is_no_patch() {
             ] {
                 let arguments = json!({"path": "f", "patch": patch});
                 let message = workspace
-                    .fails("patch_failed", "patch_file", arguments)
+                    .message("patch_failed", "patch_file", arguments)
                     .await;
                 assert!(message.starts_with("patch failed"), "{message}");
             }
@@ -202,7 +199,7 @@ async fn workspace_fr_008_nonsense_is_no_patch() {
 
 #[tokio::test]
 async fn workspace_us_004_patch_a_handler() {
-    both(
+    Workspace::both(
         || Tree::new().file("src/handler.go", CODE),
         async |workspace| {
             let patch = "@@ -8 +8 @@\n-\treturn 2\n+\treturn 3\n";
@@ -218,7 +215,7 @@ async fn workspace_us_004_patch_a_handler() {
             );
             let arguments = json!({"path": "src/handler.go", "patch": patch});
             let message = workspace
-                .fails("patch_failed", "patch_file", arguments)
+                .message("patch_failed", "patch_file", arguments)
                 .await;
             assert!(
                 message.starts_with("patch failed: hunk 1 does not match at line 8"),
@@ -232,7 +229,7 @@ async fn workspace_us_004_patch_a_handler() {
 #[tokio::test]
 async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
     let old: String = (1..=40).map(|n| format!("line {n}\n")).collect();
-    both(
+    Workspace::both(
         || Tree::new().file("f", &old),
         async |workspace| {
             let patch = "@@ -1 +1 @@\n-line 1\n+LINE 1\n@@ -20 +20 @@\n-line 20\n+LINE 20\n\
@@ -241,10 +238,8 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
                 .call("patch_file", json!({"path": "f", "patch": patch}))
                 .await;
             let error = &outcome.error()["error"];
-            assert_eq!(
-                (&error["details"]["hunk"], &error["details"]["line"]),
-                (&json!(3), &json!(30))
-            );
+            assert_eq!(error["details"]["hunk"], 3);
+            assert_eq!(error["details"]["line"], 30);
             assert_eq!(workspace.tree().text("f"), old);
             assert_eq!(workspace.tree().listing().len(), 1);
         },
@@ -254,16 +249,18 @@ async fn workspace_nfr_015_one_bad_hunk_undoes_all() {
 
 #[tokio::test]
 async fn workspace_a_patch_of_a_mistyped_path_says_so() {
-    both(
+    Workspace::both(
         || Tree::new().file("src/hello.txt", "a\n"),
         async |workspace| {
             let patch = "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n";
             let arguments = json!({"path": "src/helo.txt", "patch": patch});
-            let message = workspace.fails("not_found", "patch_file", arguments).await;
+            let message = workspace
+                .message("not_found", "patch_file", arguments)
+                .await;
             assert!(message.contains("did you mean src/hello.txt?"), "{message}");
             let arguments = json!({"path": "src/hello.txt", "patch": patch.replace("-a", "-x")});
             let message = workspace
-                .fails("patch_failed", "patch_file", arguments)
+                .message("patch_failed", "patch_file", arguments)
                 .await;
             assert!(message.contains("expected \"x\", found \"a\""), "{message}");
         },

@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, both_with, each};
+use super::Workspace;
+use crate::harness::{ToolSet, each};
 
 /// SHA-256 of 50 MiB as [`Tree::big`] makes them.
 const BIG: &str = "0d5285014d5afe24fda5ad9a7edd74cc3861b77acc57ccee48fe0404771105a0";
@@ -23,16 +24,15 @@ fn endless() -> Tree {
 
 #[tokio::test]
 async fn workspace_e2e_077_a_large_folder() {
-    both(
+    Workspace::both(
         || many(1500),
         async |workspace| {
             let listed = workspace.ok("list_folder", json!({"path": "big"})).await;
             assert_eq!(listed["count"], 1500);
             let names = each(&listed["entries"], "name");
-            assert_eq!(
-                (names.len(), names[0], names[1499]),
-                (1500, "f00000", "f01499")
-            );
+            assert_eq!(names.len(), 1500);
+            assert_eq!(names[0], "f00000");
+            assert_eq!(names[1499], "f01499");
             assert!(names.is_sorted());
         },
     )
@@ -41,7 +41,7 @@ async fn workspace_e2e_077_a_large_folder() {
 
 #[tokio::test]
 async fn workspace_e2e_078_hash_a_large_file() {
-    both(
+    Workspace::both(
         || Tree::new().big("large.bin", 50 << 20),
         async |workspace| {
             workspace
@@ -50,10 +50,8 @@ async fn workspace_e2e_078_hash_a_large_file() {
             let before = workspace.server.memory().peak;
             let hash = json!({"path": "large.bin", "algorithm": "sha256"});
             let hashed = workspace.ok("hash_file", hash).await;
-            assert_eq!(
-                (&hashed["hash"], &hashed["size"]),
-                (&json!(BIG), &json!(50 << 20))
-            );
+            assert_eq!(hashed["hash"], json!(BIG));
+            assert_eq!(hashed["size"], json!(50 << 20));
             let grown = workspace.server.memory().peak - before;
             assert!(grown < 16 << 20, "memory grew by {grown} bytes");
         },
@@ -63,7 +61,7 @@ async fn workspace_e2e_078_hash_a_large_file() {
 
 #[tokio::test]
 async fn workspace_e2e_079_a_search_that_takes_too_long() {
-    both(endless, async |workspace| {
+    Workspace::both(endless, async |workspace| {
         let search = json!({"pattern": "n[eo]+dle", "timeout_seconds": 1});
         let found = workspace.ok("grep", search).await;
         assert_eq!(found["timed_out"], true);
@@ -80,7 +78,7 @@ async fn workspace_e2e_079_a_search_that_takes_too_long() {
 #[tokio::test]
 async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
     let text = "0123456789abcde\n".repeat((1 << 16) - 1);
-    both(
+    Workspace::both(
         || Tree::new().file("f", &text),
         async |workspace| {
             assert_eq!(workspace.read("f").await, text);
@@ -91,17 +89,12 @@ async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
 
 #[tokio::test]
 async fn workspace_nfr_002_ten_thousand_entries() {
-    both(
+    Workspace::both(
         || many(10_000),
         async |workspace| {
             let listed = workspace.ok("list_folder", json!({"path": "big"})).await;
-            assert_eq!(
-                (
-                    &listed["count"],
-                    listed["entries"].as_array().unwrap().len()
-                ),
-                (&json!(10_000), 10_000)
-            );
+            assert_eq!(listed["count"], 10_000);
+            assert_eq!(listed["entries"].as_array().unwrap().len(), 10_000);
         },
     )
     .await;
@@ -109,7 +102,7 @@ async fn workspace_nfr_002_ten_thousand_entries() {
 
 #[tokio::test]
 async fn workspace_nfr_003_memory_does_not_grow_with_a_file() {
-    both(
+    Workspace::both(
         || Tree::new().sparse("huge", 48 << 20),
         async |workspace| {
             workspace.ok("stat_file", json!({"path": "huge"})).await;
@@ -133,18 +126,15 @@ async fn workspace_nfr_003_memory_does_not_grow_with_a_file() {
 
 #[tokio::test]
 async fn workspace_nfr_004_the_default_timeout_is_told_and_bounded() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", ""),
         async |workspace| {
             let tools = workspace.server.list_tools().await;
             for name in ["grep", "glob"] {
                 let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
                 let timeout = &tool["inputSchema"]["properties"]["timeout_seconds"];
-                assert_eq!(
-                    (&timeout["default"], &timeout["minimum"]),
-                    (&json!(300), &json!(1)),
-                    "{timeout}"
-                );
+                assert_eq!(timeout["default"], 300, "{timeout}");
+                assert_eq!(timeout["minimum"], 1, "{timeout}");
                 let never = json!({"pattern": "x", "timeout_seconds": 0});
                 workspace.fails("invalid_arguments", name, never).await;
             }
@@ -160,7 +150,7 @@ async fn workspace_nfr_004_the_default_timeout_is_told_and_bounded() {
 #[tokio::test]
 async fn workspace_nfr_004_other_calls_have_a_deadline_too() {
     let tree = || Tree::new().sparse("endless", 1 << 40);
-    both_with(
+    Workspace::both_with(
         tree,
         |setup| setup.set("limits.request_timeout", 1),
         async |workspace| {
@@ -178,7 +168,7 @@ async fn workspace_nfr_005_fifty_calls_at_once() {
             tree.file(format!("f{n}"), format!("{n}"))
         })
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let arguments = |n| json!({"root": "workspace", "path": format!("f{n}")});
         let outcomes = workspace
             .server
@@ -193,7 +183,7 @@ async fn workspace_nfr_005_fifty_calls_at_once() {
 
 #[tokio::test]
 async fn workspace_nfr_005_long_searches_do_not_hold_up_reads() {
-    both(endless, async |workspace| {
+    Workspace::both(endless, async |workspace| {
         let search = json!({"root": "workspace", "pattern": "n[eo]+dle", "timeout_seconds": 20});
         let searches: Vec<_> = (0..20)
             .map(|_| workspace.server.spawn_call("grep", search.clone()))

@@ -1,40 +1,17 @@
 //! What clients see before and around tool calls.
 
-use std::time::Duration;
-
 use testkit::rmcp::model::{CallToolRequest, CallToolRequestParams, ProtocolVersion};
 use testkit::rmcp::service::{PeerRequestOptions, ServiceError};
 use testkit::{Setup, Transport, Tree, Value, json};
 
-use crate::harness::{both, both_with, program};
-
-const TOOLS: [&str; 15] = [
-    "list_roots",
-    "list_folder",
-    "read_file",
-    "write_file",
-    "remove_file",
-    "patch_file",
-    "create_folder",
-    "remove_folder",
-    "stat_file",
-    "hash_file",
-    "permissions_file",
-    "copy",
-    "move",
-    "grep",
-    "glob",
-];
+use super::Workspace;
+use crate::harness::{ToolSet, becomes, catalogue, tool_names};
 
 #[tokio::test]
 async fn workspace_nfr_012_descriptions_stand_alone() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let tools = workspace.server.list_tools().await;
-        let names: Vec<&str> = tools
-            .iter()
-            .filter_map(|tool| tool["name"].as_str())
-            .collect();
-        assert_eq!(names, TOOLS);
+        assert_eq!(tool_names(&tools), catalogue("workspace").await);
         for tool in &tools {
             let long = |value: &Value, least: usize| {
                 value.as_str().is_some_and(|text| text.len() >= least)
@@ -71,7 +48,7 @@ async fn workspace_nfr_012_hints_are_true() {
         "copy",
         "move",
     ];
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         for tool in workspace.server.list_tools().await {
             let name = tool["name"].as_str().unwrap();
             let hints = &tool["annotations"];
@@ -89,7 +66,7 @@ async fn workspace_nfr_012_hints_are_true() {
 
 #[tokio::test]
 async fn workspace_nfr_012_defaults_are_in_the_schema() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let tools = workspace.server.list_tools().await;
         let schema = |tool: &str, argument: &str| {
             let found = tools.iter().find(|own| own["name"] == tool).unwrap();
@@ -126,7 +103,7 @@ async fn workspace_nfr_012_defaults_are_in_the_schema() {
 
 #[tokio::test]
 async fn workspace_root_header_can_be_switched_off() {
-    both_with(
+    Workspace::both_with(
         Tree::new,
         |setup| setup.set("server.root_header", false),
         async |workspace| {
@@ -142,14 +119,17 @@ async fn workspace_every_revision_is_served() {
     testkit::over_both(async |transport| {
         let tree = Tree::new().file("f", "x");
         for revision in ProtocolVersion::KNOWN_VERSIONS {
-            let setup = program()
-                .root("workspace", tree.path())
-                .revision(revision.clone());
+            let setup = Workspace::setup(&tree).revision(revision.clone());
             let server = setup.start(transport).await;
             let info = server.info();
             assert_eq!(info["protocolVersion"], revision.as_str(), "{transport:?}");
             assert_eq!(info["serverInfo"]["name"], "mcp-filesystem");
-            assert_eq!(server.list_tools().await.len(), 15, "{revision}");
+            let tools = server.list_tools().await;
+            assert_eq!(
+                tool_names(&tools),
+                catalogue("workspace").await,
+                "{revision}"
+            );
             let read = server
                 .call("read_file", json!({"root": "workspace", "path": "f"}))
                 .await;
@@ -165,7 +145,7 @@ async fn workspace_every_revision_is_served() {
 
 #[tokio::test]
 async fn workspace_unknown_tools_are_protocol_errors() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let error = workspace
             .server
             .try_call("read_flie", json!({}))
@@ -182,11 +162,10 @@ async fn workspace_unknown_tools_are_protocol_errors() {
 #[tokio::test]
 async fn workspace_its_own_endpoint() {
     let tree = Tree::new();
-    let setup = program()
-        .root("workspace", tree.path())
-        .endpoint("/mcp/workspace");
+    let setup = Workspace::setup(&tree).endpoint("/mcp/workspace");
     let server = setup.start(Transport::Http).await;
-    assert_eq!(server.list_tools().await.len(), 15);
+    let tools = server.list_tools().await;
+    assert_eq!(tool_names(&tools), catalogue("workspace").await);
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let reply = server.http().post("/mcp/memory", &[], &request).await;
     assert_eq!(reply.status, 404, "{reply:?}");
@@ -196,7 +175,7 @@ async fn workspace_its_own_endpoint() {
 async fn workspace_one_half_of_a_reply_can_be_dropped() {
     testkit::over_both(async |transport| {
         let tree = Tree::new().file("f", "x");
-        let setup = program().root("workspace", tree.path());
+        let setup = Workspace::setup(&tree);
         let hash = json!({"root": "workspace", "path": "f", "algorithm": "md5"});
         let server = setup
             .clone()
@@ -227,26 +206,13 @@ async fn workspace_one_half_of_a_reply_can_be_dropped() {
     .await;
 }
 
-/// Waits for a condition, for at most twenty seconds.
-async fn within_bounds(condition: impl Fn() -> bool) -> bool {
-    for _ in 0..2000 {
-        if condition() {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    false
-}
-
 fn hash_endless() -> Value {
     json!({"root": "workspace", "path": "endless", "algorithm": "sha256"})
 }
 
 fn with_an_endless_file() -> (Tree, Setup) {
     let tree = Tree::new().sparse("endless", 1 << 42);
-    let setup = program()
-        .root("workspace", tree.path())
-        .set("limits.request_timeout", 300);
+    let setup = Workspace::setup(&tree).set("limits.request_timeout", 300);
     (tree, setup)
 }
 
@@ -263,17 +229,15 @@ async fn workspace_cancelling_stops_the_work() {
     let call = call.await.unwrap();
     let file = tree.join("endless");
     assert!(
-        within_bounds(|| server.has_open(&file)).await,
+        becomes(async || server.has_open(&file)).await,
         "the work never began"
     );
     call.cancel(Some("enough".to_owned())).await.unwrap();
     let line = server.logged(|line| line["tool"] == "hash_file").await;
-    assert_eq!(
-        (&line["outcome"], &line["error_code"]),
-        (&json!("error"), &json!("cancelled"))
-    );
+    assert_eq!(line["outcome"], "error");
+    assert_eq!(line["error_code"], "cancelled");
     assert!(
-        within_bounds(|| !server.has_open(&file)).await,
+        becomes(async || !server.has_open(&file)).await,
         "the work goes on"
     );
 }
@@ -288,12 +252,12 @@ async fn workspace_hanging_up_stops_the_work() {
     let http = server.http().clone();
     let call = tokio::spawn(async move { http.post("/mcp", &[], &request).await });
     assert!(
-        within_bounds(|| server.has_open(&file)).await,
+        becomes(async || server.has_open(&file)).await,
         "the work never began"
     );
     call.abort();
     assert!(
-        within_bounds(|| !server.has_open(&file)).await,
+        becomes(async || !server.has_open(&file)).await,
         "the work goes on"
     );
 }
@@ -323,10 +287,7 @@ async fn workspace_long_work_tells_its_progress() {
 async fn workspace_a_stopped_server_leaves_nothing_behind() {
     testkit::over_both(async |transport| {
         let tree = Tree::new().sparse("large", 1 << 40);
-        let server = program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         let hash = json!({"root": "workspace", "path": "large", "algorithm": "sha256"});
         let call = server.spawn_call("hash_file", hash);
         server.call("list_roots", json!({})).await.ok();

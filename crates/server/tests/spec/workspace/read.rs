@@ -2,7 +2,8 @@
 
 use testkit::{Tree, json};
 
-use crate::harness::{both, both_with};
+use super::Workspace;
+use crate::harness::ToolSet;
 
 fn hundred_lines() -> String {
     (1..=100).map(|number| format!("line {number}\n")).collect()
@@ -11,25 +12,19 @@ fn hundred_lines() -> String {
 #[tokio::test]
 async fn workspace_e2e_007_read_a_small_file() {
     let content = "0123456789".repeat(10);
-    both(
+    Workspace::both(
         || Tree::new().file("small.txt", &content),
         async |workspace| {
             let read = workspace
                 .ok("read_file", json!({"path": "small.txt"}))
                 .await;
             assert_eq!(read["content"], content.as_str());
-            assert_eq!(
-                (&read["size"], &read["lines_total"]),
-                (&json!(100), &json!(1))
-            );
-            assert_eq!(
-                (&read["truncated"], &read["binary"]),
-                (&json!(false), &json!(false))
-            );
-            assert_eq!(
-                (&read["encoding"], &read["path"]),
-                (&json!("utf-8"), &json!("small.txt"))
-            );
+            assert_eq!(read["size"], 100);
+            assert_eq!(read["lines_total"], 1);
+            assert_eq!(read["truncated"], false);
+            assert_eq!(read["binary"], false);
+            assert_eq!(read["encoding"], "utf-8");
+            assert_eq!(read["path"], "small.txt");
         },
     )
     .await;
@@ -38,7 +33,7 @@ async fn workspace_e2e_007_read_a_small_file() {
 #[tokio::test]
 async fn workspace_e2e_008_a_large_file_is_not_read_whole() {
     let tree = || Tree::new().file("large.txt", "x".repeat(500));
-    both_with(tree, |setup| setup.set("max_full_read_size", 100), async |workspace| {
+    Workspace::both_with(tree, |setup| setup.set("max_full_read_size", 100), async |workspace| {
         let outcome = workspace.call("read_file", json!({"path": "large.txt"})).await;
         let error = &outcome.error()["error"];
         assert_eq!(error["code"], "too_large");
@@ -57,7 +52,7 @@ async fn workspace_e2e_009_read_by_bytes() {
     let text: String = (0..256)
         .map(|n| char::from(b'a' + (n % 26) as u8))
         .collect();
-    both(
+    Workspace::both(
         || Tree::new().file("data.bin", &all).file("data.txt", &text),
         async |workspace| {
             let part = |path: &str| json!({"path": path, "offset_bytes": 10, "limit_bytes": 20});
@@ -66,10 +61,8 @@ async fn workspace_e2e_009_read_by_bytes() {
             assert_eq!(read["content"], "CgsMDQ4PEBESExQVFhcYGRobHB0=");
             let read = workspace.ok("read_file", part("data.txt")).await;
             assert_eq!(read["content"], text[10..30]);
-            assert_eq!(
-                (&read["size"], &read["truncated"]),
-                (&json!(256), &json!(true))
-            );
+            assert_eq!(read["size"], 256);
+            assert_eq!(read["truncated"], true);
             assert!(read.get("lines_total").is_none(), "{read}");
         },
     )
@@ -78,7 +71,7 @@ async fn workspace_e2e_009_read_by_bytes() {
 
 #[tokio::test]
 async fn workspace_e2e_010_read_by_lines() {
-    both(
+    Workspace::both(
         || Tree::new().file("lines.txt", hundred_lines()),
         async |workspace| {
             let part = json!({"path": "lines.txt", "offset_lines": 50, "limit_lines": 5});
@@ -87,14 +80,10 @@ async fn workspace_e2e_010_read_by_lines() {
                 read["content"],
                 "line 50\nline 51\nline 52\nline 53\nline 54\n"
             );
-            assert_eq!(
-                (&read["start_line"], &read["end_line"]),
-                (&json!(50), &json!(54))
-            );
-            assert_eq!(
-                (&read["lines_total"], &read["truncated"]),
-                (&json!(100), &json!(true))
-            );
+            assert_eq!(read["start_line"], 50);
+            assert_eq!(read["end_line"], 54);
+            assert_eq!(read["lines_total"], 100);
+            assert_eq!(read["truncated"], true);
         },
     )
     .await;
@@ -102,7 +91,7 @@ async fn workspace_e2e_010_read_by_lines() {
 
 #[tokio::test]
 async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
-    both(
+    Workspace::both(
         || Tree::new().file("file.txt", "x"),
         async |workspace| {
             for mixed in [
@@ -111,7 +100,7 @@ async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
                 json!({"path": "file.txt", "offset_bytes": 0, "limit_lines": 1}),
             ] {
                 let message = workspace
-                    .fails("invalid_arguments", "read_file", mixed)
+                    .message("invalid_arguments", "read_file", mixed)
                     .await;
                 assert!(message.contains("mutually exclusive"), "{message}");
             }
@@ -122,16 +111,14 @@ async fn workspace_e2e_011_bytes_and_lines_exclude_each_other() {
 
 #[tokio::test]
 async fn workspace_e2e_012_read_beyond_the_end() {
-    both(
+    Workspace::both(
         || Tree::new().file("short.txt", "1\n2\n3\n4\n5\n"),
         async |workspace| {
             let beyond = json!({"path": "short.txt", "offset_lines": 100, "limit_lines": 10});
             let outcome = workspace.call("read_file", beyond).await;
             let read = outcome.ok();
-            assert_eq!(
-                (&read["content"], &read["lines_total"]),
-                (&json!(""), &json!(5))
-            );
+            assert_eq!(read["content"], "");
+            assert_eq!(read["lines_total"], 5);
             assert_eq!(read["truncated"], false);
             assert!(
                 outcome.text.contains('5'),
@@ -140,7 +127,8 @@ async fn workspace_e2e_012_read_beyond_the_end() {
             );
             let beyond = json!({"path": "short.txt", "offset_bytes": 100, "limit_bytes": 10});
             let read = workspace.ok("read_file", beyond).await;
-            assert_eq!((&read["content"], &read["size"]), (&json!(""), &json!(10)));
+            assert_eq!(read["content"], "");
+            assert_eq!(read["size"], 10);
         },
     )
     .await;
@@ -148,17 +136,15 @@ async fn workspace_e2e_012_read_beyond_the_end() {
 
 #[tokio::test]
 async fn workspace_e2e_013_binary_files_are_flagged() {
-    both(
+    Workspace::both(
         || Tree::new().file("image.bin", b"\x00\x01bin"),
         async |workspace| {
             let part = json!({"path": "image.bin", "offset_bytes": 0, "limit_bytes": 100});
             for arguments in [part, json!({"path": "image.bin"})] {
                 let outcome = workspace.call("read_file", arguments).await;
                 let read = outcome.ok();
-                assert_eq!(
-                    (&read["binary"], &read["encoding"]),
-                    (&json!(true), &json!("base64"))
-                );
+                assert_eq!(read["binary"], true);
+                assert_eq!(read["encoding"], "base64");
                 assert_eq!(read["content"], "AAFiaW4=");
                 assert_eq!(outcome.text.lines().count(), 1, "{}", outcome.text);
                 assert!(outcome.text.contains("binary"), "{}", outcome.text);
@@ -175,7 +161,7 @@ async fn workspace_fr_005_the_threshold_itself_is_allowed() {
             .file("fits", "x".repeat(100))
             .file("over", "x".repeat(101))
     };
-    both_with(
+    Workspace::both_with(
         tree,
         |setup| setup.set("max_full_read_size", 100),
         async |workspace| {
@@ -199,7 +185,7 @@ async fn workspace_fr_005_the_threshold_itself_is_allowed() {
 
 #[tokio::test]
 async fn workspace_fr_005_the_text_shows_numbered_lines() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "one\ntwo\nthree\n"),
         async |workspace| {
             let outcome = workspace
@@ -224,7 +210,7 @@ async fn workspace_fr_005_lines_are_counted_as_people_do() {
             .file("open", "a\nb")
             .file("closed", "a\nb\n")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         for (path, lines) in [("empty", 0), ("open", 2), ("closed", 2)] {
             let read = workspace.ok("read_file", json!({"path": path})).await;
             assert_eq!(read["lines_total"], lines, "{path}");
@@ -235,16 +221,14 @@ async fn workspace_fr_005_lines_are_counted_as_people_do() {
 
 #[tokio::test]
 async fn workspace_fr_005_lines_from_the_end() {
-    both(
+    Workspace::both(
         || Tree::new().file("log", hundred_lines()),
         async |workspace| {
             let last = json!({"path": "log", "offset_lines": -2});
             let read = workspace.ok("read_file", last).await;
             assert_eq!(read["content"], "line 99\nline 100\n");
-            assert_eq!(
-                (&read["start_line"], &read["end_line"]),
-                (&json!(99), &json!(100))
-            );
+            assert_eq!(read["start_line"], 99);
+            assert_eq!(read["end_line"], 100);
             workspace
                 .fails(
                     "invalid_arguments",
@@ -259,7 +243,7 @@ async fn workspace_fr_005_lines_from_the_end() {
 
 #[tokio::test]
 async fn workspace_fr_005_absurd_limits_cost_nothing() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "a\nb\n"),
         async |workspace| {
             let before = workspace.server.memory().peak;
@@ -270,10 +254,8 @@ async fn workspace_fr_005_absurd_limits_cost_nothing() {
                         json!({"path": "f", key: 1_000_000_000_000_u64}),
                     )
                     .await;
-                assert_eq!(
-                    (&read["content"], &read["truncated"]),
-                    (&json!("a\nb\n"), &json!(false))
-                );
+                assert_eq!(read["content"], "a\nb\n");
+                assert_eq!(read["truncated"], false);
             }
             assert!(workspace.server.memory().peak < before + (64 << 20));
         },
@@ -283,7 +265,7 @@ async fn workspace_fr_005_absurd_limits_cost_nothing() {
 
 #[tokio::test]
 async fn workspace_fr_005_bytes_never_cut_a_character_in_two() {
-    both(
+    Workspace::both(
         || Tree::new().file("f", "aé😀z"),
         async |workspace| {
             for offset in 0..=8 {
@@ -302,11 +284,11 @@ async fn workspace_fr_005_bytes_never_cut_a_character_in_two() {
 
 #[tokio::test]
 async fn workspace_fr_005_directories_and_pipes_are_not_read() {
-    both(
+    Workspace::both(
         || Tree::new().dir("dir").pipe("pipe"),
         async |workspace| {
             let message = workspace
-                .fails("is_a_directory", "read_file", json!({"path": "dir"}))
+                .message("is_a_directory", "read_file", json!({"path": "dir"}))
                 .await;
             assert!(message.contains("dir"), "{message}");
             workspace
@@ -319,7 +301,7 @@ async fn workspace_fr_005_directories_and_pipes_are_not_read() {
 
 #[tokio::test]
 async fn workspace_us_001_a_source_file_with_line_numbers() {
-    both(
+    Workspace::both(
         || Tree::new().file("src/main.go", "package main\n"),
         async |workspace| {
             let outcome = workspace
@@ -327,7 +309,7 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
                 .await;
             assert_eq!(outcome.text, "     1\tpackage main\n");
             let message = workspace
-                .fails("not_found", "read_file", json!({"path": "src/min.go"}))
+                .message("not_found", "read_file", json!({"path": "src/min.go"}))
                 .await;
             assert!(
                 message.starts_with("file not found: src/min.go"),
@@ -344,8 +326,8 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
 
 #[tokio::test]
 async fn workspace_us_001_sizes_are_worded_for_people() {
-    both(|| Tree::new().sparse("big.log", 5_452_595), async |workspace| {
-        let message = workspace.fails("too_large", "read_file", json!({"path": "big.log"})).await;
+    Workspace::both(|| Tree::new().sparse("big.log", 5_452_595), async |workspace| {
+        let message = workspace.message("too_large", "read_file", json!({"path": "big.log"})).await;
         let worded = "file too large for full read (size: 5.2MB, limit: 1MB); use offset/limit parameters";
         assert!(message.starts_with(worded), "{message}");
     })
@@ -357,16 +339,14 @@ async fn workspace_us_002_fifty_lines_of_a_large_log() {
     let log: String = (1..=60_000)
         .map(|n| format!("{n:06} something happened again\n"))
         .collect();
-    both(
+    Workspace::both(
         || Tree::new().file("app.log", &log),
         async |workspace| {
             let part = json!({"path": "app.log", "offset_lines": 1000, "limit_lines": 50});
             let outcome = workspace.call("read_file", part).await;
             let read = outcome.ok();
-            assert_eq!(
-                (&read["start_line"], &read["end_line"]),
-                (&json!(1000), &json!(1049))
-            );
+            assert_eq!(read["start_line"], 1000);
+            assert_eq!(read["end_line"], 1049);
             assert_eq!(read["lines_total"], 60_000);
             assert!(
                 outcome.text.starts_with("  1000\t001000 something"),
@@ -387,17 +367,16 @@ async fn workspace_lines_are_returned_where_counting_all_takes_too_long() {
             .file("huge.log", &numbers)
             .stretched("huge.log", 1 << 40)
     };
-    both_with(
+    Workspace::both_with(
         tree,
         |setup| setup.set("limits.request_timeout", 4),
         async |workspace| {
             let lines = json!({"path": "huge.log", "offset_lines": 2000, "limit_lines": 2});
             let read = workspace.ok("read_file", lines).await;
             assert_eq!(read["content"], "2000\n2001\n");
-            assert_eq!(
-                (&read["start_line"], &read["end_line"], &read["truncated"]),
-                (&json!(2000), &json!(2001), &json!(true))
-            );
+            assert_eq!(read["start_line"], 2000);
+            assert_eq!(read["end_line"], 2001);
+            assert_eq!(read["truncated"], true);
             assert!(read.get("lines_total").is_none(), "{read}");
         },
     )
@@ -407,7 +386,7 @@ async fn workspace_lines_are_returned_where_counting_all_takes_too_long() {
 #[tokio::test]
 async fn workspace_line_numbers_follow_a_file_that_changes() {
     let lines = |count: usize| -> String { (1..=count).map(|n| format!("{n:019}\n")).collect() };
-    both(
+    Workspace::both(
         || Tree::new().file("app.log", lines(50_000)),
         async |workspace| {
             let from =
@@ -420,10 +399,8 @@ async fn workspace_line_numbers_follow_a_file_that_changes() {
             workspace.tree().write("app.log", lines(60_001));
             let read = workspace.ok("read_file", from(-1)).await;
             assert_eq!(read["content"], format!("{:019}\n", 60_001));
-            assert_eq!(
-                (&read["start_line"], &read["lines_total"]),
-                (&json!(60_001), &json!(60_001))
-            );
+            assert_eq!(read["start_line"], 60_001);
+            assert_eq!(read["lines_total"], 60_001);
         },
     )
     .await;
@@ -437,7 +414,7 @@ async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
             .file("lines", "line 1\nline 2\nline 3\nline 4\n")
             .file("long", "x".repeat(50) + "\nshort\n")
     };
-    both_with(tree, settings, async |workspace| {
+    Workspace::both_with(tree, settings, async |workspace| {
         let mut next = 1;
         let mut whole = String::new();
         for _ in 0..2 {
@@ -446,10 +423,8 @@ async fn workspace_lines_that_do_not_fit_are_left_out_whole() {
             whole += read["content"].as_str().unwrap();
             next = read["end_line"].as_u64().unwrap() + 1;
         }
-        assert_eq!(
-            (whole.as_str(), next),
-            ("line 1\nline 2\nline 3\nline 4\n", 5)
-        );
+        assert_eq!(whole.as_str(), "line 1\nline 2\nline 3\nline 4\n");
+        assert_eq!(next, 5);
         let read = workspace
             .ok("read_file", json!({"path": "long", "limit_lines": 2}))
             .await;

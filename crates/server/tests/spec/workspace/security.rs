@@ -2,7 +2,8 @@
 
 use testkit::{Tree, Value, json};
 
-use crate::harness::{both, both_on, each};
+use super::Workspace;
+use crate::harness::{ToolSet, each, program};
 
 /// Every tool that takes a path, with arguments that would work on `path`.
 fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
@@ -39,7 +40,7 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn workspace_e2e_063_dots_do_not_lead_out() {
-    both(
+    Workspace::both(
         || Tree::new().dir("a"),
         async |workspace| {
             for path in [
@@ -51,7 +52,7 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
                 "./.././x",
             ] {
                 let message = workspace
-                    .fails("path_outside_root", "read_file", json!({"path": path}))
+                    .message("path_outside_root", "read_file", json!({"path": path}))
                     .await;
                 assert!(
                     message.starts_with("path resolves outside root boundary"),
@@ -65,11 +66,11 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
 
 #[tokio::test]
 async fn workspace_e2e_064_links_do_not_lead_out() {
-    both(
+    Workspace::both(
         || Tree::new().link("escape", "/tmp"),
         async |workspace| {
             let message = workspace
-                .fails(
+                .message(
                     "path_outside_root",
                     "list_folder",
                     json!({"path": "escape"}),
@@ -94,10 +95,7 @@ async fn workspace_e2e_065_links_inside_are_followed() {
         let tree = tree
             .link("absolute", &absolute)
             .link("dir/up", "../link.txt");
-        let server = crate::harness::program()
-            .root("workspace", tree.path())
-            .start(transport)
-            .await;
+        let server = Workspace::setup(&tree).start(transport).await;
         for path in ["link.txt", "absolute/real.txt", "dir/up", "absolute/up"] {
             let read = server
                 .call("read_file", json!({"root": "workspace", "path": path}))
@@ -111,10 +109,10 @@ async fn workspace_e2e_065_links_inside_are_followed() {
 #[tokio::test]
 async fn workspace_e2e_066_a_tool_that_is_not_allowed() {
     let roots = || vec![("readonly", Tree::new(), &["list_folder", "read_file"][..])];
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let write = json!({"root": "readonly", "path": "f", "content": "x"});
         let message = workspace
-            .fails("tool_not_allowed", "write_file", write)
+            .message("tool_not_allowed", "write_file", write)
             .await;
         assert_eq!(message, "tool write_file not allowed on root readonly");
         assert!(workspace.tree().listing().is_empty());
@@ -131,10 +129,10 @@ async fn workspace_e2e_067_copy_denied_by_its_source() {
             ("dest", Tree::new(), &["*"][..]),
         ]
     };
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let copy = json!({"source_root": "restricted", "source_path": "f",
             "dest_root": "dest", "dest_path": "f"});
-        let message = workspace.fails("tool_not_allowed", "copy", copy).await;
+        let message = workspace.message("tool_not_allowed", "copy", copy).await;
         assert_eq!(message, "tool copy not allowed on root restricted");
         assert!(workspace.tree_of(1).listing().is_empty());
     })
@@ -150,10 +148,10 @@ async fn workspace_e2e_068_copy_denied_by_its_destination() {
             ("readonly", Tree::new(), &["list_folder", "read_file"][..]),
         ]
     };
-    both_on(roots, async |workspace| {
+    Workspace::both_on(roots, async |workspace| {
         let copy = json!({"source_root": "source", "source_path": "f",
             "dest_root": "readonly", "dest_path": "f"});
-        let message = workspace.fails("tool_not_allowed", "copy", copy).await;
+        let message = workspace.message("tool_not_allowed", "copy", copy).await;
         assert_eq!(message, "tool copy not allowed on root readonly");
         assert!(workspace.tree_of(1).listing().is_empty());
     })
@@ -164,7 +162,7 @@ async fn workspace_e2e_068_copy_denied_by_its_destination() {
 async fn workspace_e2e_069_a_removed_tree_takes_nothing_outside_along() {
     let outside = Tree::new().file("kept/f", "kept");
     let before = outside.listing();
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .link("dir/escape", outside.path())
@@ -181,11 +179,11 @@ async fn workspace_e2e_069_a_removed_tree_takes_nothing_outside_along() {
 
 #[tokio::test]
 async fn workspace_e2e_070_nul_bytes() {
-    both(
+    Workspace::both(
         || Tree::new().file("file", ""),
         async |workspace| {
             let message = workspace
-                .fails("invalid_path", "read_file", json!({"path": "file\0.txt"}))
+                .message("invalid_path", "read_file", json!({"path": "file\0.txt"}))
                 .await;
             assert!(message.contains("NUL"), "{message}");
             for (tool, arguments) in every_tool_on("inside\0") {
@@ -199,7 +197,7 @@ async fn workspace_e2e_070_nul_bytes() {
 #[tokio::test]
 async fn workspace_e2e_071_percent_signs_are_literal() {
     let name = "%2e%2e%2fetc%2fpasswd";
-    both(
+    Workspace::both(
         || Tree::new().dir("etc"),
         async |workspace| {
             workspace
@@ -224,7 +222,7 @@ async fn workspace_e2e_071_percent_signs_are_literal() {
 
 #[tokio::test]
 async fn workspace_fr_001_dots_inside_are_resolved() {
-    both(
+    Workspace::both(
         || Tree::new().file("b", "b").file("a/f", "f").link("l", "a"),
         async |workspace| {
             for path in ["a/../b", "./b", "/b", "a/.././b", "l/../b", "//b"] {
@@ -249,7 +247,7 @@ async fn workspace_fr_001_a_twin_of_the_root_is_outside() {
         let host = host
             .link("root/link", "../root-evil/secret")
             .link("root/back", "../root/f");
-        let server = crate::harness::program()
+        let server = program()
             .root("workspace", &host.join("root"))
             .start(transport)
             .await;
@@ -271,7 +269,7 @@ async fn workspace_fr_001_a_twin_of_the_root_is_outside() {
 async fn workspace_fr_001_a_root_may_be_a_link_itself() {
     testkit::over_both(async |transport| {
         let host = Tree::new().file("real/f", "f").link("alias", "real");
-        let server = crate::harness::program()
+        let server = program()
             .root("workspace", &host.join("alias"))
             .start(transport)
             .await;
@@ -286,7 +284,7 @@ async fn workspace_fr_001_a_root_may_be_a_link_itself() {
 #[tokio::test]
 async fn workspace_fr_001_what_is_to_be_made_is_checked_too() {
     let outside = Tree::new();
-    both(
+    Workspace::both(
         || {
             Tree::new()
                 .link("out", outside.path())
@@ -320,7 +318,7 @@ async fn workspace_nfr_006_every_tool_checks_its_path() {
             .file("inside", "x")
             .link("escape", outside.path())
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let own = workspace.tree().listing();
         for path in ["../x", "escape/f", "escape/new", "escape/../../x"] {
             for (tool, arguments) in every_tool_on(path) {
@@ -343,7 +341,7 @@ async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
             .link("l", outside.join("f"))
             .link("d", outside.path())
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let own = workspace.tree().listing();
         for path in ["l", "d"] {
             for (tool, arguments) in every_tool_on(path) {
@@ -353,10 +351,8 @@ async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
                 }
             }
         }
-        assert_eq!(
-            (outside.listing(), workspace.tree().listing()),
-            (before.clone(), own)
-        );
+        assert_eq!(outside.listing(), before.clone());
+        assert_eq!(workspace.tree().listing(), own);
     })
     .await;
 }
@@ -370,7 +366,7 @@ async fn workspace_nfr_009_whole_trees_stay_inside() {
             .file("t/own", "needle")
             .link("t/deep/out", outside.path())
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         let found = workspace
             .ok("grep", json!({"path": "t", "pattern": "needle"}))
             .await;
@@ -404,7 +400,7 @@ async fn workspace_nfr_010_chains_and_circles_of_links() {
             .link("root", "/")
             .link("proc", "/proc/self/root")
     };
-    both(tree, async |workspace| {
+    Workspace::both(tree, async |workspace| {
         for path in ["c10/passwd", "up/x", "root/etc/passwd", "proc/etc/passwd"] {
             workspace
                 .fails("path_outside_root", "read_file", json!({"path": path}))
@@ -430,7 +426,7 @@ async fn workspace_nfr_010_odd_names_are_names() {
         "...",
         " ",
     ];
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         for name in names {
             workspace
                 .ok("write_file", json!({"path": name, "content": name}))
@@ -444,7 +440,7 @@ async fn workspace_nfr_010_odd_names_are_names() {
 
 #[tokio::test]
 async fn workspace_nfr_010_absurd_paths_are_errors() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         for path in ["x/".repeat(3000), "n".repeat(256)] {
             workspace
                 .fails("invalid_path", "read_file", json!({"path": path}))
@@ -463,7 +459,7 @@ async fn workspace_nfr_010_absurd_paths_are_errors() {
 
 #[tokio::test]
 async fn workspace_us_011_a_link_to_etc() {
-    both(
+    Workspace::both(
         || Tree::new().link("escape", "/etc"),
         async |workspace| {
             let outcome = workspace

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use testkit::{Server, Transport, Tree, Value, json};
 
-use crate::harness::program;
+use super::Workspace;
+use crate::harness::{ToolSet, program};
 
 /// Speaks by hand, so that nothing is lost on the way through a client's types.
 async fn listed(transport: Transport) -> Value {
     let tree = Tree::new();
-    let mut wire = program()
-        .root("workspace", tree.path())
-        .wire(transport)
-        .await;
+    let mut wire = Workspace::setup(&tree).wire(transport).await;
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {

@@ -2,20 +2,19 @@
 
 use testkit::{Transport, Tree, json};
 
-use crate::harness::{both, program};
+use super::Workspace;
+use crate::harness::ToolSet;
 
 #[tokio::test]
 async fn workspace_e2e_014_overwrite() {
-    both(
+    Workspace::both(
         || Tree::new().file("existing.txt", "old content, longer"),
         async |workspace| {
             let write =
                 json!({"path": "existing.txt", "content": "new content", "mode": "overwrite"});
             let written = workspace.ok("write_file", write).await;
-            assert_eq!(
-                (&written["size"], &written["mode"]),
-                (&json!(11), &json!("overwrite"))
-            );
+            assert_eq!(written["size"], 11);
+            assert_eq!(written["mode"], "overwrite");
             assert_eq!(written["path"], "existing.txt");
             assert_eq!(workspace.read("existing.txt").await, "new content");
         },
@@ -25,15 +24,13 @@ async fn workspace_e2e_014_overwrite() {
 
 #[tokio::test]
 async fn workspace_e2e_015_append() {
-    both(
+    Workspace::both(
         || Tree::new().file("log.txt", "line1\n"),
         async |workspace| {
             let write = json!({"path": "log.txt", "content": "line2\n", "mode": "append"});
             let written = workspace.ok("write_file", write).await;
-            assert_eq!(
-                (&written["size"], &written["mode"]),
-                (&json!(6), &json!("append"))
-            );
+            assert_eq!(written["size"], 6);
+            assert_eq!(written["mode"], "append");
             assert_eq!(workspace.read("log.txt").await, "line1\nline2\n");
         },
     )
@@ -42,7 +39,7 @@ async fn workspace_e2e_015_append() {
 
 #[tokio::test]
 async fn workspace_e2e_016_create_only_what_is_absent() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let write = json!({"path": "new.txt", "content": "created", "mode": "create_only"});
         assert_eq!(workspace.ok("write_file", write).await["size"], 7);
         assert_eq!(workspace.read("new.txt").await, "created");
@@ -52,11 +49,13 @@ async fn workspace_e2e_016_create_only_what_is_absent() {
 
 #[tokio::test]
 async fn workspace_e2e_017_create_only_never_replaces() {
-    both(
+    Workspace::both(
         || Tree::new().file("existing.txt", "kept").dir("folder"),
         async |workspace| {
             let write = json!({"path": "existing.txt", "content": "nope", "mode": "create_only"});
-            let message = workspace.fails("already_exists", "write_file", write).await;
+            let message = workspace
+                .message("already_exists", "write_file", write)
+                .await;
             let worded = "file already exists: existing.txt; use overwrite mode to replace";
             assert!(message.starts_with(worded), "{message}");
             assert_eq!(workspace.read("existing.txt").await, "kept");
@@ -68,7 +67,7 @@ async fn workspace_e2e_017_create_only_never_replaces() {
 
 #[tokio::test]
 async fn workspace_e2e_018_parents_are_made() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let path = "deep/nested/dir/file.txt";
         workspace
             .ok("write_file", json!({"path": path, "content": "deep"}))
@@ -80,7 +79,7 @@ async fn workspace_e2e_018_parents_are_made() {
 
 #[tokio::test]
 async fn workspace_fr_006_overwrite_is_the_default_and_creates() {
-    both(
+    Workspace::both(
         || Tree::new().file("there", "old"),
         async |workspace| {
             for path in ["there", "new"] {
@@ -97,7 +96,7 @@ async fn workspace_fr_006_overwrite_is_the_default_and_creates() {
 
 #[tokio::test]
 async fn workspace_fr_006_append_creates_with_parents() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let write = json!({"path": "d/log", "content": "1\n", "mode": "append"});
         workspace.ok("write_file", write).await;
         assert_eq!(workspace.tree().text("d/log"), "1\n");
@@ -107,7 +106,7 @@ async fn workspace_fr_006_append_creates_with_parents() {
 
 #[tokio::test]
 async fn workspace_fr_006_bytes_are_written_as_given() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let content = "\u{feff}CRLF\r\nmixed\n\ttab é 😀\u{0}no end";
         workspace
             .ok("write_file", json!({"path": "f", "content": content}))
@@ -123,7 +122,7 @@ async fn workspace_fr_006_bytes_are_written_as_given() {
 
 #[tokio::test]
 async fn workspace_fr_006_a_replaced_file_keeps_its_mode() {
-    both(
+    Workspace::both(
         || Tree::new().file("run.sh", "old").mode("run.sh", 0o750),
         async |workspace| {
             workspace
@@ -137,7 +136,7 @@ async fn workspace_fr_006_a_replaced_file_keeps_its_mode() {
 
 #[tokio::test]
 async fn workspace_fr_006_writing_through_a_link_changes_its_target() {
-    both(
+    Workspace::both(
         || Tree::new().file("d/target", "old").link("link", "d/target"),
         async |workspace| {
             workspace
@@ -152,11 +151,13 @@ async fn workspace_fr_006_writing_through_a_link_changes_its_target() {
 
 #[tokio::test]
 async fn workspace_us_003_a_new_configuration_file() {
-    both(Tree::new, async |workspace| {
+    Workspace::both(Tree::new, async |workspace| {
         let write = json!({"path": "config/app.yaml", "content": "a: 1\n", "mode": "create_only"});
         workspace.ok("write_file", write.clone()).await;
         assert_eq!(workspace.tree().text("config/app.yaml"), "a: 1\n");
-        let message = workspace.fails("already_exists", "write_file", write).await;
+        let message = workspace
+            .message("already_exists", "write_file", write)
+            .await;
         let worded = "file already exists: config/app.yaml; use overwrite mode to replace";
         assert!(message.starts_with(worded), "{message}");
     })
@@ -165,7 +166,7 @@ async fn workspace_us_003_a_new_configuration_file() {
 
 #[tokio::test]
 async fn workspace_nfr_014_a_failed_write_leaves_nothing_behind() {
-    both(
+    Workspace::both(
         || Tree::new().file("file", "kept").dir("dir/sub").pipe("pipe"),
         async |workspace| {
             let before = workspace.tree().listing();
@@ -188,10 +189,7 @@ async fn workspace_nfr_014_a_killed_write_is_whole_or_not_there() {
     let new = "n".repeat(8 << 20);
     for round in 0..4_u64 {
         let tree = Tree::new().file("file", &old);
-        let server = program()
-            .root("workspace", tree.path())
-            .start(Transport::Stdio)
-            .await;
+        let server = Workspace::setup(&tree).start(Transport::Stdio).await;
         let write = json!({"root": "workspace", "path": "file", "content": new});
         let call = server.spawn_call("write_file", write);
         tokio::time::sleep(std::time::Duration::from_millis(round * 15)).await;

@@ -1,17 +1,48 @@
-//! A server with one project, ready to be asked; agents that answer; and what is true of every reply.
+//! How tests start `guide`, agents that answer its questions, and what is true of each of its replies.
 
 use std::sync::{Arc, Mutex};
 
-use testkit::{Outcome, ProtocolVersion, Server, Setup, Transport, Tree, Value, json};
+use testkit::{Outcome, ProtocolVersion, Setup, Transport, Tree, Value, json};
 
-use crate::harness::program;
+use crate::harness::{Harness, ToolSet, program, text_is_structured};
 
-/// The program with this project, found over HTTP at the set's own endpoint.
-pub(super) fn setup(tree: &Tree) -> Setup {
-    let path = tree.path().to_str().expect("text");
-    program()
-        .arguments(["--toolset", "guide", "--project-root", path])
-        .endpoint("/mcp/guide")
+/// The two ways of asking a client: a request of the server's own, and a result that needs input.
+pub(super) const REVISIONS: [ProtocolVersion; 2] =
+    [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+
+/// No settings beyond the usual ones.
+pub(super) const PLAIN: fn(Setup) -> Setup = |setup| setup;
+
+/// The `guide` set.
+pub(crate) struct Guide;
+
+impl ToolSet for Guide {
+    const CODE: &str = "error_type";
+
+    /// The project over HTTP is at the set's own endpoint.
+    fn setup(tree: &Tree) -> Setup {
+        let path = tree.path().to_str().expect("text");
+        program()
+            .arguments(["--toolset", "guide", "--project-root", path])
+            .endpoint("/mcp/guide")
+    }
+
+    fn check(_tool: &str, outcome: &Outcome) {
+        let (reply, story) = (&outcome.structured, || outcome.story());
+        text_is_structured(outcome);
+        assert_eq!(reply["success"], json!(!outcome.is_error), "{}", story());
+        if outcome.is_error {
+            for field in ["error", "error_type", "instruction"] {
+                assert!(reply[field].is_string(), "{field}: {}", story());
+            }
+        } else {
+            assert!(reply["data"].is_object(), "{}", story());
+        }
+    }
+
+    fn error(reply: &Value) -> &Value {
+        reply
+    }
 }
 
 /// The usual project.
@@ -19,37 +50,18 @@ pub(super) fn tree() -> Tree {
     Tree::new().dir("docs").dir("src").dir("tests")
 }
 
-/// Runs a body over stdio and over HTTP, each time with a project of its own and a client that cannot be asked.
-pub(super) async fn both(body: impl AsyncFn(&Project)) {
-    both_with(tree, |setup| setup, body).await;
-}
-
-/// The same with another project and more settings.
-pub(super) async fn both_with(
-    tree: impl Fn() -> Tree,
-    settings: impl Fn(Setup) -> Setup,
-    body: impl AsyncFn(&Project),
-) {
-    testkit::over_both(async |transport| {
-        let tree = tree();
-        let server = settings(setup(&tree)).start(transport).await;
-        body(&Project { server, tree }).await;
-    })
-    .await;
-}
-
 /// Runs a body with a client that can be asked: both ways of asking, over stdio and over HTTP.
 pub(super) async fn asked(
     settings: impl Fn(Setup) -> Setup,
     agent: impl Fn() -> Agent,
-    body: impl AsyncFn(&Project, &Agent),
+    body: impl AsyncFn(&Harness<Guide>, &Agent),
 ) {
-    for revision in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
+    for revision in REVISIONS {
         testkit::over_both(async |transport| {
-            let (tree, agent) = (tree(), agent());
-            let setup = agent.answering(settings(setup(&tree)).revision(revision.clone()));
-            let server = setup.start(transport).await;
-            body(&Project { server, tree }, &agent).await;
+            let agent = agent();
+            let settings = |setup| agent.answering(settings(setup).revision(revision.clone()));
+            let guide = Guide::start(tree(), settings, transport).await;
+            body(&guide, &agent).await;
         })
         .await;
     }
@@ -102,7 +114,7 @@ impl Agent {
 }
 
 /// The text of a sampling request.
-pub(super) fn prompt(params: &Value) -> String {
+fn prompt(params: &Value) -> String {
     let text = &params["messages"][0]["content"]["text"];
     text.as_str().expect("a prompt").to_owned()
 }
@@ -112,53 +124,10 @@ pub(super) fn sampled(text: &str) -> Value {
     json!({"role": "assistant", "model": "test", "content": {"type": "text", "text": text}})
 }
 
-/// A running server and its project.
-pub(super) struct Project {
-    pub(super) server: Server,
-    pub(super) tree: Tree,
-}
-
-impl Project {
-    /// Calls a tool and checks what is true of every reply.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Outcome {
-        let outcome = self.server.call(tool, arguments).await;
-        self.check(&outcome);
-        outcome
-    }
-
-    fn check(&self, outcome: &Outcome) {
-        let host = self.tree.path().to_str().expect("text");
-        let story = || outcome.story();
-        assert!(!outcome.whole.to_string().contains(host), "{}", story());
-        let text: Value = serde_json::from_str(&outcome.text).expect("the text is JSON");
-        assert_eq!(text, outcome.structured, "{}", story());
-        assert_eq!(text["success"], json!(!outcome.is_error), "{}", story());
-        match outcome.is_error {
-            true => {
-                for field in ["error", "error_type", "instruction"] {
-                    assert!(text[field].is_string(), "{field}: {}", story());
-                }
-            }
-            false => assert!(text["data"].is_object(), "{}", story()),
-        }
-    }
-
-    /// The reply of a call that has to succeed.
-    pub(super) async fn ok(&self, tool: &str, arguments: Value) -> Value {
-        self.call(tool, arguments).await.ok().clone()
-    }
-
+impl Harness<Guide> {
     /// The data of a call that has to succeed.
     pub(super) async fn data(&self, tool: &str, arguments: Value) -> Value {
         self.ok(tool, arguments).await["data"].clone()
-    }
-
-    /// The error object of a call that has to fail in this way.
-    pub(super) async fn fails(&self, error_type: &str, tool: &str, arguments: Value) -> Value {
-        let outcome = self.call(tool, arguments).await;
-        let error = outcome.error().clone();
-        assert_eq!(error["error_type"], error_type, "{}", outcome.story());
-        error
     }
 
     /// Caches a text file.
@@ -188,4 +157,10 @@ impl Project {
     pub(super) fn transport(&self) -> Transport {
         self.server.transport()
     }
+}
+
+/// The text of a field.
+pub(super) fn text_in<'a>(reply: &'a Value, field: &str) -> &'a str {
+    let text = reply[field].as_str();
+    text.unwrap_or_else(|| panic!("no {field}: {reply}"))
 }

@@ -1,0 +1,16 @@
+//! The `files` set: every parameter, default, reply field and error of its specification.
+
+mod contract;
+mod copy_move;
+mod delete;
+mod info;
+mod list;
+mod mkdir;
+mod parameters;
+mod permissions;
+mod rate_limits;
+mod read;
+mod search;
+mod set;
+mod settings;
+mod write;

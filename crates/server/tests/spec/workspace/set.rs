@@ -1,0 +1,91 @@
+//! How tests start `workspace`, and what is true of each of its replies.
+
+use testkit::{Outcome, Setup, Tree, Value, json};
+
+use crate::harness::{Harness, ToolSet, program, text_is_structured};
+
+/// The `workspace` set.
+pub(crate) struct Workspace;
+
+impl ToolSet for Workspace {
+    /// One root, called `workspace`, that allows every tool.
+    fn setup(tree: &Tree) -> Setup {
+        program().root("workspace", tree.path())
+    }
+
+    /// Names the root `workspace` where the arguments name none.
+    fn complete(tool: &str, mut arguments: Value) -> Value {
+        let names: &[&str] = match tool {
+            "list_roots" => &[],
+            "copy" | "move" => &["source_root", "dest_root"],
+            _ => &["root"],
+        };
+        let object = arguments.as_object_mut().expect("arguments are an object");
+        for name in names {
+            object.entry(*name).or_insert_with(|| "workspace".into());
+        }
+        arguments
+    }
+
+    fn check(tool: &str, outcome: &Outcome) {
+        let story = || outcome.story();
+        assert!(keys_are_snake_case(&outcome.structured), "{}", story());
+        if outcome.is_error {
+            let error = Self::error(outcome.error());
+            assert_eq!(error["message"], outcome.text.as_str(), "{}", story());
+            assert_eq!(error["details"]["tool"], tool, "{}", story());
+        } else if tool != "read_file" {
+            text_is_structured(outcome);
+        }
+    }
+
+    fn error(reply: &Value) -> &Value {
+        &reply["error"]
+    }
+}
+
+impl Workspace {
+    /// Runs a body over stdio and over HTTP on several roots: name, tree, allowed tools.
+    pub(crate) async fn both_on(
+        roots: impl Fn() -> Vec<(&'static str, Tree, &'static [&'static str])>,
+        body: impl AsyncFn(&Harness<Workspace>),
+    ) {
+        testkit::over_both(async |transport| {
+            let roots = roots();
+            let setup = roots.iter().fold(program(), |setup, (name, tree, tools)| {
+                setup.root_allowing(name, tree.path(), tools)
+            });
+            let trees = roots.into_iter().map(|(_, tree, _)| tree).collect();
+            body(&Harness::new(setup.start(transport).await, trees)).await;
+        })
+        .await;
+    }
+}
+
+impl Harness<Workspace> {
+    /// The message of a call that has to fail with this code.
+    pub(crate) async fn message(&self, code: &str, tool: &str, arguments: Value) -> String {
+        let error = self.fails(code, tool, arguments).await;
+        error["message"].as_str().expect("a message").to_owned()
+    }
+
+    /// A file's content, read by the server.
+    pub(crate) async fn read(&self, path: &str) -> String {
+        let reply = self.ok("read_file", json!({"path": path})).await;
+        reply["content"].as_str().expect("content").to_owned()
+    }
+}
+
+fn keys_are_snake_case(value: &Value) -> bool {
+    let plain = |key: &String| {
+        key.chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    match value {
+        Value::Object(object) => object
+            .iter()
+            .all(|(key, value)| plain(key) && keys_are_snake_case(value)),
+        Value::Array(items) => items.iter().all(keys_are_snake_case),
+        _ => true,
+    }
+}
