@@ -73,7 +73,7 @@ impl Contract for Memory {
             "properties": {
                 "code": { "type": "string", "description": "Only when the call failed: what went wrong, for programs." },
                 "message": { "type": "string", "description": "Only when the call failed: what went wrong." },
-                "path": { "type": "string", "description": "Only when the call failed: the path it is subject." },
+                "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
                 "hint": {
                     "type": "object",
                     "description": "With string_not_found: the line of the file most like old_str, where one is close.",

@@ -34,7 +34,7 @@ async fn mistakes_stop_the_start_with_one_line() {
         ),
         (
             Guide::setup(&tree).set("guide.allowed_paths", json!(["docs", "../outside"])),
-            "guide.allowed_paths[1]: expected a path inside the guide, got \"../outside\"",
+            "guide.allowed_paths[1]: expected a path inside the project, got \"../outside\"",
         ),
         (
             Guide::setup(&tree).set("guide.state_key_file", tree.join("short").to_str().unwrap()),
