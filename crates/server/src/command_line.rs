@@ -1,7 +1,7 @@
-//! The command line and the environment: what was typed, before anyone knows what it means.
+//! The command line and the environment: what was typed.
 //!
-//! clap words the mistakes made here and ends the process with code 2. What comes out is a
-//! [`Partial`] like the one the config file gives; what a setting means is decided in `settings`.
+//! clap reports mistakes and ends the process with code 2. The result is a [`Partial`], as from the config file;
+//! `settings` decides what it means.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ pub(crate) struct Cli {
     flags: Flags,
     #[command(subcommand)]
     command: Option<CommandArgs>,
-    /// Whether the root was a flag or an environment variable; clap alone knows.
+    /// Whether `--root-dir` was a flag or an environment variable.
     #[arg(skip)]
     root_dir_source: GivenBy,
-    /// The same for the base path.
+    /// Whether `--base-path` was a flag or an environment variable.
     #[arg(skip)]
     base_path_source: GivenBy,
     /// The settings that were typed or found in the environment, with paths as they were given.
@@ -40,7 +40,7 @@ pub(crate) struct Cli {
     given: Partial,
 }
 
-/// The flags that are no settings: they say which files and directories there are.
+/// The flags that are not settings: the config file and directories.
 #[derive(Debug, Args)]
 struct Flags {
     /// YAML config file.
@@ -100,7 +100,7 @@ enum CommandArgs {
     Man,
 }
 
-/// What the process is to do.
+/// The command that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Serve clients.
@@ -152,12 +152,12 @@ pub(crate) enum GivenBy {
     /// A flag, or not given at all.
     #[default]
     Flag,
-    /// An environment variable: it gives way to any flag that means the same.
+    /// An environment variable; a flag of the same meaning wins over it.
     Environment,
 }
 
 impl GivenBy {
-    /// What to call the setting in a message.
+    /// The name of the setting in messages.
     pub(crate) fn of(self, flag: &'static str, variable: &'static str) -> &'static str {
         match self {
             GivenBy::Flag => flag,
@@ -186,7 +186,7 @@ pub(crate) struct Directories {
     pub(crate) base: Option<GivenPath>,
 }
 
-/// The definition of the command line: what is typed here and the flags of the settings.
+/// The whole definition of the command line: this file's and the flags of the settings.
 pub(crate) fn command() -> clap::Command {
     Cli::command().args(settings::flags())
 }
@@ -209,7 +209,7 @@ impl Cli {
         Ok(cli)
     }
 
-    /// What the process is to do.
+    /// The command that was typed.
     pub(crate) fn task(&self) -> Task {
         match &self.command {
             None => Task::Serve,
@@ -226,8 +226,8 @@ impl Cli {
         }
     }
 
-    /// The command line that starts the same server from anywhere, without the program's name: for a client's
-    /// configuration. What came from the environment is written out, because a client has another one.
+    /// The arguments that start the same server from any directory, for a client's configuration. Values from the
+    /// environment are included, because a client has another environment.
     pub(crate) fn portable(&self, settings: &Settings, current: &Path) -> Vec<String> {
         let absolute = |path: &PathBuf| current.join(path).display().to_string();
         let flags = self.portable_flags(settings, &absolute).into_iter();
@@ -245,7 +245,7 @@ impl Cli {
         absolute: &impl Fn(&PathBuf) -> String,
     ) -> [(&'static str, Option<String>); 9] {
         let (flags, given) = (&self.flags, &self.given);
-        // These give way to others, or stay without effect, only as long as they are in the environment.
+        // As flags these two could conflict with others, so unused ones from the environment are left out.
         let is_used = self.root_dir_source == GivenBy::Flag || self.directories.is_empty();
         let root_dir = flags.root_dir.as_ref().filter(|_| is_used);
         let is_used = settings.toolsets.contains(&Toolset::Memory);
@@ -271,7 +271,7 @@ impl Cli {
         self.flags.config.as_deref()
     }
 
-    /// The directories that were given, relative ones taken from `current`; the base path stays as it is.
+    /// The directories that were given. Relative ones start from `current`; the base path stays as typed.
     pub(crate) fn directories(&self, current: &Path) -> Directories {
         let given = |path: PathBuf, source| GivenPath { path, source };
         let (root, base) = (&self.flags.root_dir, &self.flags.base_path);
@@ -284,7 +284,7 @@ impl Cli {
             root: root
                 .as_ref()
                 .map(|path| given(current.join(path), self.root_dir_source)),
-            // Its specification wants it absolute: a storage that moves with the current directory is a lost storage.
+            // The specification of `memory` wants an absolute path: a relative one would move with the current directory.
             base: base
                 .as_ref()
                 .map(|path| given(path.clone(), self.base_path_source)),

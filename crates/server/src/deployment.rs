@@ -1,4 +1,4 @@
-//! What the settings mean for the tools: which roots they are given, with what limits.
+//! Turns the settings into what the tools get: roots, rights and limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use toolset::{Allowlist, Deployment, RootGrant};
 
 use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
 
-/// Hands the opened roots and the limits to the tools.
+/// Builds the deployment of the tools.
 pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
     let granted = roots.iter().zip(&settings.roots);
     Deployment {
@@ -42,7 +42,7 @@ fn grant(root: &NamedRoot, own: &RootSettings, settings: &Settings) -> RootGrant
     }
 }
 
-/// The single-root sets that live in this root.
+/// The single-root sets that use this root.
 fn homes(own: &RootSettings, settings: &Settings) -> BTreeSet<String> {
     let sets = [Toolset::Files, Toolset::Memory].into_iter();
     let lives_here = |set: &Toolset| {

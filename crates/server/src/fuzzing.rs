@@ -1,6 +1,6 @@
-//! The root of the fuzz target `config`: any text as a config file gives settings, or one line that says what is wrong.
+//! The root of the fuzz target `config`: any text as a config file gives settings, or an error of one line.
 //!
-//! It is no part of the program, and lies here so that the program's own modules are found beside it.
+//! It is not part of the program. It is in this folder because it includes the program's own modules.
 #![no_main]
 #![expect(
     dead_code,

@@ -1,4 +1,4 @@
-//! The project of the `guide` set, opened once at start-up: paths are looked up in it, nothing in it is ever read.
+//! The project of the `guide` set, opened once at start-up. Paths are looked up in it; its files are never read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::operator_files::reason;
 use crate::settings::{KeyPath, SettingsError};
 use crate::settings::{Settings, Toolset};
 
-/// The key of this process alone, in bytes.
+/// The size of a generated key, in bytes.
 const KEY_SIZE: usize = 32;
 
-/// Opens the project where `guide` is served, and says which of its allowed directories are missing.
+/// Opens the project if `guide` is served, and finds out which of its allowed directories are missing.
 pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
     if !settings.toolsets.contains(&Toolset::Guide) {
         return Ok(None);
@@ -32,21 +32,21 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
     Ok(Some(project))
 }
 
-/// The project and what an operator wants to know of it.
+/// The project and what operators want to know about it.
 #[derive(Debug)]
 pub(crate) struct GuideProject {
     /// What the calls of the set share.
     pub(crate) state: Arc<GuideState>,
-    /// Where it is.
+    /// The real path.
     pub(crate) path: PathBuf,
-    /// The directories that may be named.
+    /// The allowed directories.
     pub(crate) allowed: Vec<String>,
-    /// Those of them that do not exist.
+    /// The allowed directories that do not exist.
     pub(crate) missing: Vec<String>,
 }
 
 impl GuideProject {
-    /// Logs what may be a slip of the operator's.
+    /// Warns of allowed directories that do not exist, which may be a mistake.
     pub(crate) fn warn(&self) {
         for path in &self.missing {
             tracing::warn!(
@@ -102,7 +102,7 @@ fn state(settings: &Settings, validator: PathValidator) -> Result<GuideState> {
     })
 }
 
-/// The operator's key, or one of this process alone.
+/// Reads the operator's key, or generates one for this process.
 fn state_key(settings: &Settings) -> Result<Vec<u8>> {
     let Some(path) = &settings.guide_state_key_file else {
         let mut key = vec![0; KEY_SIZE];
@@ -111,7 +111,7 @@ fn state_key(settings: &Settings) -> Result<Vec<u8>> {
     };
     let read = operator_files::read_bytes(path);
     let (bytes, _) = read.map_err(|error| bad_key(path, &reason(&error)))?;
-    // A key written as a line of text is the same with and without its line end.
+    // A line end after a key written as text does not count.
     Ok(bytes.trim_ascii_end().to_vec())
 }
 

@@ -1,4 +1,4 @@
-//! The process: command line, settings, sockets and pipes, logs. `commands` does what was asked.
+//! The process: command line, settings, sockets and pipes, logs. `commands` runs the command that was typed.
 
 mod command_line;
 mod commands;
@@ -26,9 +26,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says in one line why the process ends.
+/// Reports in one line why the process ends.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    // There is nobody left to tell when standard error is closed.
+    // If standard error is closed, nobody is left to tell.
     let _ = writeln!(std::io::stderr(), "mcp-filesystem: {error:#}");
     ExitCode::FAILURE
 }

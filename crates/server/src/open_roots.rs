@@ -1,7 +1,6 @@
 //! Opens the roots of the settings, once, at start-up.
 //!
-//! This is the only place of the server that gives a host path to the sandbox; afterwards a root is
-//! a descriptor and a name.
+//! Only this file passes host paths to the sandbox; afterwards a root is a descriptor and a name.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +15,7 @@ use crate::operator_files::reason;
 use crate::settings::SettingsError;
 use crate::settings::{OnMissingRoot, RootAccess, RootSettings, Settings};
 
-/// Opens every root; the first that is not a usable directory is the mistake to report.
+/// Opens every root. The error names the first that is not a usable directory.
 pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
     let roots = settings.roots.iter().map(|root| open_one(root, settings));
     roots.collect::<Result<Vec<_>, _>>().map(Roots::new)
@@ -50,20 +49,20 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Setti
 
 fn open_directory(root: &RootSettings) -> io::Result<Root> {
     let opened = Root::open(&root.path)?;
-    // What we would create is there to be filled.
+    // A directory that the server may create is for writing.
     let is_storage = root.on_missing == OnMissingRoot::Create;
     match access(&opened) {
         Some(access) if access.readable && access.executable => {}
         _ => return Err(io::ErrorKind::PermissionDenied.into()),
     }
-    match !is_storage || takes_files(&opened) {
-        true => Ok(opened),
-        false => Err(io::Error::other("no file can be made in it")),
+    if is_storage && !takes_files(&opened) {
+        return Err(io::Error::other("no file can be made in it"));
     }
+    Ok(opened)
 }
 
-/// Tells whether files can be made in a directory, by beginning one that is never finished: permission bits say nothing to an
-/// administrator, or about a file system that takes none.
+/// Tells whether files can be created in a directory, by staging one and dropping it. Permission bits are not enough:
+/// they do not bind the administrator, and the file system may be read-only.
 fn takes_files(root: &Root) -> bool {
     let begun = RelPath::parse(".probe").and_then(|name| {
         let place = root.locate(&name, Follow::Never)?;
@@ -76,7 +75,7 @@ fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
     root.on_missing == OnMissingRoot::Create && error.kind() == io::ErrorKind::NotFound
 }
 
-/// Makes a directory and those above it, seen from the root of the whole file system.
+/// Creates a directory and its parents.
 fn create(path: &Path) -> io::Result<()> {
     let whole = Root::open(Path::new("/"))?;
     let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes())).and_then(|path| {

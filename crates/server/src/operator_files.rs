@@ -1,9 +1,9 @@
-//! The operator's own files, which lie outside every root: the config, tokens, certificates, the audit file.
+//! The operator's own files, outside every root: the config, tokens, certificates, the audit file.
 //!
-//! These are the only files that the process opens by a path string, and none of them is ever named by a client.
+//! Only these files are opened by a path string, and no client ever names one.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the operator's files lie outside every root, where no sandbox holds"
+    reason = "the operator's files are outside every root, where no sandbox holds"
 )]
 
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// None of these files is larger than this.
+/// The largest size that such a file may have.
 const MAX_SIZE: u64 = 1024 * 1024;
 
-/// Reads a regular file of at most 1 MiB of UTF-8; gives its text and its mode bits.
+/// Reads a regular file of at most 1 MiB of UTF-8. Returns its text and its mode bits.
 pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
     let (bytes, mode) = read_bytes(path)?;
     let text = String::from_utf8(bytes);
@@ -22,9 +22,9 @@ pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
     Ok((text, mode))
 }
 
-/// Reads a regular file of at most 1 MiB; gives its bytes and its mode bits.
+/// Reads a regular file of at most 1 MiB. Returns its bytes and its mode bits.
 pub(crate) fn read_bytes(path: &Path) -> io::Result<(Vec<u8>, u32)> {
-    // Looked at before it is opened: opening a FIFO that was given by mistake would hang.
+    // Check the type first: opening a FIFO would block.
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
@@ -38,18 +38,18 @@ pub(crate) fn read_bytes(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, metadata.mode() & 0o7777))
 }
 
-/// Where a file really is, and its mode bits.
+/// The real path and the mode bits of a file.
 pub(crate) fn look_at(path: &Path) -> io::Result<(PathBuf, u32)> {
     let real_path = std::fs::canonicalize(path)?;
     Ok((real_path, std::fs::metadata(path)?.mode() & 0o7777))
 }
 
-/// Tells whether this process runs as the administrator, whom no permission bits hold back.
+/// Tells whether this process runs as root, which permission bits do not bind.
 pub(crate) fn is_superuser() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Opens a regular file to be written at its end, and makes it where it is missing, for its owner alone.
+/// Opens a regular file for appending. A missing file is created, readable by its owner only.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(io::Error::other("not a regular file"));
@@ -58,7 +58,7 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).open(path)
 }
 
-/// The directory a file is in: what has to stay reachable for a file that may be replaced by a new one.
+/// The directory of a file. It has to stay reachable if the file may be replaced by a new one.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -66,7 +66,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// The system's words without its error number.
+/// The system's message, without the error number.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".to_owned(),

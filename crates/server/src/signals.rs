@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::CredentialStore;
 
-/// How long running calls may go on after the process is asked to stop; then they are cut.
+/// How long running calls may continue after the process is asked to stop; then they are cut.
 pub(crate) const FINISHING: Duration = Duration::from_secs(3);
 
-/// A token that the first signal cancels. Must be called inside the runtime.
+/// Returns a token that the first signal cancels. It must be called inside the runtime.
 pub(crate) fn stop_on_signals() -> std::io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -29,7 +29,7 @@ pub(crate) fn stop_on_signals() -> std::io::Result<CancellationToken> {
     Ok(asked)
 }
 
-/// Reloads at every SIGHUP, for as long as it is polled.
+/// Reloads at every SIGHUP.
 pub(crate) async fn reload_on_hangup(reopen_audit: impl Fn(), credentials: Arc<CredentialStore>) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,

@@ -18,7 +18,7 @@ pub(crate) fn tools_of(set: Toolset, guide_state: Option<&Arc<guide::GuideState>
     }
 }
 
-/// One service that speaks all configured sets.
+/// Builds one service with all configured sets.
 pub(crate) fn every_set(
     settings: &Settings,
     admission: Arc<Admission>,

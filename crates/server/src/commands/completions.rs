@@ -1,4 +1,4 @@
-//! `mcp-filesystem completions`: what a shell needs to complete the command line, written from its definition.
+//! `mcp-filesystem completions`: a completion script for a shell, generated from the definition of the command line.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ const NAME: &str = "mcp-filesystem";
 
 /// Prints the completions of a shell.
 pub(crate) fn print(shell: Shell, mut command: Command, out: &mut dyn Write) -> io::Result<()> {
-    // Into memory first: the generator panics where the reader has gone.
+    // Into memory first: the generator panics if its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, NAME, &mut script);
     out.write_all(&script)

@@ -1,4 +1,4 @@
-//! `mcp-filesystem health`: asks a running server whether it is well, for images that have no other client in them.
+//! `mcp-filesystem health`: asks a running server for its health, for container images without another HTTP client.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -18,15 +18,16 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
 };
 
+use crate::http::listener;
 use crate::settings::Settings;
 
 /// How long the server may take for each step.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The most bytes of an answer that are looked at.
+/// The most bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
 
-/// Asks the server at `url`, or the one these settings make. Only a plain `ok` is good.
+/// Asks the server at `url`, or the one that these settings start. Any status but 200 is an error.
 pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
     let target = match url {
         Some(url) => Target::parse(url)?,
@@ -80,7 +81,7 @@ impl Target {
         if settings.port == 0 {
             bail!("the port is any that is free: give the server's URL");
         }
-        // Who listens on every address is also here.
+        // A server on every address also listens on loopback.
         let host = match &*settings.host {
             "0.0.0.0" => "127.0.0.1",
             "::" => "::1",
@@ -97,12 +98,9 @@ impl Target {
         })
     }
 
-    /// The host and port as they stand in a URL.
+    /// The host and port as a URL writes them.
     fn authority(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
-        }
+        listener::address(&self.host, self.port)
     }
 
     fn shown(&self) -> String {
@@ -156,7 +154,7 @@ fn exchange(mut stream: impl Read + Write, question: &str) -> Result<String> {
     stream.write_all(question.as_bytes())?;
     let mut answer = Vec::new();
     let read = stream.take(MAX_ANSWER).read_to_end(&mut answer);
-    // A connection that breaks after the answer has told enough.
+    // A connection may break once the answer is there.
     if answer.is_empty() {
         read?;
     }
@@ -178,8 +176,8 @@ fn encrypted(
     Ok(StreamOwned::new(connection, stream))
 }
 
-/// Takes every certificate: its names are seldom those of the loopback address, no secret is sent, and nothing that
-/// comes back is trusted with more than being well.
+/// Accepts every certificate. Security: certificates seldom name the loopback address, no secret is sent, and the
+/// answer only says whether the server is healthy.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -6,7 +6,7 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-/// What the manual page tells besides the options and commands.
+/// The sections of the page besides options and commands.
 const SECTIONS: &[(&str, &str)] = &[
     (
         "EXIT STATUS",
@@ -64,7 +64,7 @@ pub(crate) fn page(command: Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// The commands with their own arguments; the options above go with all of them.
+/// The commands with their own arguments; the options apply to all of them.
 fn commands(command: &Command) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["COMMANDS"]);

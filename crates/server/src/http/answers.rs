@@ -1,4 +1,4 @@
-//! The shapes of replies: words, JSON, streams of events.
+//! Builds HTTP replies: plain text, JSON, streams of events.
 
 use std::convert::Infallible;
 
@@ -15,29 +15,29 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Words for people and logs.
+/// Plain text, for people and logs.
 pub(super) fn text(status: StatusCode, message: impl Into<Bytes>) -> HttpReply {
     whole(status, message.into(), PLAIN)
 }
 
-/// A message.
+/// A JSON-RPC message.
 pub(super) fn json(status: StatusCode, message: Vec<u8>) -> HttpReply {
     whole(status, message.into(), JSON)
 }
 
-/// Nothing but a status.
+/// A status without a body.
 pub(super) fn empty(status: StatusCode) -> HttpReply {
     let mut reply = Response::new(Full::new(Bytes::new()).boxed_unsync());
     *reply.status_mut() = status;
     reply
 }
 
-/// Events that are all there.
+/// Events that are already complete.
 pub(super) fn ended_events(events: Bytes) -> HttpReply {
     unbuffered(whole(StatusCode::OK, events, EVENTS))
 }
 
-/// Events as they come.
+/// Events sent as they happen.
 pub(super) fn events<B>(body: B) -> HttpReply
 where
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
@@ -47,7 +47,7 @@ where
     unbuffered(reply)
 }
 
-/// Tells proxies to pass events on as they come.
+/// Tells proxies not to buffer the events.
 fn unbuffered(mut reply: HttpReply) -> HttpReply {
     let headers = reply.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -55,7 +55,7 @@ fn unbuffered(mut reply: HttpReply) -> HttpReply {
     reply
 }
 
-/// A refusal of a method, with those that there are.
+/// Refuses a method and lists those that are allowed.
 pub(super) fn method_not_allowed(allowed: &'static str) -> HttpReply {
     let message = format!("Method Not Allowed: use {allowed}");
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, message);

@@ -1,4 +1,4 @@
-//! A request's body, whole or not at all: of bounded size, in bounded time.
+//! Reads the body of a request, within limits of size and time.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct BodyLimits {
     pub(super) time: Duration,
 }
 
-/// Reads a body within its limits. One that says it is larger is not even begun.
+/// Reads a body within its limits. A body whose declared length is too large is refused unread.
 pub(super) async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,

@@ -20,14 +20,14 @@ use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
 use super::router::{RequestInfo, Router};
 
-/// How long a client may take to agree on encryption.
+/// How long the TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// The most bytes that the headers of a request may have; more are answered with 431.
+/// The most bytes of a request's headers; larger ones are answered with 431.
 pub(super) const MAX_HEADERS: usize = 64 * 1024;
-/// How much of a reply the kernel takes that the client has no room for yet.
+/// How many unsent bytes of a reply the kernel buffers.
 const UNSENT: u32 = 256 * 1024;
 
-/// Answers what is asked on a connection until it ends. `_slot` is given back then.
+/// Serves a connection until it ends, and then gives its slot back.
 pub(super) async fn serve(
     stream: TcpStream,
     address: SocketAddr,
@@ -35,42 +35,46 @@ pub(super) async fn serve(
     shutdown: CancellationToken,
     _slot: OwnedSemaphorePermit,
 ) {
-    let _here = router.connected();
-    // Small replies must not wait for an acknowledgement; without it they are only slower.
+    let _open = router.connected();
+    // Small replies must not wait for an acknowledgement. If this fails, they are only slower.
     let _ = stream.set_nodelay(true);
-    // A slow reader is seen to read: the kernel would take megabytes at once, and then nothing for half a minute.
+    // Makes a slow reader visible: otherwise the kernel takes megabytes at once and then nothing for half a minute.
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-    let visitor = Visitor {
+    let client = RemoteClient {
         address,
         hang_up: Arc::new(HangUp::of(&stream)),
     };
     let Some(tls) = router.tls() else {
-        return converse(stream, visitor, router, shutdown).await;
+        return converse(stream, client, router, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(stream, visitor, router, shutdown).await,
+        Ok(Ok(stream)) => converse(stream, client, router, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
         Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
     }
 }
 
 /// Who is at the other end of a connection.
-struct Visitor {
+struct RemoteClient {
     address: SocketAddr,
     hang_up: Arc<HangUp>,
 }
 
-async fn converse<S>(stream: S, visitor: Visitor, router: Arc<Router>, shutdown: CancellationToken)
-where
+async fn converse<S>(
+    stream: S,
+    client: RemoteClient,
+    router: Arc<Router>,
+    shutdown: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let patience = router.client_timeout();
     let (stream, head) = GuardedStream::new(stream, patience);
-    let Visitor { address, hang_up } = visitor;
+    let RemoteClient { address, hang_up } = client;
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
         let router = Arc::clone(&router);
-        let visit = RequestInfo {
+        let info = RequestInfo {
             address: Arc::clone(&from),
             has_two_lengths: head.has_two_lengths(),
         };
@@ -78,7 +82,7 @@ where
         async move {
             tokio::select! {
                 biased;
-                reply = router.handle(request, visit) => Ok(reply),
+                reply = router.handle(request, info) => Ok(reply),
                 () = hang_up.gone() => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
             }
         }

@@ -1,5 +1,5 @@
-//! What browsers want to hear before a page of a listed origin may talk to us (CORS). Who is listed is the door's
-//! business; a page of any other origin never gets here.
+//! Answers browsers on behalf of pages of a listed origin (CORS). The host check has already refused every other
+//! origin.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -8,20 +8,20 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
-/// What MCP requests carry besides what every request may.
+/// The headers of MCP requests that a page may send.
 const HEADERS: &str = "authorization, content-type, accept, last-event-id, mcp-session-id, \
                        mcp-protocol-version, mcp-method, mcp-name, mcp-param-root";
-/// What MCP replies carry that a page may see.
+/// The headers of MCP replies that a page may see.
 const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
 /// How long a browser may remember the answer, in seconds.
 const REMEMBERED: &str = "3600";
 
-/// The origin of the page that asks, if a page asks.
+/// The origin of the page that sends the request, if a page does.
 pub(super) fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ORIGIN).cloned()
 }
 
-/// Tells whether a browser only asks whether it may ask.
+/// Tells whether a request is a browser's preflight.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request
@@ -29,7 +29,7 @@ pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
             .contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Lets a page that was let in read the reply.
+/// Lets the page read the reply.
 pub(super) fn open_to<B>(origin: HeaderValue, reply: &mut Response<B>) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -40,7 +40,7 @@ pub(super) fn open_to<B>(origin: HeaderValue, reply: &mut Response<B>) {
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
-/// Says what a page may ask.
+/// Answers a preflight.
 pub(super) fn preflight<B: Default>() -> Response<B> {
     let mut reply = Response::new(B::default());
     *reply.status_mut() = StatusCode::NO_CONTENT;

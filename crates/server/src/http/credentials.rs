@@ -11,12 +11,12 @@ use super::tokens::Tokens;
 use crate::operator_files::{self, reason};
 use crate::settings::Settings;
 
-/// What the files say at one moment.
+/// The content of the files at one moment.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// Every MCP request needs one of these; none means that nobody is asked.
+    /// Every MCP request needs one of these; without them, no token is needed.
     pub(crate) tokens: Option<Arc<Tokens>>,
-    /// What makes connections HTTPS.
+    /// The acceptor that makes connections HTTPS.
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct CredentialStore {
 }
 
 impl CredentialStore {
-    /// Reads the files for the first time; a mistake in them ends the start.
+    /// Reads the files for the first time; a mistake in them is an error of the start.
     pub(crate) fn load(settings: &Settings) -> Result<CredentialStore> {
         Ok(CredentialStore {
             current: RwLock::new(Credentials::load(settings)?),
@@ -35,7 +35,7 @@ impl CredentialStore {
         })
     }
 
-    /// What is in force now.
+    /// The credentials in force now.
     pub(crate) fn current(&self) -> Credentials {
         self.current
             .read()

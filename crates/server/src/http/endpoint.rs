@@ -1,6 +1,6 @@
-//! One tool set's endpoint: from an HTTP request to a message, and from its reply to an HTTP reply.
+//! One tool set's endpoint: turns an HTTP request into a message, and its reply into an HTTP reply.
 //!
-//! What a message means is [`mcp`]'s business; here are the verbs, the types of content and the sessions' names.
+//! [`mcp`] decides what a message means; this file handles verbs, content types and session ids.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use super::tokens::TokenHolder;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// How many notifications wait for a client to read them; more are left out.
+/// How many notifications wait for a client to read them; further ones are dropped.
 const WAITING_NOTIFICATIONS: usize = 16;
 
 /// One tool set's endpoint, `/mcp/<name>`.
 pub(crate) struct Endpoint {
     name: String,
     server: Server,
-    /// Where clients up to 2025-11-25 get one.
+    /// The sessions of clients up to 2025-11-25, where they get any.
     sessions: Option<Arc<Sessions>>,
 }
 
-/// A request whose sender was let in.
+/// The sender of a request that was let in.
 pub(super) struct Admitted {
-    /// Where it comes from.
+    /// The sender's address.
     pub(super) address: Arc<str>,
-    /// Whose token it carries.
+    /// The holder of the token it carries.
     pub(super) holder: Option<TokenHolder>,
 }
 
@@ -61,7 +61,7 @@ impl Admitted {
 }
 
 impl Endpoint {
-    /// An endpoint, with so many sessions at once where it has any.
+    /// Builds an endpoint, with at most `max_sessions` sessions where it has any.
     pub(crate) fn new(name: String, server: Server, max_sessions: Option<usize>) -> Endpoint {
         let sessions = |most| Sessions::new(server.clone(), SessionLimits::of(most));
         Endpoint {
@@ -76,19 +76,19 @@ impl Endpoint {
         &self.name
     }
 
-    /// What it serves.
+    /// The server behind the endpoint.
     pub(super) fn server(&self) -> &Server {
         &self.server
     }
 
-    /// How many sessions it has.
+    /// The number of open sessions.
     pub(super) fn session_count(&self) -> usize {
         self.sessions
             .as_ref()
             .map_or(0, |sessions| sessions.count())
     }
 
-    /// Ends its sessions: the process ends.
+    /// Ends all sessions, because the process ends.
     pub(super) fn end_sessions(&self) {
         if let Some(sessions) = &self.sessions {
             sessions.end_all();
@@ -132,10 +132,10 @@ impl Endpoint {
             Incoming::Nothing if body.trim_ascii().is_empty() => {
                 return Err(bad_request("the body has to be one JSON-RPC message"));
             }
-            // A notification that cannot be read.
+            // An unreadable notification is accepted and ignored.
             Incoming::Nothing => return Ok(answers::empty(StatusCode::ACCEPTED)),
         };
-        // Its bytes are not needed any more; a large one would wait for the whole call.
+        // Free the bytes now: a large body would otherwise stay in memory for the whole call.
         drop(body);
         let judged = match headers::judge(&parts.headers, &message, self.server.service()) {
             Ok(judged) => judged,
@@ -150,7 +150,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers what is no message. A question of ours that it spoils the answer of is told so.
+    /// Refuses a body that is no message. If it was meant as the answer to a question of ours, the question fails.
     fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> HttpReply {
         let reply = answers::json(StatusCode::BAD_REQUEST, refused.reply());
         let sessions = self.sessions.as_ref();
@@ -161,7 +161,7 @@ impl Endpoint {
         reply
     }
 
-    /// Answers a message outside of sessions.
+    /// Answers a message outside of any session.
     async fn alone(
         &self,
         message: Message,
@@ -230,7 +230,7 @@ impl Endpoint {
     }
 }
 
-/// Waits for a reply: JSON where nothing precedes it, else a stream.
+/// Waits for the reply: JSON if no notification comes first, else a stream.
 async fn replied(
     mut serving: mcp::Serving,
     notifications: Option<Receiver<Vec<u8>>>,
@@ -249,7 +249,7 @@ async fn replied(
 }
 
 fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> HttpReply {
-    // Outside of sessions a request cannot be cancelled but by hanging up.
+    // Outside of a session, only a hang-up cancels a request.
     let Some(reply) = reply else {
         return answers::empty(StatusCode::ACCEPTED);
     };
@@ -259,14 +259,14 @@ fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> HttpReply {
 
 fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> HttpReply {
     let mut reply = answers::ended_events(mcp::event(message));
-    // Its name is made of digits and hyphens.
+    // A session id has only characters that a header may have.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
         reply.headers_mut().insert(SESSION, name);
     }
     reply
 }
 
-/// Opens a stream of what belongs to no request, or goes on with one that broke.
+/// Opens the stream of messages that belong to no request, or resumes a broken one.
 fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<HttpReply, Refusal> {
     if !accepts(headers, "text/event-stream") {
         return Err(Refusal {
@@ -302,7 +302,7 @@ fn end_session(
     Ok(answers::empty(StatusCode::NO_CONTENT))
 }
 
-/// The session that a request names. One that another began does not exist for its sender.
+/// Finds the session that a request names. Security: a session of another owner counts as unknown.
 fn named(
     sessions: &Sessions,
     headers: &HeaderMap,
@@ -316,7 +316,7 @@ fn named(
     })
 }
 
-/// A message is JSON, and its reply is JSON or a stream: only the server knows which.
+/// Checks that the client sends JSON and accepts both forms of a reply, because the server chooses the form.
 fn check_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
         return Err(Refusal {
@@ -339,7 +339,7 @@ fn check_types(headers: &HeaderMap) -> Result<(), Refusal> {
     })
 }
 
-/// Whether a client takes a type of content. A list may be spread over several headers.
+/// Tells whether the client accepts a content type. The list may be spread over several headers.
 fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let lists = headers
         .get_all(ACCEPT)

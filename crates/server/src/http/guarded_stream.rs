@@ -1,8 +1,8 @@
-//! A connection that is watched: how long its client takes to read, and what its first request really says.
+//! A stream that ends connections of clients that do not read, and keeps the first bytes for a look.
 //!
-//! hyper takes a request with both Content-Length and Transfer-Encoding and hides the first of them, so the bytes
-//! themselves are looked at. Later requests of a connection need no look: whoever sends a body of unsaid length has
-//! its connection closed after it (see [`super::router`]), so nothing can hide behind it.
+//! hyper accepts a request with both Content-Length and Transfer-Encoding and hides the first, so the bytes themselves
+//! are checked. Later requests of a connection need no check: after a chunked body the connection is closed
+//! (see [`super::router`]), so nothing can hide behind one.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream under watch.
+/// A guarded stream.
 pub(super) struct GuardedStream<S> {
     stream: S,
     head: Arc<Head>,
-    /// How long the client may take no byte of a reply.
+    /// How long the client may go without reading a byte of a reply.
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// The first bytes of a connection, until its first request is known.
+/// The first bytes of a connection, kept until its first request is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Head(Mutex<Option<Vec<u8>>>);
 
@@ -38,7 +38,7 @@ impl<S> GuardedStream<S> {
         (stream, head)
     }
 
-    /// Lets time run while the client takes nothing.
+    /// Fails a write that has made no progress for too long.
     fn within<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl<S> GuardedStream<S> {
 }
 
 impl Head {
-    /// Tells, once, whether the first request gave its body two lengths.
+    /// Tells whether the first request has both lengths; later calls say no.
     pub(super) fn has_two_lengths(&self) -> bool {
         let head = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         head.is_some_and(|head| two_lengths(&head))
@@ -79,7 +79,7 @@ fn two_lengths(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let names = lines
-        // Empty lines before a request say nothing.
+        // Empty lines before a request are allowed.
         .skip_while(|line| line.is_empty())
         .skip(1)
         .take_while(|line| !line.is_empty())

@@ -1,5 +1,5 @@
-//! The client's end of a connection, looked at from beside hyper: once a client has sent more than its request, hyper
-//! does not read on until that is answered, and would not notice that the client is gone.
+//! Notices a client that hangs up. hyper alone would not: once a client has sent more than one request, hyper stops
+//! reading until the first is answered.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tokio::net::TcpStream;
 
-/// How often to look while a request is under way.
+/// How often to check while a request is answered.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const NO_WAITING: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// The client's end of a connection.
+/// A second handle on a connection, which is polled for a hang-up.
 #[derive(Debug)]
 pub(super) struct HangUp(Option<OwnedFd>);
 
 impl HangUp {
-    /// Without a descriptor of its own nothing is noticed here; hyper still notices most.
+    /// Watches a connection. If the descriptor cannot be duplicated, only hyper notices hang-ups.
     pub(super) fn of(stream: &TcpStream) -> HangUp {
         HangUp(stream.as_fd().try_clone_to_owned().ok())
     }

@@ -1,7 +1,7 @@
-//! Which HTTP requests are let in, by their headers alone, before a body is read.
+//! Checks Host and Origin, before a body is read.
 //!
-//! A web page that a user visits can make his browser send requests to servers on his machine, also under a name of
-//! the page's own choosing (DNS rebinding). So the Host must be one of ours, and an Origin one that was listed.
+//! A web page can make a browser send requests to servers on the user's machine, even under a host name of the page's
+//! own (DNS rebinding). So the Host must be one of ours, and an Origin must be listed.
 
 use std::net::IpAddr;
 
@@ -16,14 +16,14 @@ pub(crate) struct HostCheck {
     origins: Vec<String>,
 }
 
-/// A name, and a port where only that one will do.
+/// A host name, and a port where only that port is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedHost {
     name: String,
     port: Option<u16>,
 }
 
-/// Why a request is not let in, with what to configure.
+/// A refused request: its status, and a message that says what to configure.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -31,7 +31,7 @@ pub(crate) struct Refusal {
 }
 
 impl HostCheck {
-    /// Lets in loopback names, `host` itself and what is listed.
+    /// Allows loopback names, `host` itself and the listed names and origins.
     pub(crate) fn new(
         host: &str,
         allowed_hosts: &[String],
@@ -48,7 +48,7 @@ impl HostCheck {
         }
     }
 
-    /// Judges a request by where it is addressed to and its headers.
+    /// Checks the address and the headers of a request.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         if let Some(authority) = uri.authority() {
             self.check_name(authority)?;
@@ -110,7 +110,7 @@ impl HostCheck {
     }
 }
 
-/// Tells whether a name is nothing but a host and perhaps a port: no user, nothing between the two.
+/// Tells whether an authority is only a host and an optional port, without a user.
 fn is_host_and_port(authority: &Authority) -> bool {
     let rest = authority.as_str().strip_prefix(authority.host());
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
@@ -120,7 +120,7 @@ fn is_port(text: &str) -> bool {
     text.is_empty() || text.parse::<u16>().is_ok()
 }
 
-/// Tells whether a page came from this very server: scheme apart, its origin is the Host that was just judged.
+/// Tells whether the page came from this server: apart from the scheme, its origin is the Host.
 fn is_own(origin: &str, headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
     let authority = origin
@@ -129,7 +129,7 @@ fn is_own(origin: &str, headers: &HeaderMap) -> bool {
     authority.is_some() && authority == host.map(str::to_ascii_lowercase).as_deref()
 }
 
-/// Two lengths for one body let a proxy and this server see different requests.
+/// Refuses a body with two lengths: a proxy and this server could see different requests (request smuggling).
 pub(crate) fn two_lengths() -> Refusal {
     bad_request("Content-Length and Transfer-Encoding exclude each other")
 }
@@ -140,7 +140,7 @@ fn allowed_host(text: &str) -> Option<AllowedHost> {
         name: bare(name),
         port,
     };
-    // An IPv6 address without brackets is no authority, but people write it so.
+    // People write IPv6 addresses without brackets, which is not a valid authority.
     if text.parse::<IpAddr>().is_ok() {
         return Some(named(text, None));
     }
@@ -154,7 +154,7 @@ fn bare(host: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// An origin without the port that its scheme implies.
+/// An origin in lower case, without its scheme's default port.
 fn normal_origin(origin: &str) -> String {
     let origin = origin.trim().trim_end_matches('/').to_ascii_lowercase();
     let implied = match origin.split_once("://") {

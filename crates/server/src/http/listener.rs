@@ -1,5 +1,5 @@
-//! The port HTTP listens on, opened before the process locks itself in: a host name may need files
-//! outside every root to be looked up.
+//! The port HTTP listens on. It is opened before the process confines itself, because looking up a host name may need
+//! files outside every root.
 
 use std::net::TcpListener;
 
@@ -10,17 +10,20 @@ use crate::settings::Settings;
 /// Opens the port, ready for the runtime.
 pub(crate) fn bind(settings: &Settings) -> Result<TcpListener> {
     let bound = TcpListener::bind((&*settings.host, settings.port));
-    let listener = bound.with_context(|| format!("cannot listen on {}", address(settings)))?;
+    let listener = bound.with_context(|| {
+        format!(
+            "cannot listen on {}",
+            address(&settings.host, settings.port)
+        )
+    })?;
     listener
         .set_nonblocking(true)
         .context("cannot use the port")?;
     Ok(listener)
 }
 
-/// The address as it stands in a URL.
-pub(crate) fn address(settings: &Settings) -> String {
-    let host: &str = &settings.host;
-    let port = settings.port;
+/// The address as a URL writes it.
+pub(crate) fn address(host: &str, port: u16) -> String {
     if host.contains(':') {
         format!("[{host}]:{port}")
     } else {
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn addresses_read_as_in_a_url() {
-        assert_eq!(address(&at("::1", 80)), "[::1]:80");
-        assert_eq!(address(&at("localhost", 80)), "localhost:80");
+        assert_eq!(address("::1", 80), "[::1]:80");
+        assert_eq!(address("localhost", 80), "localhost:80");
     }
 }

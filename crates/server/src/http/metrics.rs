@@ -1,23 +1,24 @@
-//! `/metrics`: what the process did since its start, as Prometheus reads it. Tools and codes, never a path or a client.
+//! `/metrics`: counts of calls, refusals and connections in the text format of Prometheus. It names tools and codes,
+//! never a path or a client.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use toolset::{DURATION_BUCKETS, ToolMetrics};
 
-/// Everything that is shown.
+/// The values on the page.
 pub(super) struct Snapshot {
     /// The calls of every tool of every endpoint.
     pub(super) tools: Vec<ToolMetrics>,
-    /// How many requests were refused before any call, by status.
+    /// Requests refused before any call, by status.
     pub(super) refusals: BTreeMap<u16, u64>,
     /// Open connections.
     pub(super) connections: u64,
     /// Open sessions.
     pub(super) sessions: usize,
-    /// Calls that run.
+    /// Running calls.
     pub(super) running: usize,
-    /// Calls that wait for their turn.
+    /// Waiting calls.
     pub(super) waiting: usize,
     /// The cache of `guide`, where it is served.
     pub(super) cache: Option<guide::CacheUsage>,

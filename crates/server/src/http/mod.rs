@@ -1,4 +1,4 @@
-//! The Streamable HTTP transport: connections, their limits and their end. What is asked on them is the [`Router`]'s.
+//! The Streamable HTTP transport: accepts connections and ends them. The [`Router`] answers their requests.
 
 mod answers;
 mod body;
@@ -34,7 +34,7 @@ pub(crate) use self::router::HttpOptions;
 use self::router::Router;
 use crate::signals::FINISHING;
 
-/// How long connections may take to notice that they were cut.
+/// How long connections may take to end once their calls were cut.
 const CUTTING: Duration = Duration::from_millis(500);
 /// How long to wait before accepting again when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -68,7 +68,7 @@ pub(crate) async fn serve(
     settle(&services).await;
 }
 
-/// Waits for calls whose clients are gone, as long as for the others: those in sessions still run.
+/// Waits for calls whose clients are gone: calls in sessions still run. They get as long as the others.
 async fn settle(services: &[Service]) {
     let all = async || {
         for service in services {
@@ -81,9 +81,9 @@ async fn settle(services: &[Service]) {
     }
 }
 
-/// Lets connections come to their end, and then makes them.
+/// Waits for connections to end, and then makes them end.
 async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router) {
-    // First their calls are cut, which answers them; then whatever still holds a connection, such as a stream.
+    // First calls are cut, which answers them; then sessions, whose streams hold connections.
     let cuts: [(Duration, &dyn Fn()); 2] = [
         (FINISHING, &|| services.iter().for_each(Service::cut_calls)),
         (CUTTING, &|| router.end_sessions()),
@@ -97,7 +97,7 @@ async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router
         }
         cut();
     }
-    // Whoever is left after that is dropped with the set.
+    // Connections that are left are dropped with the set.
     let _ = tokio::time::timeout(CUTTING, all(&mut connections)).await;
 }
 

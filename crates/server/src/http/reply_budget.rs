@@ -1,6 +1,6 @@
-//! Replies that are under way: how many bytes of them may wait for clients that are slow to read.
+//! Bounds the bytes of replies that wait for slow clients.
 //!
-//! Without a bound every connection could hold a large reply for as long as a slow reader is waited for.
+//! Without a bound, every connection could hold a large reply in memory until its client timed out.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::host_check::Refusal;
 
-/// The most that may wait: 256 MiB.
+/// The most units that may wait: 256 MiB.
 const MOST_WAITING: u32 = 256 * 1024 * 1024 / UNIT;
-/// What is counted in one piece.
+/// The bytes of one unit.
 const UNIT: u32 = 1024;
-/// Replies up to this size are not counted: connections are bounded too.
+/// Replies up to this size are not counted: the number of connections bounds them.
 const SMALL: u64 = 64 * 1024;
 
-/// Keeps count of replies until they are written.
+/// Counts the bytes of replies until they are written.
 #[derive(Debug, Clone)]
 pub(super) struct ReplyBudget {
     room: Arc<Semaphore>,
@@ -39,8 +39,8 @@ impl ReplyBudget {
         }
     }
 
-    /// Counts a reply until its last byte is written, or refuses it where too much waits already. Streams are not
-    /// counted: what is in them is small.
+    /// Counts a reply until its last byte is written, or refuses it if too much waits already. Streams are not
+    /// counted: their events are small.
     pub(super) async fn hold(
         &self,
         reply: Response<UnsyncBoxBody<Bytes, Infallible>>,
@@ -49,7 +49,7 @@ impl ReplyBudget {
         if size <= SMALL {
             return Ok(reply);
         }
-        // One reply always fits, however large it is.
+        // A single reply always fits, however large it is.
         let units = u32::try_from(size / u64::from(UNIT)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).try_acquire_many_owned(units.min(self.most));
         let room = room.map_err(|_| full())?;
@@ -66,7 +66,7 @@ impl ReplyBudget {
     }
 }
 
-/// Bytes that give their room back when nobody needs them any more.
+/// The bytes of a reply; dropping them gives their room back.
 struct Counted {
     bytes: Bytes,
     _room: OwnedSemaphorePermit,

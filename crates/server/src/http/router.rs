@@ -1,6 +1,6 @@
-//! What can be asked over HTTP: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`.
+//! Routes HTTP requests: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`.
 //!
-//! Who asks is judged here, for every endpoint, before a body is read: Host and Origin by the [`HostCheck`], then the token.
+//! Every request is checked here before its body is read: Host and Origin by the [`HostCheck`], then the token.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,9 +29,9 @@ const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4
 
 /// What the operator decided about HTTP.
 pub(crate) struct HttpOptions {
-    /// Whom to let in by name.
+    /// The allowed hosts and origins.
     pub(crate) host_check: HostCheck,
-    /// Whom to let in by token, and how it is encrypted.
+    /// The tokens and the certificate.
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
     pub(crate) admission: Arc<Admission>,
@@ -45,16 +45,16 @@ pub(crate) struct HttpOptions {
     pub(crate) client_timeout: Duration,
 }
 
-/// What is known of a request besides what it says.
+/// What is known of a request besides its content.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
     /// Where it comes from.
     pub(super) address: Arc<str>,
-    /// Its body was given two lengths.
+    /// Whether it has both a Content-Length and a Transfer-Encoding.
     pub(super) has_two_lengths: bool,
 }
 
-/// Everything that can be asked for, without a port.
+/// Answers requests; it needs no port, so tests can call it directly.
 pub(super) struct Router {
     host_check: HostCheck,
     credentials: Arc<CredentialStore>,
@@ -67,7 +67,7 @@ pub(super) struct Router {
     refusals: Mutex<BTreeMap<u16, u64>>,
 }
 
-/// A connection while it lasts.
+/// An open connection; dropping it counts it as closed.
 pub(super) struct OpenConnection(Arc<AtomicU64>);
 
 impl Drop for OpenConnection {
@@ -77,7 +77,7 @@ impl Drop for OpenConnection {
 }
 
 impl Router {
-    /// Puts the endpoints behind the host_check.
+    /// Builds a router over the endpoints.
     pub(super) fn new(options: HttpOptions, endpoints: Vec<Endpoint>) -> Router {
         Router {
             endpoints,
@@ -100,19 +100,19 @@ impl Router {
         self.body_limits.time
     }
 
-    /// What encrypts new connections.
+    /// The acceptor for new connections, where HTTPS is configured.
     pub(super) fn tls(&self) -> Option<TlsAcceptor> {
         self.credentials.current().tls
     }
 
-    /// Counts a connection until what comes back is dropped.
+    /// Counts a connection until the returned value is dropped.
     pub(super) fn connected(&self) -> OpenConnection {
         self.connections.fetch_add(1, Ordering::Relaxed);
         OpenConnection(Arc::clone(&self.connections))
     }
 
     /// Answers one request.
-    pub(super) async fn handle<B>(&self, request: Request<B>, visit: RequestInfo) -> HttpReply
+    pub(super) async fn handle<B>(&self, request: Request<B>, info: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -120,15 +120,16 @@ impl Router {
         if request.uri().path() == "/health" {
             return health(request.method());
         }
-        if let Err(refusal) = self.check(&request, &visit) {
+        if let Err(refusal) = self.check(&request, &info) {
             return self.refused(&refusal);
         }
         let origin = cors::origin(request.headers());
         // Close after a chunked body: a proxy in front of us may disagree about where it ends (request smuggling).
         let ends = request.headers().contains_key(TRANSFER_ENCODING);
-        let mut reply = match cors::is_preflight(&request) {
-            true => cors::preflight(),
-            false => self.admit(request, visit).await,
+        let mut reply = if cors::is_preflight(&request) {
+            cors::preflight()
+        } else {
+            self.admit(request, info).await
         };
         if let Some(origin) = origin {
             cors::open_to(origin, &mut reply);
@@ -140,15 +141,15 @@ impl Router {
         reply
     }
 
-    fn check<B>(&self, request: &Request<B>, visit: &RequestInfo) -> Result<(), Refusal> {
-        if visit.has_two_lengths {
+    fn check<B>(&self, request: &Request<B>, info: &RequestInfo) -> Result<(), Refusal> {
+        if info.has_two_lengths {
             return Err(host_check::two_lengths());
         }
         self.host_check.check(request.uri(), request.headers())
     }
 
-    /// Answers a request that came through the host_check, if it carries a token where one is asked for.
-    async fn admit<B>(&self, request: Request<B>, visit: RequestInfo) -> HttpReply
+    /// Answers a request that passed the host check, if it carries a token where one is needed.
+    async fn admit<B>(&self, request: Request<B>, info: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -166,7 +167,7 @@ impl Router {
         match self.endpoint(path) {
             Some(endpoint) => {
                 let from = Admitted {
-                    address: visit.address,
+                    address: info.address,
                     holder,
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
@@ -190,7 +191,7 @@ impl Router {
         }
     }
 
-    /// Ends all sessions: the process ends.
+    /// Ends all sessions, because the process ends.
     pub(super) fn end_sessions(&self) {
         self.endpoints.iter().for_each(Endpoint::end_sessions);
     }
@@ -312,7 +313,7 @@ mod tests {
         Router::new(options, vec![endpoint])
     }
 
-    fn visit() -> RequestInfo {
+    fn info() -> RequestInfo {
         RequestInfo {
             address: "127.0.0.1:1".into(),
             has_two_lengths: false,
@@ -333,7 +334,7 @@ mod tests {
     }
 
     async fn answer(request: Request<Full<Bytes>>) -> (u16, String, Value) {
-        let reply = router().handle(request, visit()).await;
+        let reply = router().handle(request, info()).await;
         let status = reply.status().as_u16();
         let kind = reply
             .headers()
@@ -375,7 +376,7 @@ mod tests {
             Request::get("/health")
                 .body(Full::new(Bytes::new()))
                 .expect("it"),
-            visit(),
+            info(),
         );
         let reply = reply.await;
         assert_eq!(reply.status(), 200);
@@ -496,7 +497,7 @@ mod tests {
                 .header(host, name)
                 .header(origin, value);
             let reply = router()
-                .handle(request.body(Untouched).expect("a request"), visit())
+                .handle(request.body(Untouched).expect("a request"), info())
                 .await;
             assert_eq!(reply.status(), 403);
         }

@@ -1,4 +1,4 @@
-//! Streams of events as bodies of replies.
+//! Streams of server-sent events as reply bodies.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, Sleep};
 /// How long a stream may be silent before a comment keeps it open.
 const SILENT_FOR: Duration = Duration::from_secs(15);
 
-/// Where events come from.
+/// A source of events.
 pub(super) trait Events: Unpin {
-    /// The next one; `None` at the end.
+    /// The next event; `None` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
@@ -25,7 +25,7 @@ impl Events for EventStream {
     }
 }
 
-/// A request whose reply is preceded by notifications.
+/// A request that sends notifications before its reply.
 pub(super) struct Notified {
     first: Option<Vec<u8>>,
     notifications: Receiver<Vec<u8>>,
@@ -70,7 +70,7 @@ impl Events for Notified {
     }
 }
 
-/// Events as a body, with comments where it would be silent for too long.
+/// Events as a body, with comments that keep a silent stream open.
 pub(super) struct EventBody<E> {
     events: E,
     silence: Pin<Box<Sleep>>,

@@ -1,4 +1,4 @@
-//! HTTPS: what accepts encrypted connections, made from the operator's certificate and key.
+//! HTTPS: builds the acceptor of encrypted connections from the operator's certificate and key.
 
 use std::sync::Arc;
 

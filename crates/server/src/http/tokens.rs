@@ -1,4 +1,4 @@
-//! The bearer tokens that let clients in. Only their digests are kept, and no word of them is ever shown.
+//! The bearer tokens that let clients in. Only their digests are kept, and no message ever shows a token.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
-/// What identifies a token without being it.
+/// The digest of a token, which identifies it.
 pub(crate) type TokenDigest = [u8; 32];
 
 /// The tokens of one file.
@@ -15,21 +15,21 @@ pub(crate) struct Tokens {
     digests: Vec<TokenDigest>,
 }
 
-/// Who has a token.
+/// The client that holds a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenHolder {
-    /// The token's place in the file, from 1: how the operator knows it.
+    /// The token's position in the file, from 1: how the operator identifies it.
     pub(crate) number: usize,
-    /// What tells holders apart also when the file changes.
+    /// Identifies the holder even when the file changes.
     pub(crate) digest: TokenDigest,
 }
 
-/// Why a request has no holder.
+/// Why a request was not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenRefusal {
-    /// No token came.
+    /// It carries no token.
     Missing,
-    /// What came is not a token of ours.
+    /// Its token is not one of ours.
     Wrong,
 }
 
@@ -54,12 +54,12 @@ impl Tokens {
         Ok(Tokens { digests })
     }
 
-    /// How many there are.
+    /// The number of tokens.
     pub(crate) fn count(&self) -> usize {
         self.digests.len()
     }
 
-    /// Finds whose token a request carries. It takes as long for a wrong token as for a right one.
+    /// Finds the holder of the token that a request carries. Security: a wrong token takes as long as a right one.
     pub(crate) fn holder(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenRefusal> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let value = values.next().ok_or(TokenRefusal::Missing)?;
@@ -86,7 +86,7 @@ fn bearer(value: &str) -> Option<&str> {
         .then(|| token.trim_matches(' '))
 }
 
-/// Compares without stopping at the first difference.
+/// Compares in constant time: it does not stop at the first difference.
 fn same(one: &TokenDigest, other: &TokenDigest) -> bool {
     let difference = one.iter().zip(other);
     let difference = difference.fold(0, |all, (one, other)| black_box(all | (one ^ other)));

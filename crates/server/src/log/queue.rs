@@ -31,16 +31,16 @@ const BATCH_PAUSE: Duration = Duration::from_millis(2);
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Where lines end up.
+/// The output that lines are written to.
 pub(super) trait LogOutput: Write + Send + 'static {
     /// Opens the file again, where it is one.
     fn reopen(&mut self) {}
 
-    /// Is told that a line could not be written.
+    /// Reports that a line could not be written.
     fn failed(&mut self, _error: &io::Error) {}
 }
 
-/// A closed standard error is no reason to stop serving, and there is nobody else to tell.
+/// Nothing is reported: a closed standard error is no reason to stop serving, and there is no other place to report to.
 impl LogOutput for io::Stderr {}
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) struct LineQueue {
     on_full: OnFull,
 }
 
-/// What both ends of a queue know.
+/// The state that both ends of a queue share.
 #[derive(Debug, Default)]
 struct QueueState {
     /// The lines that are not written yet.
@@ -103,7 +103,7 @@ impl LineQueue {
             self.state.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // The thread that writes lives as long as the process.
+        // The writer thread runs as long as the process.
         let _ = self.lines.send(QueueItem::Line(line));
     }
 
@@ -144,8 +144,8 @@ impl Recorder for LineQueue {
     }
 }
 
-/// Empties the queue until the last sender is gone. LineLayer that come close together are written together: a thread that
-/// is woken and a write for each of thousands of lines a second would cost as much as the calls they tell of.
+/// Writes lines until the last sender is gone. Lines are written in batches: waking this thread and writing for each of
+/// thousands of lines a second would cost as much as the calls they record.
 fn write_lines(
     waiting: &Receiver<QueueItem>,
     state: &QueueState,

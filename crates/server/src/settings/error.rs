@@ -1,12 +1,12 @@
-//! What can be wrong with a configuration, in one line each.
+//! Every mistake that a configuration can have, each with a message of one line.
 //!
-//! Every message names the key's path in the file (or the flag), what was found and what is allowed.
-//! No message ever spans two lines, whatever the file holds, and none shows a secret.
+//! A message names the key (or the flag), what was found and what is allowed. No file content can make it longer than
+//! a line, and it never shows a secret.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The most characters of a value that a message repeats.
+/// The most characters of a value that a message shows.
 const SHOWN: usize = 80;
 
 /// One mistake in a configuration.
@@ -23,14 +23,14 @@ pub(crate) enum SettingsError {
     /// A key stands twice in one map.
     #[error("line {line}: the key {key} is given twice")]
     DuplicateKey { line: u64, key: String },
-    /// A key that means nothing here.
+    /// An unknown key.
     #[error("{path}: unknown key{}; allowed: {}", Suggestion(nearest), allowed.join(", "))]
     UnknownKey {
         path: KeyPath,
         allowed: Vec<&'static str>,
         nearest: Option<String>,
     },
-    /// A key that has to be there.
+    /// A required key is missing.
     #[error("{path}: missing; expected {expected}")]
     Missing { path: KeyPath, expected: String },
     /// A value of the wrong type, or out of range.
@@ -40,7 +40,7 @@ pub(crate) enum SettingsError {
         expected: String,
         found: String,
     },
-    /// A word that is none of those allowed.
+    /// A word that is not allowed.
     #[error("{path}: unknown {what} {value}{}; allowed: {}", Suggestion(nearest), allowed.join(", "))]
     UnknownWord {
         path: KeyPath,
@@ -49,7 +49,7 @@ pub(crate) enum SettingsError {
         allowed: Vec<String>,
         nearest: Option<String>,
     },
-    /// Two entries that have to differ are the same.
+    /// Two entries are the same and must not be.
     #[error("{path}: duplicate {what} {value}, already used at {first}")]
     Duplicate {
         path: KeyPath,
@@ -57,7 +57,7 @@ pub(crate) enum SettingsError {
         value: String,
         first: KeyPath,
     },
-    /// A tool that no allowlist can take away.
+    /// An allowlist names the tool that is always available.
     #[error(
         "{path}: \"{tool}\" is always available and cannot be restricted; remove it from the list"
     )]
@@ -109,7 +109,7 @@ pub(crate) enum SettingsError {
 }
 
 impl SettingsError {
-    /// The same mistake, with the file it is in.
+    /// Adds the file to the mistake.
     pub(crate) fn in_file(self, file: &Path) -> SettingsError {
         match self {
             named @ (SettingsError::Unreadable { .. } | SettingsError::InFile { .. }) => named,
@@ -121,7 +121,7 @@ impl SettingsError {
     }
 }
 
-/// Where a value stands in the file: `roots[1].allowed_tools[0]`.
+/// A value's place in the file: `roots[1].allowed_tools[0]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct KeyPath(String);
 
@@ -161,7 +161,7 @@ fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.len() <= SHOWN && key.chars().all(plain)
 }
 
-/// Shows text in quotes, on one line, and cut when it is long.
+/// Quotes text on one line and cuts it if it is long.
 pub(crate) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(SHOWN).collect();
     if short.len() < text.len() {
@@ -170,7 +170,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// Shows a host path in quotes, on one line and whole: it is the operator's own.
+/// Quotes a host path on one line, uncut: the reader is the operator.
 pub(crate) fn quoted_path(path: &Path) -> String {
     format!("{:?}", path.to_string_lossy())
 }

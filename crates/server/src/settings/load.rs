@@ -1,4 +1,4 @@
-//! Puts the sources together: the command line and environment first, then the file, then defaults.
+//! Merges the sources: the command line and environment first, then the file, then the defaults.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use super::{
 };
 use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
-/// What a root comes from that nobody named.
+/// The origin of a root that nobody named.
 pub(crate) const CURRENT_DIRECTORY: &str = "the current directory";
 
-/// Whether there has to be something to serve.
+/// Whether the command needs something to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootsNeed {
-    /// At least one root, or the tool sets do without.
+    /// At least one root, unless the tool sets need none.
     Needed,
     /// Nothing is served.
     NotNeeded,
 }
 
-/// The settings, and the config file they partly came from.
+/// The settings, and the config file that some came from.
 #[derive(Debug)]
 pub(crate) struct LoadedSettings {
     /// What the process runs with.
     pub(crate) settings: Settings,
-    /// The file, for those who look at more than its settings.
+    /// The config file.
     pub(crate) file: Option<ConfigFile>,
 }
 
@@ -59,8 +59,8 @@ fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, Setti
     })
 }
 
-/// Directories on the command line replace the file's roots; those in the environment do so too,
-/// but give way to a directory that was typed.
+/// Directories on the command line replace the file's roots. One from the environment does so too, unless a directory
+/// was typed.
 fn with_directories(
     mut settings: Settings,
     given: Directories,
@@ -97,7 +97,7 @@ fn with_directories(
     settings
 }
 
-/// The storage of `memory` is a root of its own, which no other set may touch.
+/// Adds the storage of `memory` as a root of its own, which no other set may touch.
 fn add_base(settings: &mut Settings, base: GivenPath, known: KnownTools<'_>) {
     let name = name_for(&base.path, &settings.roots);
     let origin = base.source.of("--base-path", "BASE_PATH");
@@ -127,7 +127,7 @@ fn check(
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
-/// A root that depends on where the server was started: only the base path comes here as it was given.
+/// Finds a root with a relative path. Only the base path can be one; the other paths are already absolute.
 fn relative_root(settings: &Settings) -> Option<SettingsError> {
     let root = settings.roots.iter().find(|root| root.path.is_relative())?;
     Some(SettingsError::BadDirectory {
@@ -141,7 +141,7 @@ fn lacks_roots(settings: &Settings) -> bool {
     settings.roots.is_empty() && settings.toolsets.iter().any(|set| *set != Toolset::Guide)
 }
 
-/// A flag for a tool set that is not served; an environment variable may serve other programs.
+/// Finds a flag for a tool set that is not served. An environment variable may be meant for other programs.
 fn idle_flag(cli: &Cli, settings: &Settings) -> Option<SettingsError> {
     let is_typed = |given: &GivenPath| given.source == GivenBy::Flag;
     let base = cli

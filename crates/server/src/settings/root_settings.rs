@@ -14,7 +14,7 @@ pub(crate) struct RootSettings {
     pub(crate) name: String,
     /// Where it is on the host, absolute.
     pub(crate) path: PathBuf,
-    /// What said so, for messages: `roots[0].path`, `DIR`, `--root-dir`.
+    /// What named it, for messages: `roots[0].path`, `DIR`, `--root-dir`.
     pub(crate) origin: String,
     /// The tools that may be used in it.
     pub(crate) tools: AllowedTools,

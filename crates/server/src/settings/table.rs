@@ -196,7 +196,7 @@ settings! {
     /// Origins whose requests are served; one with any other Origin header gets 403.
     allowed_origins: Vec<String> = Vec::new(), key "server.allowed_origins", read_by origins;
     /// The largest HTTP request body, in bytes.
-    max_body_size: u64 = 16_777_216, key "server.max_body_size", within CONTENT;
+    max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT;
     /// How many HTTP connections are held at once.
     max_connections: usize = 1024, key "server.max_connections", within COUNT;
     /// How long a client may take to send a request, to begin the next one, and to take part of a reply.

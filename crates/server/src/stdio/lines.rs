@@ -1,36 +1,36 @@
-//! InputLines in, lines out. A line that is too long goes by and is only looked through for its id; a last line without a line
-//! end counts. What is written goes through one task, so that no reply is ever cut by a cancelled future.
+//! Reads and writes lines. A line that is too long is skipped and only searched for its id; a last line without a line
+//! end counts. One task writes everything, so that no cancelled future can cut a reply.
 
 use mcp::{Outline, OutlineSearch};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
-/// How much is read at once, and written together.
+/// How many bytes are read at once, and written at once.
 const BUFFER: usize = 64 * 1024;
-/// A line's memory is kept for the next one up to this size.
+/// Memory up to this size is kept for the next line.
 const KEPT_LINE: usize = 1024 * 1024;
 
-/// One line of a client.
+/// One line from the client.
 #[derive(Debug)]
 pub(super) enum InputLine<'line> {
-    /// All of it, without its end.
+    /// The whole line, without its end.
     Whole(&'line [u8]),
-    /// What could be made out of it.
+    /// What was found in a line that is too long.
     TooLong(Outline),
 }
 
-/// The lines of a client, one after the other.
+/// Reads the client's lines.
 pub(super) struct InputLines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
-    /// A line that is too long goes by.
+    /// Searches a line that is too long while it is skipped.
     skipped: Option<OutlineSearch>,
 }
 
 impl<R: AsyncRead + Unpin> InputLines<R> {
-    /// InputLines of up to `longest` bytes.
+    /// Reads lines of up to `longest` bytes.
     pub(super) fn new(read: R, longest: usize) -> InputLines<R> {
         InputLines {
             read: BufReader::with_capacity(BUFFER, read),
@@ -70,7 +70,7 @@ impl<R: AsyncRead + Unpin> InputLines<R> {
         }
     }
 
-    /// What is left at the end of the input. A line that is too long has no end, so it is no line.
+    /// The rest of the input, if it is a line. An unfinished line that is too long is none.
     fn last(&mut self) -> Option<InputLine<'_>> {
         (!self.line.is_empty()).then(|| self.whole())
     }
@@ -83,7 +83,8 @@ impl<R: AsyncRead + Unpin> InputLines<R> {
     }
 }
 
-/// Writes messages, each a line, until there are no more or nobody reads them; what waits together is written together.
+/// Writes messages, one a line, until there are no more or the client stops reading. Waiting messages are written
+/// together.
 pub(super) async fn write_all(
     mut write: impl AsyncWrite + Unpin,
     mut waiting: Receiver<Vec<u8>>,

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use self::lines::{InputLine, InputLines};
 use crate::signals::FINISHING;
 
-/// The most replies that wait to be written; then calls wait with theirs.
+/// The most replies that wait to be written; further calls wait to hand over theirs.
 const WAITING_REPLIES: usize = 64;
-/// How long the end waits for a client to read the last replies.
+/// How long the process waits at its end for the client to read the last replies.
 const LAST_REPLIES: Duration = Duration::from_secs(2);
 
-/// Serves the client on standard input and output until it hangs up or the process is asked to stop. Running calls then
-/// finish, or are cut a few seconds later.
+/// Serves the client until it hangs up or the process is asked to stop. Running calls may then finish; after a few
+/// seconds they are cut.
 pub(crate) async fn serve(server: Server, max_message_size: usize, shutdown: CancellationToken) {
     let (read, write) = pipes::open();
     converse(server, read, write, max_message_size, shutdown).await;
@@ -51,25 +51,24 @@ async fn converse<R, W>(
     tokio::select! {
         () = listening => {}
         () = shutdown.cancelled() => {}
-        // Work whose result nobody can read any more is not worth finishing.
+        // Nobody can read the results any more.
         () = unheard.cancelled() => client.connection.hang_up(),
     }
     drop(client);
     end(&server, writer).await;
 }
 
-/// Waits for the last replies. Calls that run on for too long are cut, so that each still has a reply and a line in the
-/// log.
+/// Waits for the last replies. Calls that take too long are cut, which gives each a reply and a line in the log.
 async fn end(server: &Server, mut writer: JoinHandle<()>) {
     if tokio::time::timeout(FINISHING, &mut writer).await.is_err() {
         server.service().cut_calls();
-        // A client that does not read its last replies does not keep the process.
+        // The process does not wait for a client that does not read its last replies.
         let _ = tokio::time::timeout(LAST_REPLIES, writer).await;
     }
     let _ = tokio::time::timeout(LAST_REPLIES, server.service().settle()).await;
 }
 
-/// The client at the other end.
+/// The client on standard input and output.
 struct StdioClient {
     connection: Arc<Connection>,
     replies: Sender<Vec<u8>>,
@@ -78,7 +77,7 @@ struct StdioClient {
 }
 
 impl StdioClient {
-    /// Takes in one line; `None` at the end.
+    /// Handles one line; `None` at the end.
     async fn hear(&self, line: Option<InputLine<'_>>) -> Option<()> {
         match line? {
             InputLine::TooLong(outline) => {
@@ -107,7 +106,7 @@ impl StdioClient {
         let replies = self.replies.clone();
         mcp::start(async move {
             if let Some(reply) = serving.await {
-                // A client that reads no more is noticed by the writer.
+                // The writer notices a client that has stopped reading.
                 let _ = replies.send(reply.message).await;
             }
         });

@@ -1,4 +1,4 @@
-//! Standard input and output as streams that wait without a thread, where they are pipes.
+//! Standard input and output as asynchronous streams; pipes need no thread for that.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -6,13 +6,13 @@ use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// What a pipe may hold for everybody unless the system says otherwise.
+/// The largest size of a pipe that Linux allows an unprivileged process by default.
 const PIPE: usize = 1024 * 1024;
 
 type StdinReader = Box<dyn AsyncRead + Unpin + Send>;
 type StdoutWriter = Box<dyn AsyncWrite + Unpin + Send>;
 
-/// Opens standard input and output. What is no pipe (a terminal, a file) is read and written by threads of its own.
+/// Opens standard input and output. If either is no pipe (a terminal, a file), threads read and write them.
 pub(super) fn open() -> (StdinReader, StdoutWriter) {
     widen(std::io::stdin().as_fd());
     widen(std::io::stdout().as_fd());
@@ -22,8 +22,8 @@ pub(super) fn open() -> (StdinReader, StdoutWriter) {
     }
 }
 
-/// Lets a pipe hold more at once, so that a large reply does not change threads for every 64 KiB. What is no pipe, or may
-/// not be larger, stays as it is.
+/// Enlarges a pipe, so that a large reply does not switch between processes for every 64 KiB. On an error the pipe
+/// stays as it is.
 fn widen(pipe: BorrowedFd<'_>) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
@@ -38,7 +38,8 @@ fn output() -> Option<Sender> {
     Sender::from_owned_fd(pipe).ok()
 }
 
-/// Opens a pipe once more, because not to wait is a property of the open pipe, which other processes share.
+/// Opens a pipe again. `O_NONBLOCK` belongs to the open file description, which other processes share, so it must not
+/// be set on the inherited one.
 fn reopen(pipe: BorrowedFd<'_>, number: u32, access: OFlags) -> Option<std::os::fd::OwnedFd> {
     let stat = rustix::fs::fstat(pipe).ok()?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {

@@ -1,4 +1,4 @@
-//! `mcp-filesystem call`: one tool call from the shell, on the same road as a client's.
+//! `mcp-filesystem call`: one tool call from the shell, through the same dispatch as a client's.
 
 mod progress_bar;
 mod readable;
@@ -37,7 +37,7 @@ pub(crate) fn run(settings: &Settings, tool: &str, arguments: &CallArguments) ->
     runtime.block_on(call_and_print(&service, tool, arguments))
 }
 
-/// Calls a tool and prints its answer: text for people, JSON for pipes. A failed call fails the command.
+/// Calls a tool and prints its answer: text on a terminal, JSON elsewhere. If the call fails, so does the command.
 async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments) -> Result<()> {
     let (told, done) = watch::channel(0);
     let caller = Caller {
@@ -50,7 +50,7 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
     };
     let arguments = Value::Object(parse(arguments)?);
     let work = service.call(tool, arguments, &caller);
-    // Nobody can be asked here, so the answer is never a question.
+    // The shell cannot be asked, so the answer is never a question.
     let Some(CallOutcome::Result(result)) = progress_bar::shown(work, done).await else {
         let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
@@ -62,7 +62,7 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
     Ok(())
 }
 
-/// The person or the script at the shell.
+/// The shell as a client.
 #[derive(Debug)]
 struct Shell {
     told: watch::Sender<u64>,
@@ -111,7 +111,7 @@ fn print(reply: &EncodedReply) -> Result<()> {
     Ok(())
 }
 
-/// What a person reads: the text for models, or the structured half where the text only repeats it as JSON.
+/// What a person reads: the text, or the structured content where the text only repeats it as JSON.
 fn text(reply: &EncodedReply) -> Result<String> {
     let text = reply.text().unwrap_or_default();
     let Some(structured) = reply.structured() else {

@@ -1,23 +1,23 @@
-//! How far a call from the shell is, drawn on standard error while it runs.
+//! Draws the progress of a call on standard error.
 //!
-//! Nobody knows the end of a search before it, so the bar wanders and the number counts.
+//! The total of a search is unknown, so a piece moves back and forth in the bar and a number counts up.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// Work that ends sooner is not worth a bar.
+/// How long work runs before the bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often it is drawn.
 const FRAME: Duration = Duration::from_millis(100);
-/// How wide the bar is, and what wanders in it.
+/// The width of the bar, and of the piece that moves in it.
 const WIDTH: usize = 20;
 const PIECE: usize = 4;
 /// Clears the line that was drawn.
 const CLEAR: &str = "\r\u{1b}[K";
 
-/// Waits for the work and shows on a terminal how far it is.
+/// Waits for the work and shows its progress on a terminal.
 pub(crate) async fn shown<T>(work: impl Future<Output = T>, done: watch::Receiver<u64>) -> T {
     if !std::io::stderr().is_terminal() {
         return work.await;
@@ -36,7 +36,7 @@ async fn watched<T>(
         return output;
     }
     loop {
-        // A terminal that has gone is no reason to stop.
+        // A closed terminal is no reason to stop.
         let line = line(*done.borrow(), start.elapsed());
         let _ = write!(terminal, "{CLEAR}{line}").and_then(|()| terminal.flush());
         if let Ok(output) = tokio::time::timeout(FRAME, &mut work).await {
@@ -62,7 +62,7 @@ fn line(done: u64, elapsed: Duration) -> String {
     )
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

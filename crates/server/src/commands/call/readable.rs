@@ -1,11 +1,11 @@
-//! A reply for people: names and values line by line, lists of things as tables.
+//! Formats a reply for people: names and values line by line, lists of objects as tables.
 
 use serde_json::{Map, Value};
 
-/// The widest cell of a table, in characters; longer ones are the last of their row or are cut.
+/// The widest column of a table, in characters; a longer cell shifts the rest of its row.
 const MAX_CELL: usize = 60;
 
-/// Words a reply for a person to read.
+/// Formats a reply.
 pub(crate) fn readable(value: &Value) -> String {
     let mut lines = Vec::new();
     match value {
@@ -49,7 +49,7 @@ fn list(items: &[Value]) -> Vec<String> {
     }
 }
 
-/// One row a thing, one column a name under which any of them has something.
+/// One row an object, one column for each name that has a value in any of them.
 fn table(objects: &[&Map<String, Value>]) -> Vec<String> {
     let mut columns: Vec<&str> = Vec::new();
     for (name, value) in objects.iter().flat_map(|object| object.iter()) {
@@ -90,7 +90,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Text without anything that a terminal would take for an order.
+/// Escapes control characters, which a terminal would obey.
 fn escaped(text: &str) -> String {
     let shown = |character: char| match character {
         '\t' => ' '.to_string(),

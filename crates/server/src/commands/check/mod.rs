@@ -1,8 +1,7 @@
-//! `mcp-filesystem check`: tells an operator in plain words what would be served, to whom, and what
-//! is risky about it.
+//! `mcp-filesystem check`: reports what would be served, to whom, and what is risky about it.
 //!
-//! It reads the same settings as the server and looks at the same roots, and starts nothing. Host
-//! paths are shown: this is the operator's own terminal.
+//! It reads the same settings and opens the same roots as the server, but starts nothing. It shows host paths: the
+//! reader is the operator.
 
 mod own_files;
 mod risks;
@@ -26,7 +25,7 @@ use crate::settings::{
 };
 use crate::{open_roots, operator_files};
 
-/// Writes the report. A mistake in the configuration is the error that comes back.
+/// Writes the report. A mistake in the configuration is returned as an error.
 pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()> {
     let roots = open_roots::open(&loaded.settings)?;
     let project = guide_project::open(&loaded.settings)?;
@@ -38,14 +37,14 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
         files: own_files::all(loaded),
         tokens: credentials.tokens.map(|tokens| tokens.count()),
         is_superuser: operator_files::is_superuser(),
-        // The last thing to find out: afterwards only the roots can be seen.
+        // This comes last: it confines the process to the roots.
         kernel: protections(&roots, loaded.settings.landlock)?,
     };
     output.write_all(report(&facts).as_bytes())?;
     Ok(())
 }
 
-/// Everything that was found out.
+/// Everything that the report needs.
 struct Findings<'a> {
     loaded: &'a LoadedSettings,
     found: Vec<CheckedRoot>,
@@ -53,14 +52,14 @@ struct Findings<'a> {
     project: Option<&'a GuideProject>,
     /// The operator's own files.
     files: Vec<OwnFile>,
-    /// How many tokens let somebody in; none means that nobody is asked.
+    /// The number of tokens; `None` if no token is needed.
     tokens: Option<usize>,
-    /// Whether no permission bits hold this process back.
+    /// Whether the process runs as root.
     is_superuser: bool,
     kernel: Vec<String>,
 }
 
-/// What an operator wants to know of a root's directory.
+/// What an operator wants to know about a root's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CheckedRoot {
     name: String,
@@ -80,8 +79,8 @@ impl CheckedRoot {
     }
 }
 
-/// What the kernel adds to our own confinement, found out by really asking for it: this process
-/// locks itself in, writes its report and ends.
+/// What the kernel adds to our own confinement. To find out, this process really confines itself; it ends after the
+/// report anyway.
 fn protections(roots: &Roots, landlock: Landlock) -> Result<Vec<String>> {
     let protection = sandbox::lock_in(roots, landlock, &[])?;
     let walks = roots
@@ -146,7 +145,7 @@ fn root_lines<'a>(
 ) -> impl Fn((&'a CheckedRoot, &'a RootSettings)) -> Vec<String> + 'a {
     move |(found, root)| {
         let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
-        // The agent's files lie in no root.
+        // `guide` uses no root.
         let sets = settings
             .toolsets
             .iter()
@@ -220,7 +219,11 @@ fn reach(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
         None => "http",
     };
     vec![
-        format!("{scheme} on {}: {}", address(settings), audience(settings)),
+        format!(
+            "{scheme} on {}: {}",
+            address(&settings.host, settings.port),
+            audience(settings)
+        ),
         format!("endpoints: {}", endpoints(settings)),
         token_line(tokens),
         encryption_line(settings),

@@ -1,37 +1,37 @@
-//! The operator's own files, and who else can get at them.
+//! The operator's own files and who else may read or write them.
 
 use std::path::{Path, PathBuf};
 
 use crate::operator_files;
 use crate::settings::LoadedSettings;
 
-/// One file of the operator's.
+/// One of the operator's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnFile {
-    /// What it is, in a sentence.
+    /// Its name in a sentence.
     pub(super) what: &'static str,
-    /// Where it really is.
+    /// Its real path.
     pub(super) real_path: PathBuf,
-    /// Who may read and write it.
+    /// Its mode bits.
     pub(super) mode: u32,
-    /// Why others should not.
+    /// Why others should not have access.
     pub(super) holds: Holds,
 }
 
-/// What a file of the operator's holds.
+/// What such a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// What agents may do.
+    /// The rules for agents.
     Policy,
-    /// Something that lets its reader in.
+    /// A secret that grants access.
     Secret,
-    /// What agents did.
+    /// The record of what agents did.
     Record,
     /// The server itself.
     Program,
 }
 
-/// The files that are there; one that is not has been, or will be, complained about elsewhere.
+/// The files that exist. Loading the settings already reported those that do not.
 pub(super) fn all(loaded: &LoadedSettings) -> Vec<OwnFile> {
     let settings = &loaded.settings;
     let program = std::env::current_exe().ok();

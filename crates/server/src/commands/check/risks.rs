@@ -1,4 +1,4 @@
-//! What is risky about a configuration that is valid.
+//! The risks of a valid configuration.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::{Audience, CheckedRoot, Findings, audience_of};
 use crate::known::KNOWN_TOOLS;
 use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transport, tools_of};
 
-/// Every risk, in one sentence each with what to do about it.
+/// Finds every risk: one sentence each, with what to do about it.
 pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
     let (settings, found) = (&facts.loaded.settings, &facts.found);
     let mut risks = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
     risks
 }
 
-/// The risk that whoever reaches the port is let in.
+/// The risk of a port that anybody may use.
 pub(crate) fn open_door(settings: &Settings) -> Option<String> {
     let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
     let where_from = match audience_of(&settings.host) {
@@ -88,12 +88,12 @@ fn world_writable(found: &CheckedRoot) -> Option<String> {
     })
 }
 
-/// A file of the operator's that every user of the machine may read or write.
+/// The risk of an operator's file that every user of the machine may read or write.
 fn exposed(file: &OwnFile) -> Option<String> {
     let (what, path) = (file.what, file.real_path.display());
     let meaning = match file.holds {
         Holds::Policy => "any of them can open any directory",
-        Holds::Secret => "any of them can put in a secret of his own",
+        Holds::Secret => "any of them can put in a secret of their own",
         Holds::Record => "any of them can forge what happened",
         Holds::Program => "any of them can replace the server",
     };
@@ -111,7 +111,7 @@ fn exposed(file: &OwnFile) -> Option<String> {
     }
 }
 
-/// A file of the operator's that agents can reach through a root.
+/// The risk of an operator's file inside a root.
 fn within_reach(root: &CheckedRoot, own: &RootSettings, file: &OwnFile) -> Option<String> {
     let what = file.what;
     let can = match (own.access, file.holds) {
@@ -138,7 +138,7 @@ fn superuser() -> String {
     "it runs as root, so that no permission bits hold: run it as a user of its own".to_owned()
 }
 
-/// Tokens that anyone on the way can read.
+/// The risk of tokens sent without encryption.
 fn tokens_in_the_clear(settings: &Settings) -> Option<String> {
     let is_clear = settings.transport == Transport::Http
         && settings.bearer_tokens_file.is_some()
@@ -151,7 +151,7 @@ fn tokens_in_the_clear(settings: &Settings) -> Option<String> {
     })
 }
 
-/// Names in an allowlist that none of the served sets has.
+/// The risk of an allowlist with tools that no served set has.
 fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
     let AllowedTools::Only(names) = &root.tools else {
         return None;

@@ -1,7 +1,7 @@
-//! From settings to a running server, in the one order that works.
+//! Starts the server. The order matters.
 //!
-//! Roots, port and user names are taken first, because they need more of the host than the roots;
-//! then the process locks itself in; only then the first threads begin (the log's, the runtime's).
+//! Roots, port and user names come first, because they need files outside the roots. Then the process confines itself.
+//! Only then the first threads start (the log's, the runtime's): confinement holds for threads started after it.
 
 mod welcome;
 
@@ -25,14 +25,14 @@ use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::{every_set, tools_of};
 use crate::{open_roots, signals, stdio};
 
-/// How long work that hangs in the kernel may keep the process.
+/// How long the process waits at its end for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// When a process that has just begun does what nobody waits for.
+/// How long work that nobody waits for is put off after the start.
 const AFTER_START: Duration = Duration::from_millis(50);
 
-/// Serves until the client hangs up or the process is asked to stop. `arguments` are those that start the same server
-/// from anywhere, for a person to copy.
+/// Serves until the client hangs up or the process is asked to stop. `arguments` start the same server from any
+/// directory, for a person to copy.
 pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     sandbox::raise_descriptor_limit();
     let roots = open_roots::open(settings)?;
@@ -70,13 +70,13 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     ended
 }
 
-/// Does what can wait until a process that has just begun has answered its client for the first time.
+/// Runs work a moment later, so that it does not delay the first answer.
 async fn after_start(work: impl FnOnce()) {
     tokio::time::sleep(AFTER_START).await;
     work();
 }
 
-/// Makes what clients see of the tools, so that the first who asks does not wait for it.
+/// Builds the list of tools ahead of time, so that the first client does not wait for it.
 fn prepared(service: Service) -> impl FnOnce() {
     move || {
         let _ = service.listed();
@@ -88,8 +88,8 @@ fn audit_file(path: &Path) -> Result<AuditFile> {
     file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
 }
 
-/// What stays reachable beside the roots, to be read or opened again on SIGHUP. A file may then be another one of the
-/// same name, so it is its directory that is let through.
+/// The directories that stay reachable besides the roots, because SIGHUP opens files in them again. A file may have been
+/// replaced by then, so its directory has to be reachable, not the file.
 fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
     let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
     let read = tls.into_iter().flatten();
@@ -112,11 +112,10 @@ async fn serve(
     project: Option<&GuideProject>,
 ) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
-    let max_size = usize::try_from(settings.max_body_size).unwrap_or(usize::MAX);
     let Some(listener) = listener else {
         let service = every_set(settings, admission, project)?;
         tokio::spawn(after_start(prepared(service.clone())));
-        stdio::serve(Server::new(service), max_size, shutdown).await;
+        stdio::serve(Server::new(service), settings.max_body_size, shutdown).await;
         return Ok(());
     };
     let options = http::HttpOptions {
@@ -128,7 +127,7 @@ async fn serve(
         credentials,
         admission: Arc::clone(&admission),
         guide_state: project.map(|project| Arc::clone(&project.state)),
-        max_body_size: max_size,
+        max_body_size: settings.max_body_size,
         max_connections: settings.max_connections,
         client_timeout: settings.client_timeout,
     };
@@ -165,12 +164,12 @@ fn endpoint(
     ))
 }
 
-/// Where clients find us, for the log.
+/// The address for the log.
 fn place(address: Option<SocketAddr>) -> String {
     address.map_or_else(|| "stdio".to_owned(), |address| address.to_string())
 }
 
-/// Logs what is served: the one line at INFO with a host path, the config file's.
+/// Logs what is served. This is the only INFO line with a host path: that of the config file.
 fn log_started(settings: &Settings, address: &str, protections: &str) {
     let roots: Vec<&str> = settings
         .roots

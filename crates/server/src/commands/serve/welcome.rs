@@ -1,6 +1,6 @@
-//! What a person sees who starts the server by hand: on a terminal there is no client, and silence explains nothing.
+//! Greets a person who starts the server in a terminal, where no client is connected.
 //!
-//! It goes to standard error; standard output belongs to the protocol.
+//! The text goes to standard error; standard output belongs to the protocol.
 
 use std::io::{IsTerminal, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,17 +10,17 @@ use serde_json::json;
 
 use crate::settings::Settings;
 
-/// What the person has in front of him.
+/// Which of the standard streams are terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Terminals {
-    /// Standard input is a terminal: nobody speaks the protocol there.
+    /// Standard input is a terminal, so no client is connected to it.
     input: bool,
-    /// Standard error is a terminal: somebody reads it.
+    /// Standard error is a terminal, so somebody reads it.
     error: bool,
 }
 
 impl Terminals {
-    /// Looks at this process's own.
+    /// Checks the streams of this process.
     fn of_this_process() -> Terminals {
         Terminals {
             input: std::io::stdin().is_terminal(),
@@ -29,8 +29,8 @@ impl Terminals {
     }
 }
 
-/// Explains on standard error what the server waits for, where a person is there to read it. `address` is where HTTP
-/// listens, `arguments` what starts the same server from anywhere.
+/// Explains what the server waits for, if a person is there to read it. `address` is where HTTP listens, `arguments`
+/// start the same server from any directory.
 pub(crate) fn greet(settings: &Settings, address: Option<SocketAddr>, arguments: &[String]) {
     let program = std::env::current_exe();
     let program = program.as_deref().unwrap_or(Path::new("mcp-filesystem"));
@@ -39,7 +39,7 @@ pub(crate) fn greet(settings: &Settings, address: Option<SocketAddr>, arguments:
         (Some(address), Terminals { error: true, .. }) => on_http(settings, address),
         _ => return,
     };
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, nobody is left to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -67,7 +67,7 @@ fn on_http(settings: &Settings, address: SocketAddr) -> String {
         None => "http",
     };
     let mut here = address;
-    // Who listens on every address is also here.
+    // A server on every address also listens on loopback.
     if here.ip().is_unspecified() {
         here.set_ip(match here {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -79,7 +79,7 @@ fn on_http(settings: &Settings, address: SocketAddr) -> String {
     )
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for the shell.
 fn in_shell(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "/._-=,+@:".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

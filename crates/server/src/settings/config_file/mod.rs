@@ -26,10 +26,10 @@ use super::{
 use reader::Section;
 use yaml::YamlValue;
 
-/// The tool that is always there; no allowlist has a say in it.
+/// The tool that is always available; no allowlist can name it.
 const ALWAYS_AVAILABLE: &str = "list_roots";
 
-/// The longest name of a root, in bytes: it travels in a header.
+/// The longest name of a root, in bytes: names are sent in a header.
 const MAX_NAME: usize = 128;
 
 /// Reads the text of a config file. Relative paths in it are relative to `directory`.

@@ -1,4 +1,4 @@
-//! Reads typed values out of the tree, knowing at every step where in the file it stands.
+//! Reads typed values out of the tree and knows each value's place in the file, for messages.
 //!
 //! A map is read key by key and then closed: what nobody asked for is an unknown key.
 
@@ -9,7 +9,7 @@ use crate::settings::choices::Choice;
 use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
 use crate::settings::table::InnerKey;
 
-/// One value and where it stands.
+/// One value and its place in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Field<'n> {
     path: KeyPath,
@@ -33,12 +33,12 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// Where this value stands.
+    /// This value's place in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
     }
 
-    /// The same value, which no message may show: people paste secrets where a file name belongs.
+    /// The same value, but messages will not show it: people paste secrets where a file name belongs.
     pub(crate) fn secret(self) -> Field<'n> {
         Field {
             secrecy: Secrecy::Secret,
@@ -46,7 +46,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// Says that something else was expected here.
+    /// The error that something else was expected here.
     pub(crate) fn unexpected(&self, expected: impl Into<String>) -> SettingsError {
         let found = match self.secrecy {
             Secrecy::Open => self.node.to_string(),
@@ -106,7 +106,7 @@ impl<'n> Field<'n> {
         T::named(text).ok_or_else(|| self.unknown(T::WHAT, text, allowed.collect()))
     }
 
-    /// Says that `value` is none of the words that are allowed here.
+    /// The error that `value` is none of the allowed words.
     pub(crate) fn unknown(
         &self,
         what: &'static str,
@@ -136,7 +136,7 @@ impl<'n> Field<'n> {
         Ok(nodes.iter().enumerate().map(item).collect())
     }
 
-    /// Reads a list of equal things.
+    /// Reads a list, item by item.
     pub(crate) fn list_of<T>(
         &self,
         read: impl Fn(&Field<'n>) -> Result<T, SettingsError>,
@@ -212,7 +212,7 @@ impl<'n> Section<'n> {
         })
     }
 
-    /// Closes the map: a key that nobody asked for is a mistake.
+    /// Closes the map: any key that was not read is unknown.
     pub(crate) fn finish(self) -> Result<(), SettingsError> {
         let unknown = self
             .entries

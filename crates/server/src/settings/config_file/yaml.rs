@@ -1,7 +1,7 @@
-//! A YAML file as a plain tree, before anyone knows what its keys mean.
+//! A YAML file as a plain tree.
 //!
-//! The tree keeps what was written (a number stays a number, a quoted number stays text), so that the
-//! reader above it can say in its own words what it expected and what it found.
+//! The tree keeps the types of the file (a quoted number stays text), so that the reader can report what it expected
+//! and what it found.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl YamlValue {
     }
 }
 
-/// What a reader of an error message sees of a value: never more than one short line.
+/// Shows a value in an error message, always on one short line.
 impl fmt::Display for YamlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,10 +94,10 @@ fn place(error: &serde_saphyr::Error) -> (u64, u64) {
         .map_or((1, 1), |location| (location.line(), location.column()))
 }
 
-/// A bare star is the mistake people make here: YAML takes it for the use of an anchor.
+/// Explains a bare star, a common mistake: YAML takes it for an alias.
 fn hint(text: &str, line: u64) -> &'static str {
     let line = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
-    // The parser may notice only at the next token, so the line before is looked at too.
+    // The parser may report the line after the mistake, so check both.
     let near = text.lines().skip(line.saturating_sub(1)).take(2);
     if near.into_iter().any(has_bare_star) {
         " (a star needs quotes: \"*\")"
