@@ -4,7 +4,7 @@ use sandbox::{Durability, Landlock};
 use toolset::ReplyHalves;
 
 /// A type whose values each have a word.
-pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
+pub(crate) trait WordValue: Copy + PartialEq + Send + Sync + 'static {
     /// What a message calls such a word.
     const WHAT: &'static str;
     /// Every value with its word and what it means.
@@ -29,9 +29,9 @@ pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
 }
 
 /// Gives the values of a type their words.
-macro_rules! choice {
+macro_rules! words {
     ($type:ident, $what:literal: $($word:literal = $value:ident, $meaning:expr;)*) => {
-        impl Choice for $type {
+        impl WordValue for $type {
             const WHAT: &'static str = $what;
             const WORDS: &'static [(&'static str, $type, &'static str)] =
                 &[$(($word, $type::$value, $meaning)),*];
@@ -40,7 +40,7 @@ macro_rules! choice {
 }
 
 /// Defines a type with its words; the meanings are the variants' own comments.
-macro_rules! choice_type {
+macro_rules! word_type {
     (
         $(#[doc = $about:literal])*
         $type:ident, $what:literal:
@@ -50,11 +50,11 @@ macro_rules! choice_type {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum $type { $( $(#[doc = $meaning])* $value, )* }
 
-        choice! { $type, $what: $( $word = $value, concat!($($meaning),*).trim_ascii(); )* }
+        words! { $type, $what: $( $word = $value, concat!($($meaning),*).trim_ascii(); )* }
     };
 }
 
-choice_type! {
+word_type! {
     /// How clients reach the process.
     Transport, "choice":
         /// Standard input and output: one client, the program that starts us
@@ -63,7 +63,7 @@ choice_type! {
         "http" = Http;
 }
 
-choice_type! {
+word_type! {
     /// A set of tools with its own names, arguments and replies.
     Toolset, "tool set":
         /// Named roots with allowlists
@@ -83,7 +83,7 @@ impl Toolset {
     }
 }
 
-choice_type! {
+word_type! {
     /// Which clients get a session.
     SessionPolicy, "choice":
         /// Only where a tool set cannot work without
@@ -94,24 +94,24 @@ choice_type! {
         "off" = Off;
 }
 
-choice! { ReplyHalves, "choice":
+words! { ReplyHalves, "choice":
     "both" = Both, "Text and structured content";
     "text" = Text, "Text alone";
     "structured" = Structured, "Structured content alone";
 }
 
-choice! { Durability, "durability":
+words! { Durability, "durability":
     "fsync" = Fsync, "File and directory are synced first";
     "fast" = Fast, "The system writes when it likes";
 }
 
-choice! { Landlock, "choice":
+words! { Landlock, "choice":
     "auto" = Auto, "As far as the kernel can";
     "require" = Require, "Or does not start";
     "off" = Off, "Not at all";
 }
 
-choice_type! {
+word_type! {
     /// How important a log line has to be to be written.
     LogLevel, "level":
         /// What failed for good
@@ -126,7 +126,7 @@ choice_type! {
         "trace" = Trace;
 }
 
-choice_type! {
+word_type! {
     /// How a log line is written.
     LogFormat, "format":
         /// One JSON object a line

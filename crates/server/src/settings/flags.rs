@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, value_parser};
 
-use super::choices::{Choice, Toolset};
+use super::choices::{Toolset, WordValue};
 use super::table::{Row, TABLE};
 use super::value::{Bounds, Host};
 
@@ -88,7 +88,7 @@ impl FlagValue for Option<PathBuf> {
     }
 }
 
-impl<T: Choice> FlagValue for T {
+impl<T: WordValue> FlagValue for T {
     fn with_parser(argument: Arg, _: Option<Bounds>) -> Arg {
         let words = T::WORDS.iter();
         let words = words.map(|(word, _, meaning)| PossibleValue::new(*word).help(*meaning));

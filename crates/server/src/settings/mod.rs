@@ -17,7 +17,7 @@ mod value;
 
 use std::path::PathBuf;
 
-pub(crate) use choices::{Choice, LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
+pub(crate) use choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport, WordValue};
 pub(crate) use collision::first_collision;
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;

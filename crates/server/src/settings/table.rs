@@ -12,7 +12,7 @@ use sandbox::{Durability, Landlock};
 use toolset::{CallRate, ReplyHalves};
 
 use super::choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
-use super::config_file::{OpenFile, origins, root_name_of, secret_path, some_path};
+use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
 use super::flags::FlagValue;
 use super::value::{Bounds, Host, SettingValue};
 use super::{RootSettings, SettingsError, Tls};
@@ -133,7 +133,7 @@ macro_rules! settings {
             }
 
             /// Reads every key of a config file.
-            pub(crate) fn from_file(file: &mut OpenFile<'_>) -> Result<Partial, SettingsError> {
+            pub(crate) fn from_file(file: &mut ConfigReader<'_>) -> Result<Partial, SettingsError> {
                 let mut partial = Partial::default();
                 $(
                     let key = settings!(@optional $($key)?);

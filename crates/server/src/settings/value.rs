@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::choices::Choice;
+use super::choices::WordValue;
 use super::config_file::Field;
 use super::{KnownTools, RootSettings, SettingsError};
 
@@ -26,12 +26,12 @@ pub(crate) trait SettingValue: Sized {
     fn in_yaml(&self) -> String;
 
     /// Reads the value from the file.
-    fn read(field: &Field<'_>, context: &Context<'_>) -> Result<Self, SettingsError>;
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Self, SettingsError>;
 }
 
 /// What reading a value needs besides the value itself.
 #[derive(Debug, Clone)]
-pub(crate) struct Context<'a> {
+pub(crate) struct ReadContext<'a> {
     /// Where relative paths start from.
     pub(crate) directory: &'a Path,
     /// The tools that an allowlist may name.
@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub(crate) bounds: Option<Bounds>,
 }
 
-impl Context<'_> {
+impl ReadContext<'_> {
     /// A path of the file, absolute.
     pub(crate) fn path(&self, field: &Field<'_>) -> Result<PathBuf, SettingsError> {
         field.text().map(|text| self.directory.join(text))
@@ -67,7 +67,7 @@ macro_rules! numbers {
                 self.to_string()
             }
 
-            fn read(field: &Field<'_>, context: &Context<'_>) -> Result<$type, SettingsError> {
+            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<$type, SettingsError> {
                 context.number(field, <$type>::MAX)
             }
         }
@@ -85,7 +85,7 @@ impl SettingValue for Duration {
         self.as_secs().to_string()
     }
 
-    fn read(field: &Field<'_>, context: &Context<'_>) -> Result<Duration, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Duration, SettingsError> {
         u64::read(field, context).map(Duration::from_secs)
     }
 }
@@ -99,7 +99,7 @@ impl SettingValue for bool {
         self.to_string()
     }
 
-    fn read(field: &Field<'_>, _: &Context<'_>) -> Result<bool, SettingsError> {
+    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<bool, SettingsError> {
         field.boolean()
     }
 }
@@ -113,7 +113,7 @@ impl SettingValue for String {
         self.clone()
     }
 
-    fn read(field: &Field<'_>, _: &Context<'_>) -> Result<String, SettingsError> {
+    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<String, SettingsError> {
         field.text().map(str::to_owned)
     }
 }
@@ -127,12 +127,12 @@ impl SettingValue for PathBuf {
         self.display().to_string()
     }
 
-    fn read(field: &Field<'_>, context: &Context<'_>) -> Result<PathBuf, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<PathBuf, SettingsError> {
         context.path(field)
     }
 }
 
-impl<T: Choice> SettingValue for T {
+impl<T: WordValue> SettingValue for T {
     fn kind() -> String {
         "word".to_owned()
     }
@@ -146,8 +146,8 @@ impl<T: Choice> SettingValue for T {
         self.word().to_owned()
     }
 
-    fn read(field: &Field<'_>, _: &Context<'_>) -> Result<T, SettingsError> {
-        field.choice()
+    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<T, SettingsError> {
+        field.word()
     }
 }
 
@@ -161,7 +161,7 @@ impl<T: SettingValue> SettingValue for Option<T> {
             .map_or_else(|| "null".to_owned(), SettingValue::in_yaml)
     }
 
-    fn read(field: &Field<'_>, context: &Context<'_>) -> Result<Option<T>, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Option<T>, SettingsError> {
         if field.is_null() {
             return Ok(None);
         }
@@ -186,7 +186,7 @@ impl<T: SettingValue> SettingValue for Vec<T> {
         format!("[{}]", items.join(", "))
     }
 
-    fn read(field: &Field<'_>, context: &Context<'_>) -> Result<Vec<T>, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Vec<T>, SettingsError> {
         field.list_of(|item| T::read(item, context))
     }
 }
@@ -236,7 +236,7 @@ impl SettingValue for Host {
         self.0.clone()
     }
 
-    fn read(field: &Field<'_>, _: &Context<'_>) -> Result<Host, SettingsError> {
+    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<Host, SettingsError> {
         field.text()?.parse().map_err(|_| field.unexpected(HOST))
     }
 }

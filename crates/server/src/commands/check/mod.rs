@@ -20,8 +20,8 @@ use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::known::KNOWN_TOOLS;
 use crate::settings::{
-    Choice, KnownTools, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset,
-    Transport, tools_of,
+    KnownTools, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport,
+    WordValue, tools_of,
 };
 use crate::{open_roots, operator_files};
 

@@ -19,7 +19,7 @@ pub(crate) use reader::Field;
 use super::choices::{Toolset, Transport};
 use super::error::{KeyPath, SettingsError, quoted};
 use super::table::{self, InnerKey};
-use super::value::{Bounds, Context, SettingValue};
+use super::value::{Bounds, ReadContext, SettingValue};
 use super::{
     AllowedTools, KnownTools, OnMissingRoot, Partial, RootAccess, RootSettings, Tls, tools_of,
 };
@@ -39,7 +39,7 @@ pub(crate) fn parse(
     known: KnownTools<'_>,
 ) -> Result<Partial, SettingsError> {
     let tree = YamlValue::parse(text)?;
-    let mut file = OpenFile {
+    let mut file = ConfigReader {
         top: Field::top(&tree).section()?,
         section: "",
         open: None,
@@ -56,7 +56,7 @@ pub(crate) fn parse(
 }
 
 /// A config file while its keys are read, one section after the other.
-pub(crate) struct OpenFile<'a> {
+pub(crate) struct ConfigReader<'a> {
     top: Section<'a>,
     /// The section that is being read; empty at the top.
     section: &'static str,
@@ -66,17 +66,17 @@ pub(crate) struct OpenFile<'a> {
     known: KnownTools<'a>,
 }
 
-impl OpenFile<'_> {
+impl ConfigReader<'_> {
     /// Reads the value of a key, if the setting has one and it is there.
     pub(crate) fn read<T>(
         &mut self,
         key: Option<&'static str>,
         bounds: Option<Bounds>,
         roots: Option<&[RootSettings]>,
-        read: fn(&Field<'_>, &Context<'_>) -> Result<T, SettingsError>,
+        read: fn(&Field<'_>, &ReadContext<'_>) -> Result<T, SettingsError>,
     ) -> Result<Option<T>, SettingsError> {
         let Some(key) = key else { return Ok(None) };
-        let context = Context {
+        let context = ReadContext {
             directory: self.directory,
             known: self.known,
             roots: roots.unwrap_or_default(),
@@ -118,7 +118,7 @@ impl OpenFile<'_> {
 /// Reads the list of roots.
 pub(crate) fn roots(
     field: &Field<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<Vec<RootSettings>, SettingsError> {
     let items = field.list()?;
     if items.is_empty() {
@@ -147,7 +147,7 @@ macro_rules! map_value {
                 "{}".to_owned()
             }
 
-            fn read(field: &Field<'_>, context: &Context<'_>) -> Result<$type, SettingsError> {
+            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<$type, SettingsError> {
                 let mut section = field.section()?;
                 let value = $read(field, &mut section, context)?;
                 section.finish()?;
@@ -166,7 +166,7 @@ map_value! {
 fn root(
     field: &Field<'_>,
     section: &mut Section<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<RootSettings, SettingsError> {
     Ok(RootSettings {
         name: section.require(&table::ROOT_NAME, |field| root_name(&field))?,
@@ -188,7 +188,7 @@ fn root(
 fn tls(
     _: &Field<'_>,
     section: &mut Section<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<Tls, SettingsError> {
     Ok(Tls {
         cert: section.require(&table::TLS_CERT, |field| context.path(&field))?,
@@ -199,7 +199,7 @@ fn tls(
 fn rate(
     _: &Field<'_>,
     section: &mut Section<'_>,
-    _: &Context<'_>,
+    _: &ReadContext<'_>,
 ) -> Result<CallRate, SettingsError> {
     let mut number = |key: &InnerKey| {
         let number = section.require(key, |field| field.number(key.bounds()));
@@ -225,7 +225,10 @@ fn quota(field: &Field<'_>) -> Result<Quota, SettingsError> {
     Ok(quota)
 }
 
-fn allowed_tools(field: &Field<'_>, context: &Context<'_>) -> Result<AllowedTools, SettingsError> {
+fn allowed_tools(
+    field: &Field<'_>,
+    context: &ReadContext<'_>,
+) -> Result<AllowedTools, SettingsError> {
     let names = field.list_of(|item| tool_names(item, context.known))?;
     let names: BTreeSet<String> = names.into_iter().flatten().collect();
     Ok(if names.contains("*") {
@@ -287,7 +290,7 @@ fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
 /// Reads the name of one of the file's own roots.
 pub(crate) fn root_name_of(
     field: &Field<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<Option<String>, SettingsError> {
     let name = field.text()?;
     let names = context.roots.iter().map(|root| root.name.clone());
@@ -301,7 +304,7 @@ pub(crate) fn root_name_of(
 /// Reads a path that cannot be `null`.
 pub(crate) fn some_path(
     field: &Field<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<Option<PathBuf>, SettingsError> {
     context.path(field).map(Some)
 }
@@ -309,25 +312,31 @@ pub(crate) fn some_path(
 /// Reads the path of a file that holds a secret.
 pub(crate) fn secret_path(
     field: &Field<'_>,
-    context: &Context<'_>,
+    context: &ReadContext<'_>,
 ) -> Result<Option<PathBuf>, SettingsError> {
     Option::read(&field.clone().secret(), context)
 }
 
 /// Reads web origins.
-pub(crate) fn origins(field: &Field<'_>, _: &Context<'_>) -> Result<Vec<String>, SettingsError> {
+pub(crate) fn origins(
+    field: &Field<'_>,
+    _: &ReadContext<'_>,
+) -> Result<Vec<String>, SettingsError> {
     field.list_of(origin)
 }
 
 /// Reads the list of tool sets.
-pub(crate) fn toolsets(field: &Field<'_>, _: &Context<'_>) -> Result<Vec<Toolset>, SettingsError> {
+pub(crate) fn toolsets(
+    field: &Field<'_>,
+    _: &ReadContext<'_>,
+) -> Result<Vec<Toolset>, SettingsError> {
     let items = field.list()?;
     if items.is_empty() {
         return Err(empty_list(field, "at least one tool set"));
     }
     let mut sets: Vec<Toolset> = Vec::new();
     for item in &items {
-        let set: Toolset = item.choice()?;
+        let set: Toolset = item.word()?;
         if let Some(first) = sets.iter().position(|other| *other == set) {
             let first = field.path().item(first);
             let value = quoted(set.name());

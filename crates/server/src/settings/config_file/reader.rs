@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 
 use super::yaml::YamlValue;
-use crate::settings::choices::Choice;
+use crate::settings::choices::WordValue;
 use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
 use crate::settings::table::InnerKey;
 
@@ -98,7 +98,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads one of a few words.
-    pub(crate) fn choice<T: Choice>(&self) -> Result<T, SettingsError> {
+    pub(crate) fn word<T: WordValue>(&self) -> Result<T, SettingsError> {
         let YamlValue::Text(text) = self.node else {
             return Err(self.unexpected(format!("one of {}", T::all_words().join(", "))));
         };
