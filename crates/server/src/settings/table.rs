@@ -14,8 +14,8 @@ use toolset::{CallRate, ReplyHalves};
 use super::choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
 use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
 use super::flags::FlagValue;
-use super::value::{Bounds, Host, SettingValue};
-use super::{RootSettings, SettingsError, Tls};
+use super::value::{Bounds, Host, Reading, SettingValue};
+use super::{RootSettings, Tls};
 
 /// What a reply or a request body may hold at most: 4 GiB.
 const CONTENT: RangeInclusive<u64> = 1..=(4 << 30);
@@ -133,7 +133,7 @@ macro_rules! settings {
             }
 
             /// Reads every key of a config file.
-            pub(crate) fn from_file(file: &mut ConfigReader<'_>) -> Result<Partial, SettingsError> {
+            pub(crate) fn from_file(file: &mut ConfigReader<'_>) -> Reading<Partial> {
                 let mut partial = Partial::default();
                 $(
                     let key = settings!(@optional $($key)?);

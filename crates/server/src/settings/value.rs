@@ -12,6 +12,9 @@ use super::{KnownTools, RootSettings, SettingsError};
 /// The bounds of a number.
 pub(crate) type Bounds = RangeInclusive<u64>;
 
+/// A value that was read, or the mistake in it.
+pub(crate) type Reading<T> = Result<T, SettingsError>;
+
 /// A type that a setting can have.
 pub(crate) trait SettingValue: Sized {
     /// What can stand there, in a few words.
@@ -26,7 +29,7 @@ pub(crate) trait SettingValue: Sized {
     fn in_yaml(&self) -> String;
 
     /// Reads the value from the file.
-    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Self, SettingsError>;
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Self>;
 }
 
 /// What reading a value needs besides the value itself.
@@ -44,92 +47,48 @@ pub(crate) struct ReadContext<'a> {
 
 impl ReadContext<'_> {
     /// A path of the file, absolute.
-    pub(crate) fn path(&self, field: &Field<'_>) -> Result<PathBuf, SettingsError> {
+    pub(crate) fn path(&self, field: &Field<'_>) -> Reading<PathBuf> {
         field.text().map(|text| self.directory.join(text))
     }
 
-    fn number<N: TryFrom<u64>>(&self, field: &Field<'_>, most: N) -> Result<N, SettingsError> {
+    fn number<N: TryFrom<u64>>(&self, field: &Field<'_>) -> Reading<N> {
         let bounds = self.bounds.clone().unwrap_or(0..=u64::MAX);
-        let number = field.number(bounds)?;
-        Ok(N::try_from(number).unwrap_or(most))
+        let number = field.number(bounds.clone())?;
+        N::try_from(number).map_err(|_| field.out_of(&bounds))
     }
 }
 
-/// Types of numbers.
-macro_rules! numbers {
-    ($($type:ty),*) => {$(
+/// Types that are one value: what the reference calls it, how it is written, how it is read.
+macro_rules! one_value {
+    ($($type:ty, $kind:literal, $in_yaml:expr, $read:expr;)*) => {$(
         impl SettingValue for $type {
             fn kind() -> String {
-                "number".to_owned()
+                $kind.to_owned()
             }
 
             fn in_yaml(&self) -> String {
-                self.to_string()
+                $in_yaml(self)
             }
 
-            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<$type, SettingsError> {
-                context.number(field, <$type>::MAX)
+            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<$type> {
+                let read: fn(&Field<'_>, &ReadContext<'_>) -> Reading<$type> = $read;
+                read(field, context)
             }
         }
     )*};
 }
 
-numbers!(u16, u64, usize);
-
-impl SettingValue for Duration {
-    fn kind() -> String {
-        "seconds".to_owned()
-    }
-
-    fn in_yaml(&self) -> String {
-        self.as_secs().to_string()
-    }
-
-    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Duration, SettingsError> {
-        u64::read(field, context).map(Duration::from_secs)
-    }
-}
-
-impl SettingValue for bool {
-    fn kind() -> String {
-        "`true` or `false`".to_owned()
-    }
-
-    fn in_yaml(&self) -> String {
-        self.to_string()
-    }
-
-    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<bool, SettingsError> {
-        field.boolean()
-    }
-}
-
-impl SettingValue for String {
-    fn kind() -> String {
-        "text".to_owned()
-    }
-
-    fn in_yaml(&self) -> String {
-        self.clone()
-    }
-
-    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<String, SettingsError> {
-        field.text().map(str::to_owned)
-    }
-}
-
-impl SettingValue for PathBuf {
-    fn kind() -> String {
-        "path".to_owned()
-    }
-
-    fn in_yaml(&self) -> String {
-        self.display().to_string()
-    }
-
-    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<PathBuf, SettingsError> {
-        context.path(field)
-    }
+one_value! {
+    u16, "number", u16::to_string, |field, context| context.number(field);
+    u64, "number", u64::to_string, |field, context| context.number(field);
+    usize, "number", usize::to_string, |field, context| context.number(field);
+    Duration, "seconds", |time: &Duration| time.as_secs().to_string(),
+        |field, context| context.number(field).map(Duration::from_secs);
+    bool, "`true` or `false`", bool::to_string, |field, _| field.boolean();
+    String, "text", String::clone, |field, _| field.text().map(str::to_owned);
+    PathBuf, "path", |path: &PathBuf| path.display().to_string(), |field, context| context.path(field);
+    Host, "text", |host: &Host| host.0.clone(),
+        |field, _| field.text()?.parse().map_err(|_| field.unexpected(HOST));
 }
 
 impl<T: WordValue> SettingValue for T {
@@ -146,7 +105,7 @@ impl<T: WordValue> SettingValue for T {
         self.word().to_owned()
     }
 
-    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<T, SettingsError> {
+    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<T> {
         field.word()
     }
 }
@@ -161,7 +120,7 @@ impl<T: SettingValue> SettingValue for Option<T> {
             .map_or_else(|| "null".to_owned(), SettingValue::in_yaml)
     }
 
-    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Option<T>, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<T>> {
         if field.is_null() {
             return Ok(None);
         }
@@ -186,7 +145,7 @@ impl<T: SettingValue> SettingValue for Vec<T> {
         format!("[{}]", items.join(", "))
     }
 
-    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<Vec<T>, SettingsError> {
+    fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Vec<T>> {
         field.list_of(|item| T::read(item, context))
     }
 }
@@ -224,19 +183,5 @@ impl Deref for Host {
 
     fn deref(&self) -> &str {
         &self.0
-    }
-}
-
-impl SettingValue for Host {
-    fn kind() -> String {
-        "text".to_owned()
-    }
-
-    fn in_yaml(&self) -> String {
-        self.0.clone()
-    }
-
-    fn read(field: &Field<'_>, _: &ReadContext<'_>) -> Result<Host, SettingsError> {
-        field.text()?.parse().map_err(|_| field.unexpected(HOST))
     }
 }

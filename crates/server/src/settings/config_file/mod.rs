@@ -19,7 +19,7 @@ pub(crate) use reader::Field;
 use super::choices::{Toolset, Transport};
 use super::error::{KeyPath, SettingsError, quoted};
 use super::table::{self, InnerKey};
-use super::value::{Bounds, ReadContext, SettingValue};
+use super::value::{Bounds, ReadContext, Reading, SettingValue};
 use super::{
     AllowedTools, KnownTools, OnMissingRoot, Partial, RootAccess, RootSettings, Tls, tools_of,
 };
@@ -33,11 +33,7 @@ const ALWAYS_AVAILABLE: &str = "list_roots";
 const MAX_NAME: usize = 128;
 
 /// Reads the text of a config file. Relative paths in it are relative to `directory`.
-pub(crate) fn parse(
-    text: &str,
-    directory: &Path,
-    known: KnownTools<'_>,
-) -> Result<Partial, SettingsError> {
+pub(crate) fn parse(text: &str, directory: &Path, known: KnownTools<'_>) -> Reading<Partial> {
     let tree = YamlValue::parse(text)?;
     let mut file = ConfigReader {
         top: Field::top(&tree).section()?,
@@ -73,8 +69,8 @@ impl ConfigReader<'_> {
         key: Option<&'static str>,
         bounds: Option<Bounds>,
         roots: Option<&[RootSettings]>,
-        read: fn(&Field<'_>, &ReadContext<'_>) -> Result<T, SettingsError>,
-    ) -> Result<Option<T>, SettingsError> {
+        read: fn(&Field<'_>, &ReadContext<'_>) -> Reading<T>,
+    ) -> Reading<Option<T>> {
         let Some(key) = key else { return Ok(None) };
         let context = ReadContext {
             directory: self.directory,
@@ -94,7 +90,7 @@ impl ConfigReader<'_> {
     }
 
     /// Goes to another section, which closes the one before.
-    fn enter(&mut self, section: &'static str) -> Result<(), SettingsError> {
+    fn enter(&mut self, section: &'static str) -> Reading<()> {
         if self.section == section {
             return Ok(());
         }
@@ -109,30 +105,70 @@ impl ConfigReader<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(), SettingsError> {
+    fn finish(mut self) -> Reading<()> {
         self.enter("")?;
         self.top.finish()
     }
 }
 
 /// Reads the list of roots.
-pub(crate) fn roots(
-    field: &Field<'_>,
-    context: &ReadContext<'_>,
-) -> Result<Vec<RootSettings>, SettingsError> {
-    let items = field.list()?;
-    if items.is_empty() {
-        return Err(empty_list(field, "at least one root"));
-    }
-    let mut roots: Vec<RootSettings> = Vec::new();
-    for item in &items {
-        let root = RootSettings::read(item, context)?;
-        if let Some(first) = roots.iter().position(|other| other.name == root.name) {
-            return Err(duplicate_root(field.path(), first, roots.len(), &root.name));
-        }
-        roots.push(root);
-    }
+pub(crate) fn roots(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Vec<RootSettings>> {
+    let roots = at_least_one(field, "at least one root", |item| {
+        RootSettings::read(item, context)
+    })?;
+    let names = roots.iter().map(|root| root.name.as_str());
+    distinct(names, "root name", |index| {
+        field.path().item(index).key("name")
+    })?;
     Ok(roots)
+}
+
+/// Reads the list of tool sets.
+pub(crate) fn toolsets(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Vec<Toolset>> {
+    let sets: Vec<Toolset> = at_least_one(field, "at least one tool set", Field::word)?;
+    let names = sets.iter().map(|set| set.name());
+    distinct(names, "tool set", |index| field.path().item(index))?;
+    Ok(sets)
+}
+
+fn at_least_one<'n, T>(
+    field: &Field<'n>,
+    expected: &str,
+    read: impl Fn(&Field<'n>) -> Reading<T>,
+) -> Reading<Vec<T>> {
+    let items = field.list_of(read)?;
+    if items.is_empty() {
+        return Err(SettingsError::Unexpected {
+            path: field.path().clone(),
+            expected: expected.to_owned(),
+            found: "an empty list".to_owned(),
+        });
+    }
+    Ok(items)
+}
+
+/// Checks that no two names are the same; `path` is the place of a name.
+fn distinct<'a>(
+    names: impl Iterator<Item = &'a str>,
+    what: &'static str,
+    path: impl Fn(usize) -> KeyPath,
+) -> Reading<()> {
+    let names: Vec<&str> = names.collect();
+    for (index, name) in names.iter().enumerate() {
+        if let Some(first) = names
+            .iter()
+            .position(|other| other == name)
+            .filter(|first| *first < index)
+        {
+            return Err(SettingsError::Duplicate {
+                path: path(index),
+                what,
+                value: quoted(name),
+                first: path(first),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Types that are maps with keys of their own; no default holds one.
@@ -147,11 +183,8 @@ macro_rules! map_value {
                 "{}".to_owned()
             }
 
-            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Result<$type, SettingsError> {
-                let mut section = field.section()?;
-                let value = $read(field, &mut section, context)?;
-                section.finish()?;
-                Ok(value)
+            fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<$type> {
+                $read(field, context)
             }
         }
     )*};
@@ -159,16 +192,14 @@ macro_rules! map_value {
 
 map_value! {
     RootSettings, root;
+    Quota, quota;
     Tls, tls;
     CallRate, rate;
 }
 
-fn root(
-    field: &Field<'_>,
-    section: &mut Section<'_>,
-    context: &ReadContext<'_>,
-) -> Result<RootSettings, SettingsError> {
-    Ok(RootSettings {
+fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
+    let mut section = field.section()?;
+    let root = RootSettings {
         name: section.require(&table::ROOT_NAME, |field| root_name(&field))?,
         path: section.require(&table::ROOT_PATH, |field| context.path(&field))?,
         origin: field.path().key("path").to_string(),
@@ -178,40 +209,16 @@ fn root(
             .unwrap_or(RootAccess::ReadWrite),
         quota: section
             .read(table::ROOT_QUOTA.name(), |field| {
-                field.nullable(|field| quota(&field))
+                Option::read(&field, context)
             })?
             .flatten(),
         on_missing: OnMissingRoot::Fail,
-    })
-}
-
-fn tls(
-    _: &Field<'_>,
-    section: &mut Section<'_>,
-    context: &ReadContext<'_>,
-) -> Result<Tls, SettingsError> {
-    Ok(Tls {
-        cert: section.require(&table::TLS_CERT, |field| context.path(&field))?,
-        key: section.require(&table::TLS_KEY, |field| context.path(&field.secret()))?,
-    })
-}
-
-fn rate(
-    _: &Field<'_>,
-    section: &mut Section<'_>,
-    _: &ReadContext<'_>,
-) -> Result<CallRate, SettingsError> {
-    let mut number = |key: &InnerKey| {
-        let number = section.require(key, |field| field.number(key.bounds()));
-        number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     };
-    Ok(CallRate {
-        per_second: number(&table::RATE_PER_SECOND)?,
-        burst: number(&table::RATE_BURST)?,
-    })
+    section.finish()?;
+    Ok(root)
 }
 
-fn quota(field: &Field<'_>) -> Result<Quota, SettingsError> {
+fn quota(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Quota> {
     let mut section = field.section()?;
     let mut limit = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
     let quota = Quota {
@@ -219,16 +226,37 @@ fn quota(field: &Field<'_>) -> Result<Quota, SettingsError> {
         max_files: limit(&table::QUOTA_FILES)?,
     };
     section.finish()?;
-    if quota.max_bytes.is_none() && quota.max_files.is_none() {
+    if quota == Quota::default() {
         return Err(field.unexpected("max_bytes, max_files or both"));
     }
     Ok(quota)
 }
 
-fn allowed_tools(
-    field: &Field<'_>,
-    context: &ReadContext<'_>,
-) -> Result<AllowedTools, SettingsError> {
+fn tls(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Tls> {
+    let mut section = field.section()?;
+    let tls = Tls {
+        cert: section.require(&table::TLS_CERT, |field| context.path(&field))?,
+        key: section.require(&table::TLS_KEY, |field| context.path(&field.secret()))?,
+    };
+    section.finish()?;
+    Ok(tls)
+}
+
+fn rate(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<CallRate> {
+    let mut section = field.section()?;
+    let mut number = |key: &InnerKey| {
+        let number = section.require(key, |field| field.number(key.bounds()));
+        number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    };
+    let rate = CallRate {
+        per_second: number(&table::RATE_PER_SECOND)?,
+        burst: number(&table::RATE_BURST)?,
+    };
+    section.finish()?;
+    Ok(rate)
+}
+
+fn allowed_tools(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<AllowedTools> {
     let names = field.list_of(|item| tool_names(item, context.known))?;
     let names: BTreeSet<String> = names.into_iter().flatten().collect();
     Ok(if names.contains("*") {
@@ -239,7 +267,7 @@ fn allowed_tools(
 }
 
 /// The names one entry stands for: `files.*` is every tool of that set.
-fn tool_names(field: &Field<'_>, known: KnownTools<'_>) -> Result<Vec<String>, SettingsError> {
+fn tool_names(field: &Field<'_>, known: KnownTools<'_>) -> Reading<Vec<String>> {
     let text = field.text()?;
     let (toolset, tool) = match text.split_once('.') {
         Some((toolset, tool)) => (Some(toolset), tool),
@@ -291,7 +319,7 @@ fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
 pub(crate) fn root_name_of(
     field: &Field<'_>,
     context: &ReadContext<'_>,
-) -> Result<Option<String>, SettingsError> {
+) -> Reading<Option<String>> {
     let name = field.text()?;
     let names = context.roots.iter().map(|root| root.name.clone());
     let names: Vec<String> = names.collect();
@@ -302,10 +330,7 @@ pub(crate) fn root_name_of(
 }
 
 /// Reads a path that cannot be `null`.
-pub(crate) fn some_path(
-    field: &Field<'_>,
-    context: &ReadContext<'_>,
-) -> Result<Option<PathBuf>, SettingsError> {
+pub(crate) fn some_path(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<PathBuf>> {
     context.path(field).map(Some)
 }
 
@@ -313,46 +338,16 @@ pub(crate) fn some_path(
 pub(crate) fn secret_path(
     field: &Field<'_>,
     context: &ReadContext<'_>,
-) -> Result<Option<PathBuf>, SettingsError> {
+) -> Reading<Option<PathBuf>> {
     Option::read(&field.clone().secret(), context)
 }
 
 /// Reads web origins.
-pub(crate) fn origins(
-    field: &Field<'_>,
-    _: &ReadContext<'_>,
-) -> Result<Vec<String>, SettingsError> {
+pub(crate) fn origins(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Vec<String>> {
     field.list_of(origin)
 }
 
-/// Reads the list of tool sets.
-pub(crate) fn toolsets(
-    field: &Field<'_>,
-    _: &ReadContext<'_>,
-) -> Result<Vec<Toolset>, SettingsError> {
-    let items = field.list()?;
-    if items.is_empty() {
-        return Err(empty_list(field, "at least one tool set"));
-    }
-    let mut sets: Vec<Toolset> = Vec::new();
-    for item in &items {
-        let set: Toolset = item.word()?;
-        if let Some(first) = sets.iter().position(|other| *other == set) {
-            let first = field.path().item(first);
-            let value = quoted(set.name());
-            return Err(SettingsError::Duplicate {
-                path: item.path().clone(),
-                what: "tool set",
-                value,
-                first,
-            });
-        }
-        sets.push(set);
-    }
-    Ok(sets)
-}
-
-fn root_name(field: &Field<'_>) -> Result<String, SettingsError> {
+fn root_name(field: &Field<'_>) -> Reading<String> {
     let name = field.text()?;
     if name.trim() == name && name.len() <= MAX_NAME {
         return Ok(name.to_owned());
@@ -362,25 +357,7 @@ fn root_name(field: &Field<'_>) -> Result<String, SettingsError> {
     )))
 }
 
-fn duplicate_root(roots: &KeyPath, first: usize, second: usize, name: &str) -> SettingsError {
-    SettingsError::Duplicate {
-        path: roots.item(second).key("name"),
-        what: "root name",
-        value: quoted(name),
-        first: roots.item(first).key("name"),
-    }
-}
-
-fn empty_list(field: &Field<'_>, expected: &str) -> SettingsError {
-    let found = "an empty list".to_owned();
-    SettingsError::Unexpected {
-        path: field.path().clone(),
-        expected: expected.to_owned(),
-        found,
-    }
-}
-
-fn access(field: &Field<'_>) -> Result<RootAccess, SettingsError> {
+fn access(field: &Field<'_>) -> Reading<RootAccess> {
     Ok(if field.boolean()? {
         RootAccess::ReadOnly
     } else {
@@ -388,7 +365,7 @@ fn access(field: &Field<'_>) -> Result<RootAccess, SettingsError> {
     })
 }
 
-fn origin(field: &Field<'_>) -> Result<String, SettingsError> {
+fn origin(field: &Field<'_>) -> Reading<String> {
     let text = field.text()?;
     let rest = text.split_once("://").map(|(_, rest)| rest);
     if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/')) {

@@ -2,12 +2,11 @@
 //!
 //! A map is read key by key and then closed: what nobody asked for is an unknown key.
 
-use std::ops::RangeInclusive;
-
 use super::yaml::YamlValue;
 use crate::settings::choices::WordValue;
 use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
 use crate::settings::table::InnerKey;
+use crate::settings::value::{Bounds, Reading};
 
 /// One value and its place in the file.
 #[derive(Debug, Clone)]
@@ -60,7 +59,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads text that is not empty and has no control characters.
-    pub(crate) fn text(&self) -> Result<&'n str, SettingsError> {
+    pub(crate) fn text(&self) -> Reading<&'n str> {
         match self.node {
             YamlValue::Text(text) if is_sound(text) => Ok(text),
             YamlValue::Text(_) => {
@@ -76,7 +75,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads `true` or `false`.
-    pub(crate) fn boolean(&self) -> Result<bool, SettingsError> {
+    pub(crate) fn boolean(&self) -> Reading<bool> {
         match self.node {
             YamlValue::Boolean(value) => Ok(*value),
             _ => Err(self.unexpected("true or false")),
@@ -84,21 +83,23 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a whole number within a range.
-    pub(crate) fn number(&self, range: RangeInclusive<u64>) -> Result<u64, SettingsError> {
+    pub(crate) fn number(&self, range: Bounds) -> Reading<u64> {
         let number = match self.node {
             YamlValue::Integer(value) => u64::try_from(*value).ok(),
             _ => None,
         };
-        number
-            .filter(|number| range.contains(number))
-            .ok_or_else(|| {
-                let (low, high) = (range.start(), range.end());
-                self.unexpected(format!("a whole number from {low} to {high}"))
-            })
+        let number = number.filter(|number| range.contains(number));
+        number.ok_or_else(|| self.out_of(&range))
+    }
+
+    /// The error that a number is out of its bounds.
+    pub(crate) fn out_of(&self, bounds: &Bounds) -> SettingsError {
+        let (low, high) = (bounds.start(), bounds.end());
+        self.unexpected(format!("a whole number from {low} to {high}"))
     }
 
     /// Reads one of a few words.
-    pub(crate) fn word<T: WordValue>(&self) -> Result<T, SettingsError> {
+    pub(crate) fn word<T: WordValue>(&self) -> Reading<T> {
         let YamlValue::Text(text) = self.node else {
             return Err(self.unexpected(format!("one of {}", T::all_words().join(", "))));
         };
@@ -124,7 +125,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a list.
-    pub(crate) fn list(&self) -> Result<Vec<Field<'n>>, SettingsError> {
+    pub(crate) fn list(&self) -> Reading<Vec<Field<'n>>> {
         let YamlValue::List(nodes) = self.node else {
             return Err(self.unexpected("a list"));
         };
@@ -137,10 +138,7 @@ impl<'n> Field<'n> {
     }
 
     /// Reads a list, item by item.
-    pub(crate) fn list_of<T>(
-        &self,
-        read: impl Fn(&Field<'n>) -> Result<T, SettingsError>,
-    ) -> Result<Vec<T>, SettingsError> {
+    pub(crate) fn list_of<T>(&self, read: impl Fn(&Field<'n>) -> Reading<T>) -> Reading<Vec<T>> {
         self.list()?.iter().map(read).collect()
     }
 
@@ -149,20 +147,8 @@ impl<'n> Field<'n> {
         *self.node == YamlValue::Null
     }
 
-    /// Reads a value that may be left empty.
-    pub(crate) fn nullable<T>(
-        self,
-        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
-    ) -> Result<Option<T>, SettingsError> {
-        if self.is_null() {
-            Ok(None)
-        } else {
-            read(self).map(Some)
-        }
-    }
-
     /// Reads a map. A key with nothing under it (all commented out) is an empty map.
-    pub(crate) fn section(&self) -> Result<Section<'n>, SettingsError> {
+    pub(crate) fn section(&self) -> Reading<Section<'n>> {
         let entries: &[(String, YamlValue)] = match self.node {
             YamlValue::Map(entries) => entries,
             YamlValue::Null => &[],
@@ -189,8 +175,8 @@ impl<'n> Section<'n> {
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
-    ) -> Result<Option<T>, SettingsError> {
+        read: impl FnOnce(Field<'n>) -> Reading<T>,
+    ) -> Reading<Option<T>> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|(name, _)| name == key);
         entry
@@ -202,8 +188,8 @@ impl<'n> Section<'n> {
     pub(crate) fn require<T>(
         &mut self,
         key: &InnerKey,
-        read: impl FnOnce(Field<'n>) -> Result<T, SettingsError>,
-    ) -> Result<T, SettingsError> {
+        read: impl FnOnce(Field<'n>) -> Reading<T>,
+    ) -> Reading<T> {
         let path = self.path.key(key.name());
         let value = self.read(key.name(), read)?;
         value.ok_or_else(|| SettingsError::Missing {
@@ -213,7 +199,7 @@ impl<'n> Section<'n> {
     }
 
     /// Closes the map: any key that was not read is unknown.
-    pub(crate) fn finish(self) -> Result<(), SettingsError> {
+    pub(crate) fn finish(self) -> Reading<()> {
         let unknown = self
             .entries
             .iter()
