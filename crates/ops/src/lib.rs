@@ -63,7 +63,9 @@ pub use patch::{Patch, Patched};
 pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
-pub use read::{Body, Contents, Oversize, Read, ReadRange, TextPolicy, Totals};
+pub use read::{
+    Body, Contents, InlineRead, OpenedRead, Oversize, Read, ReadRange, TextPolicy, Totals,
+};
 pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};

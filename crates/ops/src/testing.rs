@@ -64,6 +64,11 @@ impl Tree {
         self
     }
 
+    pub(crate) fn rename(&self, from: &str, to: &str) -> &Tree {
+        std::fs::rename(self.host(from), self.host(to)).unwrap();
+        self
+    }
+
     pub(crate) fn directory(&self, path: &str) -> &Tree {
         std::fs::create_dir_all(self.host(path)).unwrap();
         self

@@ -18,7 +18,7 @@ use crate::contract::{CallSubject, Contract, Failure, FailureText, Worded};
 use crate::deployment::Recorded;
 use crate::metrics::{CallCounters, OK};
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
-use crate::tool::{AnyTool, BlockingWork, Call, CallWork, Ended, Prepared, RootInfo, ToolEffect};
+use crate::tool::{AnyTool, Blocking, Call, CallWork, Ended, Prepared, RootInfo, ToolEffect};
 
 /// How long after its deadline an operation may take to notice before the reply goes out without it.
 const OVERDUE: Duration = Duration::from_secs(1);
@@ -150,14 +150,12 @@ impl ToolEntry {
         let cancel = call.context.cancel.clone();
         let mut patience = Patience::new(cancel, prepared.timeout, caller, admission);
         self.wait_for_record(&mut patience).await?;
-        if let CallWork::Blocking(work) = &prepared.work
-            && self.tool.tries_inline()
-            && let Some(reply) = try_inline(&**work, &call, admission)
-        {
-            return reply.map(Ended::Reply);
-        }
         match prepared.work {
             CallWork::Blocking(work) => {
+                let work = match self.try_inline(work, &call, admission) {
+                    Ok(reply) => return reply.map(Ended::Reply),
+                    Err(rest) => rest,
+                };
                 let reply = patience
                     .wait(admission.run(&caller.account, move || work.run(&call)))
                     .await??;
@@ -165,6 +163,23 @@ impl ToolEntry {
             }
             CallWork::Asking(work) => patience.wait(work(call, admission)).await?,
         }
+    }
+
+    /// Runs work on this thread if it need not wait for anything: waking two threads would cost more than a small read.
+    fn try_inline(
+        &self,
+        work: Blocking,
+        call: &Call,
+        admission: &Admission,
+    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
+        if !self.tool.tries_inline() {
+            return Err(work);
+        }
+        let Some(_slot) = admission.try_enter(&call.caller.account) else {
+            return Err(work);
+        };
+        catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
+            .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
     }
 
     /// Waits until the call can be recorded. A call whose time runs out here has changed nothing.
@@ -207,17 +222,6 @@ impl ToolEntry {
         };
         Ok((call, prepared))
     }
-}
-
-/// Does work on this thread if it need not wait for anything; two threads woken for it would cost more than a small read.
-fn try_inline(
-    work: &dyn BlockingWork,
-    call: &Call,
-    admission: &Admission,
-) -> Option<Result<EncodedReply, Failure>> {
-    let _turn = admission.try_enter(&call.caller.account)?;
-    let ended = catch_unwind(AssertUnwindSafe(|| work.try_inline(call)));
-    ended.unwrap_or_else(|panic| Some(Err(crashed(Some(&*panic)))))
 }
 
 /// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it

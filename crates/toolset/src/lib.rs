@@ -39,7 +39,7 @@ pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};
 pub use tool::{
-    AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example,
-    PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool, ToolEffect, ToolSet,
-    tool,
+    AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
+    InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,
+    ToolEffect, ToolSet, tool,
 };

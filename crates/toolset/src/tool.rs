@@ -51,10 +51,10 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. Runs on the blocking pool; must check `call.context.cancel` in every loop.
     fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
 
-    /// Does it at once where all that it needs lies in memory; `None`, with nothing done, where it would have to wait.
+    /// Does it without waiting if all that it needs is in memory; otherwise says what is left to do.
     /// Runs on a thread that others need too.
-    fn try_inline(_arguments: &Self::Arguments, _call: &Call) -> Option<ops::Result<Self::Reply>> {
-        None
+    fn try_inline(arguments: Self::Arguments, _call: &Call) -> Inline<Self::Reply> {
+        Inline::Later(Box::new(|call| Self::run(arguments, call)))
     }
 
     /// The text block, where it is not the reply's JSON. `replies` says whether it is sent alone.
@@ -62,6 +62,17 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 }
+
+/// What became of work that must not wait.
+pub enum Inline<Reply> {
+    /// It is done.
+    Done(ops::Result<Reply>),
+    /// The rest has to run where it may wait.
+    Later(InlineRest<Reply>),
+}
+
+/// What is left of work that was tried inline.
+pub type InlineRest<Reply> = Box<dyn FnOnce(&Call) -> ops::Result<Reply> + Send>;
 
 /// A call and its reply, as the reference shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,16 +276,21 @@ pub trait AnyTool: Send + Sync {
 
 /// CallWork that needs nobody else.
 pub trait BlockingWork: Send {
-    /// Does it at once where that means no waiting; `None`, with nothing done, where it does.
-    fn try_inline(&self, _call: &Call) -> Option<Result<EncodedReply, Failure>> {
-        None
-    }
+    /// Does it without waiting, or gives back what is left to do.
+    fn try_inline(self: Box<Self>, call: &Call) -> Result<Result<EncodedReply, Failure>, Blocking>;
 
     /// Does it, on the blocking pool.
     fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure>;
 }
 
-impl<Step: FnOnce(&Call) -> Result<EncodedReply, Failure> + Send> BlockingWork for Step {
+impl<Step: FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static> BlockingWork for Step {
+    fn try_inline(
+        self: Box<Self>,
+        _call: &Call,
+    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
+        Err(self)
+    }
+
     fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
         self(call)
     }
@@ -364,9 +380,11 @@ impl<T: Tool> AnyTool for Erased<T> {
 struct Decoded<T: Tool>(T::Arguments);
 
 impl<T: Tool> BlockingWork for Decoded<T> {
-    fn try_inline(&self, call: &Call) -> Option<Result<EncodedReply, Failure>> {
-        let reply = T::try_inline(&self.0, call)?;
-        Some(finished::<T>(reply, call))
+    fn try_inline(self: Box<Self>, call: &Call) -> Result<Result<EncodedReply, Failure>, Blocking> {
+        match T::try_inline(self.0, call) {
+            Inline::Done(reply) => Ok(finished::<T>(reply, call)),
+            Inline::Later(rest) => Err(Box::new(|call: &Call| finished::<T>(rest(call), call))),
+        }
     }
 
     fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {

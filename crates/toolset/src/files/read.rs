@@ -1,12 +1,14 @@
 //! `read`: a file's content, whole or some of its lines.
 
 use ops::text::encoding::to_base64;
-use ops::{Body, Contents, Error, Operation, Oversize, Read, ReadRange, TextPolicy, Totals};
+use ops::{
+    Body, Contents, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy, Totals,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct ReadTool;
 
@@ -83,9 +85,16 @@ impl Tool for ReadTool {
         Ok(reply(contents, &arguments, call))
     }
 
-    fn try_inline(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
-        let contents = request(arguments, call).ok()?.try_inline(&call.context)?;
-        Some(contents.map(|contents| reply(contents, arguments, call)))
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
+        match request(&arguments, call).map(|request| request.try_inline(&call.context)) {
+            Err(error) => Inline::Done(Err(error)),
+            Ok(InlineRead::Done(read)) => {
+                Inline::Done(read.map(|contents| reply(contents, &arguments, call)))
+            }
+            Ok(InlineRead::Later(rest)) => Inline::Later(Box::new(move |call| {
+                Ok(reply(rest.run(&call.context)?, &arguments, call))
+            })),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use ops::text::encoding::to_base64;
 use ops::text::lines::numbered;
-use ops::{Body, Contents, Error, Operation, Oversize, Read, ReadRange, TextPolicy, Totals};
+use ops::{
+    Body, Contents, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy, Totals,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect};
 
 pub(super) struct ReadFileTool;
 
@@ -90,9 +92,16 @@ impl Tool for ReadFileTool {
         Ok(reply(&arguments, contents))
     }
 
-    fn try_inline(arguments: &Arguments, call: &Call) -> Option<ops::Result<Reply>> {
-        let contents = request(arguments, call).ok()?.try_inline(&call.context)?;
-        Some(contents.map(|contents| reply(arguments, contents)))
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
+        match request(&arguments, call).map(|request| request.try_inline(&call.context)) {
+            Err(error) => Inline::Done(Err(error)),
+            Ok(InlineRead::Done(read)) => {
+                Inline::Done(read.map(|contents| reply(&arguments, contents)))
+            }
+            Ok(InlineRead::Later(rest)) => Inline::Later(Box::new(move |call| {
+                Ok(reply(&arguments, rest.run(&call.context)?))
+            })),
+        }
     }
 
     fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {

@@ -1,0 +1,221 @@
+//! Reads a file or a part of it, by bytes or by lines.
+//!
+//! Memory follows what is returned, which [`crate::Limits::max_file_size`] bounds; the rest of a file is only
+//! counted, a block at a time.
+
+mod characters;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use sandbox::{Metadata, OpenFile};
+
+use crate::context::Context;
+use crate::error::{Result, Wanted};
+use crate::operation::Operation;
+use crate::place::Place;
+use crate::text::lines;
+use reader::Reader;
+
+/// The largest file that is read inline: longer work belongs to other threads.
+const INLINE_MAX: usize = 32 * 1024;
+
+/// Which part of a file to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadRange {
+    /// All of it.
+    Whole,
+    /// `limit` bytes from `offset` on, or what is left.
+    ///
+    /// In text a character belongs to the range that has its first byte, so that ranges side by side are text and
+    /// together make the file.
+    Bytes {
+        /// The first byte, from 0.
+        offset: u64,
+        /// How many; `None` = to the end.
+        limit: Option<u64>,
+    },
+    /// `limit` lines from line `offset` on, or what is left.
+    Lines {
+        /// The first line, from 1; negative ones count from the end, -1 being the last line.
+        offset: i64,
+        /// How many; `None` = to the end.
+        limit: Option<u64>,
+    },
+}
+
+/// What becomes of a file that is too large to be returned whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oversize {
+    /// A whole read of more than `over` bytes is an error.
+    Refuse {
+        /// The largest size that is read whole.
+        over: u64,
+    },
+    /// Its beginning is returned.
+    Cut,
+}
+
+/// What counts as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextPolicy {
+    /// UTF-8 in a file without a NUL byte in its first 8 KiB.
+    Detect,
+    /// UTF-8, with NUL bytes or not.
+    Utf8,
+    /// Nothing: bytes are wanted as they are.
+    Never,
+}
+
+/// Whether the lines of a file are counted where only some are returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Totals {
+    /// Yes, which reads all of it, a block at a time.
+    Count,
+    /// No: reading ends with what is returned, and lines counted from the end have no numbers.
+    Skip,
+}
+
+/// Reads a file or a part of it.
+#[derive(Debug)]
+pub struct Read {
+    /// The file; links are followed.
+    pub place: Place,
+    /// Which part.
+    pub range: ReadRange,
+    /// The most bytes to return; the process's limit holds beside it.
+    pub max_bytes: Option<u64>,
+    /// What becomes of a file that is too large to be returned whole.
+    pub oversize: Oversize,
+    /// What counts as text.
+    pub text: TextPolicy,
+    /// Whether a line range counts the file's lines.
+    pub totals: Totals,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Valid UTF-8.
+    Text(String),
+    /// Anything else, or what was wanted as bytes.
+    Bytes(Vec<u8>),
+}
+
+impl Body {
+    /// The bytes, text or not.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Body::Text(text) => text.as_bytes(),
+            Body::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// How many lines it has; a last one without a newline counts.
+    #[must_use]
+    pub fn line_count(&self) -> u64 {
+        lines::count(self.as_bytes())
+    }
+}
+
+/// A file's content or a part of it.
+#[derive(Debug)]
+pub struct Contents {
+    /// The resolved path.
+    pub path: String,
+    /// What was read.
+    pub body: Body,
+    /// Whether the file is not text.
+    pub binary: bool,
+    /// The file as it was when it was opened; its size is that of the whole file.
+    pub metadata: Metadata,
+    /// Where what was read begins in the file.
+    pub start_byte: u64,
+    /// How many lines the file has; for whole texts, and for counted line ranges where counting did not take too long.
+    pub lines_total: Option<u64>,
+    /// The number of the first line returned, from 1; for whole texts and line ranges.
+    pub start_line: Option<u64>,
+    /// The number of the last line returned, whole or cut.
+    pub end_line: Option<u64>,
+    /// Whether more follows after what was returned.
+    pub truncated: bool,
+    /// Whether the greatest size of a reply, not the range, ended it.
+    pub cut: bool,
+}
+
+impl Operation for Read {
+    type Outcome = Contents;
+
+    fn run(self, context: &Context) -> Result<Contents> {
+        self.read(self.place.open_file(Wanted::File)?, context)
+    }
+}
+
+/// What became of a read that must not wait.
+#[derive(Debug)]
+pub enum InlineRead {
+    /// It is done.
+    Done(Result<Contents>),
+    /// The rest has to run where it may wait.
+    Later(OpenedRead),
+}
+
+/// A read that was begun inline. It keeps the file that is open already, so that nothing is looked up twice.
+#[derive(Debug)]
+pub struct OpenedRead {
+    request: Read,
+    /// `None` if looking the file up would have had to wait.
+    open: Option<OpenFile>,
+}
+
+impl Operation for OpenedRead {
+    type Outcome = Contents;
+
+    fn run(self, context: &Context) -> Result<Contents> {
+        match self.open {
+            Some(open) => self.request.read(open, context),
+            None => self.request.run(context),
+        }
+    }
+}
+
+impl Read {
+    /// Reads a small file that is in memory, without waiting for anything.
+    #[must_use]
+    pub fn try_inline(self, context: &Context) -> InlineRead {
+        let mut open = self.place.try_open_inline();
+        match open.take_if(|open| open.try_load_inline(INLINE_MAX)) {
+            Some(loaded) => InlineRead::Done(self.read(loaded, context)),
+            None => InlineRead::Later(OpenedRead {
+                request: self,
+                open,
+            }),
+        }
+    }
+
+    fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {
+        let reader = Reader {
+            open,
+            request: self,
+            context,
+        };
+        match self.range {
+            ReadRange::Whole => reader.whole(),
+            ReadRange::Bytes { offset, limit } => reader.bytes(offset, limit),
+            ReadRange::Lines { offset, limit } => reader.lines(offset, limit),
+        }
+    }
+}
+
+impl Contents {
+    /// Numbers the returned lines, the first being `first`, and says how many they are; nothing returned has no numbers.
+    fn number_lines(&mut self, first: u64) -> u64 {
+        let lines = self.body.line_count();
+        if lines > 0 {
+            self.start_line = Some(first);
+            self.end_line = Some(first + lines - 1);
+        }
+        lines
+    }
+}
