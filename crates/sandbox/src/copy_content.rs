@@ -1,4 +1,4 @@
-//! Copies content between open files: shared blocks where the file system can, then the kernel, then a buffer.
+//! Copies content between open files: by shared blocks if the file system can, else in the kernel, else through a buffer.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,11 +11,11 @@ use crate::open_file::OpenFile;
 use crate::replace::Staged;
 use crate::syscall::{self, Errno};
 
-/// How much is copied between two looks at the caller's patience.
+/// How much is copied between two checks of `stop`.
 const COPY_STEP: usize = 8 * 1024 * 1024;
 const COPY_BUFFER: usize = 256 * 1024;
 
-/// Whether files can share their blocks, as far as it is known: one refusal tells for all files of a tree.
+/// Remembers whether files can share their blocks: one refusal is enough for all files of a tree.
 #[derive(Debug, Default)]
 pub struct Sharing {
     refused: AtomicBool,
@@ -33,8 +33,9 @@ impl Sharing {
     }
 }
 
-/// Copies content into an empty file: shared blocks where the file system can, else in the kernel, else
-/// by reading and writing. Returns the bytes copied.
+/// Copies content into an empty file and returns the number of bytes.
+///
+/// The files share blocks if the file system can do that; otherwise the kernel copies, or a buffer does.
 pub fn copy_content(
     from: &OpenFile,
     to: &Staged,
@@ -44,7 +45,7 @@ pub fn copy_content(
 ) -> Result<u64> {
     let (size, to) = (from.metadata.size, to.file());
     if size > 0 && sharing.share(&from.file, to) {
-        // All of it came, also what was appended since it was opened.
+        // This includes what was appended since the file was opened.
         let size = to.metadata().map_or(size, |metadata| metadata.len());
         advance(size);
         return Ok(size);
@@ -52,7 +53,7 @@ pub fn copy_content(
     copy_pieces(&from.file, to, size, stop, advance)
 }
 
-/// Copies a part of one file to where another stands, in the kernel where that can; ends where `from` ends.
+/// Copies a part of one file to the write position of another, in the kernel if it can; stops at the end of `from`.
 ///
 /// Moves the read position of `from`, so that must be the caller's own.
 pub fn copy_part(
@@ -113,7 +114,7 @@ fn copy_pieces(
             Err(errno) => return Err(Error::from_errno("copy", "", errno)),
         };
         if step == 0 && copied == 0 {
-            // Files that say they are empty and are not: what reading finds counts.
+            // Some files report size 0 and have content, so reading decides.
             return copy_by_buffer(from, to, stop, advance);
         }
         if step == 0 {
@@ -121,7 +122,7 @@ fn copy_pieces(
         }
         copied += step as u64;
         advance(step as u64);
-        // A small file is copied by one call; whatever is appended meanwhile comes too late.
+        // A small file is copied by one call; what is appended meanwhile is left out.
         if copied == size && size < COPY_STEP as u64 {
             return Ok(copied);
         }

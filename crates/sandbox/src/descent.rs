@@ -1,7 +1,7 @@
-//! Going down and up a tree over descriptors: no recursion, and never more than a few descriptors.
+//! Goes down and up a tree by descriptors, without recursion and with only a few of them open.
 //!
 //! Only the innermost directories stay open. On the way up a closed one is opened again through `..` of the
-//! directory being left, and taken only where it is the very directory that was left on the way down.
+//! directory being left, and used only if it is the same directory that was left on the way down.
 
 use crate::dir::Dir;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::syscall::{self, Errno};
 /// How many of the innermost directories stay open.
 const OPEN_LEVELS: usize = 16;
 
-/// A path of directories from a top one down, each with what its visitor wants to remember.
+/// A path of directories from a top one down, each with a note of its visitor.
 #[derive(Debug)]
 pub(crate) struct Descent<T> {
     levels: Vec<DescentLevel<T>>,
@@ -48,7 +48,7 @@ impl<T> Descent<T> {
         });
         let outermost_open = self.levels.len().saturating_sub(OPEN_LEVELS + 1);
         match self.levels.get_mut(outermost_open) {
-            // The top one stays open: it is where everything can begin again.
+            // The top one stays open: everything can start from it again.
             Some(level) if outermost_open > 0 => level.close(),
             _ => Ok(()),
         }
@@ -111,8 +111,9 @@ fn above_of(dir: &Dir, identity: (u64, u64)) -> Result<Dir> {
     let metadata = above.metadata()?;
     // Security: a directory moved meanwhile has another one above it, perhaps outside the root.
     let known = (metadata.device, metadata.inode) == identity;
-    match known || planted_fault::planted(PlantedFault::UncheckedAbove) {
-        true => Ok(above),
-        false => Err(failed(Errno::NOENT)),
+    if known || planted_fault::planted(PlantedFault::UncheckedAbove) {
+        Ok(above)
+    } else {
+        Err(failed(Errno::NOENT))
     }
 }

@@ -2,9 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Takes as many descriptors as the system grants: the soft limit is for programs that cannot count beyond 1,024.
+/// Raises the soft limit of open files to the hard one: the soft limit protects programs that use `select`.
 ///
-/// Where that is refused the process goes on with what it has.
+/// If that is refused the process keeps the limit it has.
 pub fn raise_descriptor_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

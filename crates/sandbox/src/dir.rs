@@ -25,7 +25,7 @@ struct Open {
     fd: OwnedFd,
     path: Vec<u8>,
     share: RootShare,
-    /// The path as clients see it, made when it is first asked for.
+    /// The path as clients see it, made on first use.
     shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory anew.
     listed: AtomicBool,
@@ -108,13 +108,14 @@ impl Dir {
         })
     }
 
-    /// The same for those who look at many names and keep few.
+    /// Feeds every name and kind to `take`, without allocating: for callers that keep few of many names.
     pub(crate) fn for_each_name(&self, take: &mut dyn FnMut(&[u8], FileKind)) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
         let own = !self.0.listed.swap(true, Ordering::Relaxed);
-        let fresh = match own {
-            true => None,
-            false => Some(syscall::reopen_dir_unchecked(self.fd()).map_err(failed)?),
+        let fresh = if own {
+            None
+        } else {
+            Some(syscall::reopen_dir_unchecked(self.fd()).map_err(failed)?)
         };
         let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
         syscall::read_dir_unchecked(fd, &mut |name, kind| {
@@ -123,7 +124,7 @@ impl Dir {
         .map_err(failed)
     }
 
-    /// Some file systems do not say in a listing what an entry is.
+    /// Looks at an entry whose kind the listing does not tell; some file systems never do.
     fn known_kind(&self, name: &[u8], kind: FileKind) -> FileKind {
         let name = match kind {
             FileKind::Unknown => Name::new(name),
@@ -146,7 +147,7 @@ impl Dir {
         Ok(opened)
     }
 
-    /// The same without its path, for those who look into many files and name few.
+    /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files.
     pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;

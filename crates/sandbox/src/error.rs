@@ -53,7 +53,7 @@ pub enum Error {
         /// What is not a directory.
         path: String,
     },
-    /// A directory stands where something else was wanted.
+    /// A directory is there and something else was wanted.
     #[error("{path:?} is a directory")]
     IsADirectory {
         /// The directory.
@@ -88,7 +88,7 @@ pub enum Error {
     /// The root itself would be removed, renamed or replaced.
     #[error("the root itself cannot be changed that way")]
     RootProtected,
-    /// Source and destination are on different file systems, or one lies inside the other.
+    /// Source and destination are on different file systems, or one is inside the other.
     #[error("{path:?} cannot be renamed to another file system")]
     CrossDevice {
         /// The source.
@@ -126,13 +126,13 @@ pub enum Error {
         /// How much more the change needs.
         needed: u64,
     },
-    /// Nobody knows yet what a root with a quota holds. A later try may succeed.
+    /// What a root with a quota holds has not been counted yet. A later try may succeed.
     #[error("what the root holds is still being counted")]
     QuotaUnknown,
     /// The process has no descriptor left. A later try may succeed.
     #[error("too many open files")]
     TooManyOpenFiles,
-    /// The caller's stop check said so.
+    /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
     /// Anything else the system says.
@@ -148,7 +148,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Gives what the system said its meaning.
+    /// Translates an error number.
     pub(crate) fn from_errno(operation: &'static str, path: &str, errno: Errno) -> Error {
         let path = path.to_owned();
         match errno {

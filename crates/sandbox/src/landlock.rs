@@ -1,6 +1,6 @@
-//! The second wall: the whole process is locked to its roots, so that a bug above cannot read elsewhere.
+//! The second wall: Landlock confines the whole process to its roots, so that a bug elsewhere cannot read other files.
 //!
-//! It has to be raised before any thread exists, because it holds for the calling thread and its children.
+//! It must be set up before any thread exists, because it applies to the calling thread and its children.
 
 use std::fmt;
 use std::os::fd::AsFd;

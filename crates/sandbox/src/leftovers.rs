@@ -1,4 +1,4 @@
-//! Temporary names, and cleaning up those that a killed process left behind.
+//! Makes temporary names, and removes those that a killed process left behind.
 //!
 //! A name tells who made it: a tag of this boot and process namespace, the process, and the run of it. A
 //! leftover is removed when its process is certainly gone; one from another machine, container or boot,
@@ -17,14 +17,14 @@ use crate::syscall::{self, Errno, SysResult};
 use crate::walk::{WalkOptions, Walker};
 use crate::{Follow, RelPath};
 
-/// The sweeper's priority: it gives way to everything.
+/// The priority of the sweeper: the lowest.
 const NICENESS: i32 = 19;
 const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
 const FOREIGN_AGE: i64 = 24 * 60 * 60;
 
-/// A new name nobody can guess.
+/// Makes a new name that nobody can guess.
 pub(crate) fn temporary_name() -> SysResult<Name> {
     let own = Maker::own();
     let random = random()?;
@@ -61,7 +61,7 @@ impl Maker {
         })
     }
 
-    /// Reads a name; `None` where it is not one of ours.
+    /// Reads a name; `None` if it is not one of ours.
     fn of(name: &Name) -> Option<Maker> {
         let text = std::str::from_utf8(name.as_bytes()).ok()?;
         let mut pieces = text.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
@@ -100,7 +100,7 @@ fn place() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
-    // FNV-1a: it only has to differ between places, nobody gains by making two the same.
+    // FNV-1a: the number only has to differ between places, and nobody gains from a collision.
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -112,7 +112,7 @@ impl Root {
         Maker::own();
     }
 
-    /// Removes temporary files whose process is gone. Walks the whole root: for a thread in no hurry.
+    /// Removes temporary files whose process is gone. Walks the whole root, so it belongs on a background thread.
     pub fn sweep_leftovers(&self, stop: &dyn Fn() -> bool) -> u64 {
         let top = self
             .locate(&RelPath::root(), Follow::Never)
@@ -140,19 +140,19 @@ impl Root {
 }
 
 impl Roots {
-    /// What sweeps every root that may be written, on a thread of its own that ends when it is done.
+    /// Returns a function that sweeps every writable root on a thread of its own.
     pub fn sweeper(&self) -> impl FnOnce() + Send + 'static {
         let writable = self.iter().filter(|root| !root.read_only);
         let roots: Vec<_> = writable.map(|root| Arc::clone(&root.root)).collect();
         let sweep = move || {
-            // Per thread on Linux. Where it is refused the sweep runs as quickly as the rest.
+            // Per thread on Linux. If it is refused the sweep runs at normal priority.
             let _ = rustix::process::setpriority_process(None, NICENESS);
             for root in roots {
                 root.sweep_leftovers(&|| false);
             }
         };
         move || {
-            // Without a thread to spare the leftovers wait for the next start.
+            // If no thread can be started the leftovers wait for the next start of the server.
             let _ = std::thread::Builder::new()
                 .name("sweeper".to_owned())
                 .spawn(sweep);

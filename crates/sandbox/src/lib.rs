@@ -13,7 +13,7 @@
     reason = "the one crate that may touch the file system"
 )]
 
-// The helpers of the tests outside serve the tests inside as well.
+// The unit tests use the helpers of the integration tests.
 #[cfg(test)]
 extern crate self as sandbox;
 

@@ -1,4 +1,4 @@
-//! Where a link leads, found out without touching anything outside the root.
+//! Finds out where a link leads without touching anything outside the root.
 
 use crate::error::{Error, Result};
 use crate::located::Located;
@@ -16,7 +16,7 @@ pub enum LinkTarget {
         /// What it is.
         metadata: Metadata,
     },
-    /// To a place inside the root where nothing is.
+    /// To a missing path inside the root.
     Dangling,
     /// Out of the root.
     Outside,

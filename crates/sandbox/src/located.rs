@@ -19,7 +19,7 @@ pub struct FileAccess {
     pub readable: bool,
     /// It may be written.
     pub writable: bool,
-    /// It may be executed, or entered where it is a directory.
+    /// It may be executed, or entered if it is a directory.
     pub executable: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'root> Located<'root> {
         Located { root, given, found }
     }
 
-    /// The root it lies in.
+    /// The root it is in.
     #[must_use]
     pub fn root(&self) -> &'root Root {
         self.root
@@ -81,7 +81,7 @@ impl<'root> Located<'root> {
         matches!(self.found.tail, Tail::Root)
     }
 
-    /// What is there; `None` where nothing is, and for the root itself.
+    /// What is there; `None` if nothing is, and for the root itself.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {
         match &self.found.tail {
@@ -90,7 +90,7 @@ impl<'root> Located<'root> {
         }
     }
 
-    /// What is there, also for the root itself; fails where nothing is.
+    /// What is there, also for the root itself; fails if nothing is.
     pub fn require(&self) -> Result<Metadata> {
         match &self.found.tail {
             Tail::Root => self.root.metadata(),
@@ -99,7 +99,7 @@ impl<'root> Located<'root> {
         }
     }
 
-    /// Tells whether nothing is there and a slash at the end says that only a directory may come.
+    /// Tells whether nothing is there and a slash at the end says that only a directory may be made.
     pub(crate) fn is_for_directory(&self) -> bool {
         matches!(
             self.found.tail,
@@ -110,7 +110,7 @@ impl<'root> Located<'root> {
         )
     }
 
-    /// This place, which a slash behind its name says to be a directory, or a link to one.
+    /// Requires what a slash behind the name says: this place is a directory, or a link to one.
     pub(crate) fn being_directory(self) -> Result<Located<'root>> {
         let is_directory = match self.metadata().map(|there| there.kind) {
             None | Some(FileKind::Directory) => true,
@@ -122,9 +122,10 @@ impl<'root> Located<'root> {
             },
             Some(_) => false,
         };
-        match is_directory {
-            true => Ok(self),
-            false => Err(Error::NotADirectory { path: self.given }),
+        if is_directory {
+            Ok(self)
+        } else {
+            Err(Error::NotADirectory { path: self.given })
         }
     }
 
@@ -140,7 +141,7 @@ impl<'root> Located<'root> {
         self.root.host_path(&self.path())
     }
 
-    /// Opens its content for reading: regular files only, and never waits for anyone.
+    /// Opens its content for reading: regular files only, and never blocks on a FIFO.
     pub fn open_file(&self) -> Result<OpenFile> {
         open_file::open(self, syscall::Purpose::Read)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The kinds of thing a name can stand for.
+/// What a name can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A regular file: the only kind whose content is ever opened.
@@ -24,7 +24,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Tells whether it is something that is neither stored nor leads to what is: a pipe, a socket, a device.
+    /// Tells whether it is a pipe, a socket, a device or something unknown.
     #[must_use]
     pub fn is_special(self) -> bool {
         !matches!(
@@ -79,7 +79,7 @@ pub struct Metadata {
     pub accessed: Time,
     /// When content or attributes last changed.
     pub changed: Time,
-    /// When it was made, where the file system remembers.
+    /// When it was made, if the file system records it.
     pub created: Option<Time>,
     /// The device it is on.
     pub device: u64,

@@ -18,7 +18,7 @@ const BYTE_CHARS: std::ops::RangeInclusive<u32> = 0xF780..=0xF7FF;
 pub struct Name(Box<CStr>);
 
 impl Name {
-    /// Takes a name the kernel gave or a parsed path holds; `None` where it could not be one entry's name.
+    /// Takes a name the kernel gave or a parsed path holds; `None` if it could not be the name of one entry.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Name> {
         let plain = !bytes.is_empty() && bytes != b"." && bytes != b"..";
@@ -36,7 +36,7 @@ impl Name {
         self.0.to_bytes()
     }
 
-    /// The name as system calls take it. Kept so because copying it for each call costs a tenth of the call.
+    /// The name as system calls take it: copying it for each call would cost a tenth of the call.
     pub(crate) fn as_c_str(&self) -> &CStr {
         &self.0
     }
@@ -75,7 +75,7 @@ pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A quick look for the first byte of the private characters, which names hardly ever hold.
+/// Looks for the first byte of the private characters, which hardly any name has.
 fn may_stand_for_bytes(text: &str) -> bool {
     text.as_bytes().contains(&0xEF) && text.chars().any(stands_for_byte)
 }

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString};
 pub(crate) struct NamePath<'a>(Cow<'a, CStr>);
 
 impl<'a> NamePath<'a> {
-    /// Takes names as system calls take them; `None` where they are none, or something else is between them.
+    /// Takes names as system calls take them; `None` if there is none, or anything but one slash is between them.
     pub(crate) fn new(path: impl Into<Cow<'a, CStr>>) -> Option<NamePath<'a>> {
         let path = path.into();
         is_names(path.to_bytes()).then_some(NamePath(path))

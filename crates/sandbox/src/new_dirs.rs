@@ -1,7 +1,7 @@
-//! Directories made on the way to something, which go again where that something does not come.
+//! Parent directories created for a change; removed on drop unless the change succeeds.
 //!
-//! A failed call changes nothing, so the directories it made go with it: only those it made itself, only while they are
-//! empty, and never through a link.
+//! A failed call must leave nothing behind. Only directories that this call made are removed, only while they are empty,
+//! and never through a link.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,7 +16,7 @@ use crate::syscall::{self, Errno, SysResult};
 /// The mode of new directories before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
 
-/// Directories one inside the other, some of them new. Dropped, the new ones go again as far as they are empty.
+/// Nested directories, some of them new. The new ones are removed on drop if they are empty, unless they are kept.
 #[derive(Debug)]
 pub struct NewDirs {
     /// The directory they begin in.
@@ -29,7 +29,7 @@ pub struct NewDirs {
 }
 
 impl NewDirs {
-    /// Makes directories one inside the other below the parent of a place.
+    /// Makes nested directories below the parent of a place.
     pub(crate) fn make(change: &Change, place: &Located<'_>, names: &[Name]) -> Result<NewDirs> {
         let failed = |errno| place.failed("mkdir", errno);
         let copy = || place.parent().try_clone_to_owned();
@@ -74,7 +74,7 @@ impl NewDirs {
         })
     }
 
-    /// The last of them.
+    /// The innermost of them.
     pub(crate) fn innermost(&self) -> BorrowedFd<'_> {
         self.innermost.as_fd()
     }
@@ -85,12 +85,12 @@ impl NewDirs {
         (self.names.len() - self.old) as u64
     }
 
-    /// Lets them stay.
+    /// Keeps them.
     pub fn keep(mut self) {
         self.old = self.names.len();
     }
 
-    /// Removes the last one; fails where it is not empty, or not there any more.
+    /// Removes the last one; fails if it is not empty or gone.
     fn remove_last(&self, name: &Name) -> SysResult<()> {
         let names: Vec<&[u8]> = self.names.iter().map(Name::as_bytes).collect();
         let above = open_dir_below(self.base.as_fd(), &names.join(&b'/'), Means::OneCall)?;

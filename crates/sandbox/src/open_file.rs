@@ -112,14 +112,12 @@ fn open_replaceable(place: &Located<'_>, purpose: Purpose) -> Result<Replaceable
 
 /// Opens the content of a place for a purpose.
 pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
-    let (name, fd, metadata) = match place.is_root() {
-        true => {
-            return Err(Error::IsADirectory {
-                path: place.given().to_owned(),
-            });
-        }
-        false => place.entry()?,
-    };
+    if place.is_root() {
+        return Err(Error::IsADirectory {
+            path: place.given().to_owned(),
+        });
+    }
+    let (name, fd, metadata) = place.entry()?;
     // Security: opening a device can act, so the kind is known before anything is opened.
     if metadata.kind != FileKind::File {
         return Err(place.special(metadata.kind));
@@ -129,7 +127,7 @@ pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
     Ok(OpenFile::new(File::from(opened), *metadata, place.path()))
 }
 
-/// Opens the very inode that was looked at, never whatever has its name by now.
+/// Opens the inode that was looked at, whatever has its name by now.
 fn reopen(
     place: &Located<'_>,
     name: &Name,
@@ -148,13 +146,14 @@ fn reopen(
     }
     let opened = syscall::open_content_unchecked(place.parent(), name, purpose)?;
     // Security: without /proc the name is opened again; another inode means somebody swapped it.
-    match syscall::stat_unchecked(opened.as_fd())?.same_file(metadata) {
-        true => Ok(opened),
-        false => Err(Errno::NOENT),
+    if syscall::stat_unchecked(opened.as_fd())?.same_file(metadata) {
+        Ok(opened)
+    } else {
+        Err(Errno::NOENT)
     }
 }
 
-/// Keeps a descriptor only where it is a regular file's. The path is made where it is not; the file has none yet.
+/// Takes a descriptor if it is a regular file's. `path` is only asked for an error; the open file gets no path.
 pub(crate) fn regular_only(fd: OwnedFd, path: impl FnOnce() -> String) -> Result<OpenFile> {
     let metadata = match syscall::stat_content_unchecked(fd.as_fd()) {
         Ok(metadata) => metadata,

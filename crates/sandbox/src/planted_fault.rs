@@ -1,4 +1,4 @@
-//! Faults that a test plants to show that it would find them. Outside tests none can be planted.
+//! Faults that a test plants to show that it would find them. Product code cannot plant any.
 
 /// One way in which confinement could be broken.
 #[cfg_attr(
@@ -15,7 +15,7 @@ pub(crate) enum PlantedFault {
     NoResolveFlags,
     /// `..` opens the directory above again by its host path.
     RewalkByString,
-    /// `..` opens the directory above the descriptor, wherever that lies by now.
+    /// `..` opens the directory above the descriptor, wherever that is by now.
     KernelParent,
     /// A tree's directories are taken on the way up without a look at their identity.
     UncheckedAbove,

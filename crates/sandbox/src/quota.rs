@@ -1,9 +1,8 @@
-//! What a root may hold, and the account of what it holds.
+//! Quotas: what a root may hold, and the account of what it holds.
 //!
-//! The account is opened by a walk, kept by every change that goes through this crate, and balanced by a new walk now and
-//! then, because others may write too. A change that adds something is entered before it is seen: nothing of ours ever
-//! exceeds a quota, however many write at once. Where a walk and changes overlap the account errs on the high side until
-//! the next walk.
+//! A walk opens the account, every change of this crate updates it, and a new walk corrects it now and then, because
+//! other programs may write too. A change is entered before it is visible, so our own changes never exceed a quota,
+//! however many run at once. While a walk and changes overlap, the account may be too high until the next walk.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,14 +17,14 @@ use crate::roots::Roots;
 use crate::syscall::{self, SysResult};
 use crate::walk::{WalkOptions, Walker};
 
-/// The walker's priority: it gives way to everything.
+/// The priority of the walking thread: the lowest.
 const NICENESS: i32 = 19;
 /// How long a change waits for the first walk.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long walks are apart at least: those that a refusal asks for, and those that nobody asks for.
+/// The least time between two walks: after a refusal, and without one.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 const IN_PEACE: Duration = Duration::from_secs(60);
-/// How many times as long as a walk took the time to the next one is at least.
+/// The least time to the next walk, as a multiple of what the last one took.
 const REST: u32 = 20;
 
 /// What a root may hold at most.
@@ -97,7 +96,7 @@ struct Account {
     used: Amount,
     /// What changes under way may add.
     reserved: Amount,
-    /// Somebody walks just now.
+    /// A walk is under way.
     walking: bool,
     /// What was added since that walk began: it may have seen it or not.
     added_meanwhile: Amount,
@@ -125,7 +124,7 @@ impl Account {
     }
 }
 
-/// Room in a quota that a change under way has for itself; dropped, it is free again.
+/// Room in a quota that is reserved for a change; freed on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     ledger: Arc<Ledger>,
@@ -133,7 +132,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Ends the change that the room was for: this is what it really added.
+    /// Ends the reservation and enters what the change really added.
     pub(crate) fn settle(self, added: Amount) {
         self.ledger.lock().add(added);
     }
@@ -169,7 +168,7 @@ impl Ledger {
 
     /// Makes a change that puts something `new` in the place of what `old` finds there, if that has room.
     ///
-    /// Both happen while nobody else changes the account, so that it is exact whoever else wants the same place.
+    /// The account stays locked meanwhile, so that it is exact even if two changes want the same place.
     pub(crate) fn exchange<T>(
         &self,
         path: &str,
@@ -185,7 +184,7 @@ impl Ledger {
         if changed.is_ok() {
             account.exchange(old, new);
         }
-        // The reservation locks the account when it goes.
+        // Dropping the reservation locks the account.
         drop(account);
         drop(held);
         Ok(changed)
@@ -206,13 +205,13 @@ impl Ledger {
         changed
     }
 
-    /// Takes off what has gone to another root.
+    /// Subtracts what was moved to another root.
     pub(crate) fn gone(&self, amount: Amount) {
         self.lock().exchange(amount, Amount::default());
     }
 
-    /// Locks the account when the new has room in the place of the old, and of what the change has reserved as its own.
-    /// Before it says no it looks again what is there.
+    /// Locks the account if there is room for the new amount in place of the old one and of the change's own reservation.
+    /// Before it refuses, it walks again.
     fn with_room(
         &self,
         own: Amount,
@@ -231,7 +230,7 @@ impl Ledger {
                 return Err(self.refusal(taken, limit, new.minus(old), path));
             }
             drop(account);
-            // Where it cannot be found out, what is known decides.
+            // If the walk fails, the old account decides.
             let _ = self.balance();
             walked_again = true;
         }
@@ -265,7 +264,7 @@ impl Ledger {
         }
     }
 
-    /// Locks the account once it was opened, by this call where nobody did.
+    /// Locks the account after the first walk, which this call makes if nobody else does.
     fn balanced_account(&self) -> Result<MutexGuard<'_, Account>> {
         let mut account = self.lock();
         let start = Instant::now();
@@ -285,7 +284,7 @@ impl Ledger {
         Ok(account)
     }
 
-    /// Walks through the root and balances the account; one at a time, a second call does nothing.
+    /// Walks through the root and corrects the account. Only one walk runs at a time; a second call does nothing.
     fn balance(&self) -> Result<()> {
         {
             let mut account = self.lock();
@@ -305,7 +304,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Everything in the root. What this process may not read is not counted.
+    /// Counts everything in the root that this process may read.
     fn walk(&self) -> Result<Amount> {
         let share = RootShare {
             unnamed: UnnamedFiles::Avoided,
@@ -319,7 +318,7 @@ impl Ledger {
 
     fn balance_if_due(&self) {
         if self.lock().is_due(IN_PEACE) {
-            // Another time, then.
+            // If it fails, the next turn tries again.
             let _ = self.balance();
         }
     }
@@ -329,7 +328,7 @@ impl Ledger {
     }
 }
 
-/// What is below a directory; sizes only where they count.
+/// Counts what is below a directory; adds sizes only if `sizes` is set.
 pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<Amount> {
     let mut walker = Walker::new(top, WalkOptions::default());
     let mut all = Amount::default();
@@ -355,7 +354,7 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
 }
 
 impl Roots {
-    /// Counts what the roots with a quota hold, now and then again, on a thread of its own.
+    /// Counts what the roots with a quota hold, repeatedly, on a thread of its own.
     pub fn count_in_background(&self) {
         let ledgers = self
             .iter()
@@ -365,14 +364,14 @@ impl Roots {
             return;
         }
         let count = move || {
-            // Per thread on Linux. Where it is refused the walks run as quickly as the rest.
+            // Per thread on Linux. If it is refused the walks run at normal priority.
             let _ = rustix::process::setpriority_process(None, NICENESS);
             loop {
                 ledgers.iter().for_each(|ledger| ledger.balance_if_due());
                 std::thread::sleep(IN_PEACE / 4);
             }
         };
-        // Without a thread to spare the first change that needs to know counts.
+        // If no thread can be started, the first change that needs the account counts.
         let _ = std::thread::Builder::new()
             .name("quota".to_owned())
             .spawn(count);

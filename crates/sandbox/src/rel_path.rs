@@ -28,7 +28,7 @@ pub(crate) enum PathStep {
 pub struct RelPath {
     /// The bytes the client's text stands for, as system calls take them.
     bytes: CString,
-    /// The text itself, where it is not just those bytes: a second copy would cost every path a hundredth of its open.
+    /// The text itself, if it differs from those bytes: a second copy of every path would cost a hundredth of its open.
     text: Option<String>,
     /// The last step must be a directory (`dir/`, `dir/.`).
     directory: bool,
@@ -53,7 +53,7 @@ impl RelPath {
         }
     }
 
-    /// Takes a text apart; `None` where it holds a NUL byte.
+    /// Reads a text; `None` if it has a NUL byte.
     fn of(text: &str) -> Option<RelPath> {
         let (bytes, text) = match name::to_bytes(text) {
             Cow::Borrowed(bytes) => (CString::new(bytes).ok()?, None),
@@ -84,7 +84,7 @@ impl RelPath {
     pub fn as_given(&self) -> &str {
         match &self.text {
             Some(text) => text,
-            // They came as text, so they are.
+            // The bytes came from text.
             None => self.bytes.to_str().unwrap_or_default(),
         }
     }
@@ -108,14 +108,14 @@ impl RelPath {
             "" => name.shown().into_owned(),
             parent => format!("{parent}/{}", name.shown()),
         };
-        // Neither a path nor a name holds a NUL byte, so there always is one.
+        // Neither a path nor a name has a NUL byte, so this never falls back.
         RelPath {
             absolute: self.absolute,
             ..RelPath::of(&text).unwrap_or_else(RelPath::root)
         }
     }
 
-    /// The last name, where the path ends in one.
+    /// The last name, if the path ends in one.
     #[must_use]
     pub fn file_name(&self) -> Option<Name> {
         let last = pieces(self.as_bytes()).rfind(|piece| !matches!(*piece, b"" | b"."));
@@ -126,7 +126,7 @@ impl RelPath {
         steps(self.as_bytes())
     }
 
-    /// The path without what says nothing; `None` where a step goes up, and for the root itself.
+    /// The path without empty pieces and `.`; `None` if a step goes up, and for the root itself.
     pub(crate) fn downward(&self) -> Option<NamePath<'_>> {
         NamePath::new(&*self.bytes).or_else(|| {
             let said = pieces(self.as_bytes()).filter(|piece| !matches!(*piece, b"" | b"."));
@@ -143,7 +143,7 @@ fn pieces(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     bytes.split(|&b| b == b'/')
 }
 
-/// Cuts a path or a link's text at its slashes; empty pieces and `.` say nothing.
+/// Cuts a path or a link's text at its slashes; empty pieces and `.` are dropped.
 pub(crate) fn steps(bytes: &[u8]) -> Vec<PathStep> {
     pieces(bytes)
         .filter_map(|piece| match piece {

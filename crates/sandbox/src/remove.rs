@@ -1,6 +1,6 @@
-//! Removing a tree over descriptors: links are unlinked, never followed, and nothing recurses.
+//! Removes a tree by descriptors: links are unlinked, never followed, and nothing recurses.
 //!
-//! One thread begins; where a tree turns out to be large, `parallel` goes on with several.
+//! One thread begins; if the tree turns out to be large, `parallel` continues with several.
 
 mod parallel;
 
@@ -25,7 +25,7 @@ const ALONE: u64 = 256;
 pub enum OnFault {
     /// Stop there; what was removed stays removed.
     Stop,
-    /// Go on with the rest and say at the end what stayed.
+    /// Continue with the rest and report at the end what stayed.
     Collect,
 }
 
@@ -73,7 +73,7 @@ impl Change {
         let progress = alone.run()?;
         let mut removal = alone.removal;
         if progress == RemovalProgress::Large {
-            // What stayed is met again.
+            // The next pass meets again what stayed.
             removal.faults.clear();
             removal.add(parallel::empty(place.open_dir()?, name, options)?);
         }
@@ -150,11 +150,11 @@ impl<'a> Remover<'a> {
         Ok(RemovalProgress::Complete)
     }
 
-    /// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
+    /// Opens a directory to empty it; `None` if it is no directory any more or cannot be opened.
     fn open(&mut self, dir: &Dir, name: &Name) -> Result<Option<Dir>> {
         match dir.open_dir(name) {
             Ok(below) => return Ok(Some(below)),
-            // Swapped for something else meanwhile: unlinked, not followed.
+            // It was swapped for something else meanwhile, which is unlinked, not followed.
             Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
                 self.remove_file(dir, name)?;
             }
@@ -205,14 +205,14 @@ impl<'a> Remover<'a> {
         }
     }
 
-    /// The innermost directory has no directory left in it: removes it from the one above.
+    /// Removes the innermost directory, which has no directory left in it, from the one above.
     fn finish_directory(&mut self) -> Result<()> {
         self.check()?;
         let Some((Emptying { name, tries, .. }, reopened)) = self.descent.leave() else {
             return Ok(());
         };
         if let Err(error) = reopened {
-            // Moved away meanwhile: what is innermost now is not the directory this one was in.
+            // It was moved meanwhile: the innermost directory now is not the one it was in.
             return self.fault(error);
         }
         // The top one is removed by the caller, from its own parent.
@@ -230,7 +230,7 @@ impl<'a> Remover<'a> {
             Err(Errno::NOTEMPTY | Errno::EXIST) if tries < REFILL_TRIES && self.all_removed() => {
                 self.empty_again(&dir, name, tries + 1)
             }
-            // What could not be removed inside was said already.
+            // What could not be removed inside is reported already.
             Err(Errno::NOTEMPTY | Errno::EXIST) if !self.all_removed() => Ok(()),
             Err(errno) => self.fault(dir.failed("rmdir", &name, errno)),
         }

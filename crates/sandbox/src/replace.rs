@@ -1,7 +1,7 @@
 //! Atomic create and replace: content is written to an unnamed file and gets its name when it is whole.
 //!
-//! Where the file system has no unnamed files, or the system no `/proc`, a named temporary file in the same
-//! directory takes their place; `leftovers.rs` says what happens to those a killed process leaves behind.
+//! If the file system has no unnamed files, or the system no `/proc`, a temporary file in the same directory is used
+//! instead; `leftovers.rs` removes those that a killed process leaves behind.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -34,7 +34,7 @@ const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 /// Whether new content is kept in an unnamed file until it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnnamedFiles {
-    /// Where the file system has them.
+    /// If the file system has them.
     Used,
     /// Without `/proc` they could not be given a name.
     Avoided,
@@ -80,7 +80,7 @@ pub struct Staged {
     observers: Observers,
     /// Room in a quota for what will be written.
     reservation: Option<Reservation>,
-    /// Directories that were made for it, which go again where it is not committed.
+    /// Directories that were made for it, which are removed unless it is committed.
     parents: Option<NewDirs>,
 }
 
@@ -240,7 +240,7 @@ impl Staged {
             .map_err(|errno| Error::from_errno("create", &self.path, errno))
     }
 
-    /// The same for those who do not want to know.
+    /// Makes the file seen like [`Staged::commit`], without a look at it afterwards.
     pub fn publish(mut self) -> Result<()> {
         self.make_seen()
     }
@@ -256,11 +256,11 @@ impl Staged {
         self.change.sync_dir(self.dir.as_fd()).map_err(failed)
     }
 
-    /// Does all that can be done before the file is seen.
+    /// Does everything that can be done before the file is seen.
     fn complete(&mut self) -> SysResult<()> {
         let file = self.file.as_fd();
         if let Some(mode) = self.mode
-            // A look costs a fraction of a change.
+            // A look costs a fraction of setting the mode.
             && syscall::stat_content_unchecked(file)?.mode != mode
         {
             syscall::set_mode_unchecked(file, mode)?;
@@ -322,7 +322,7 @@ fn keep_owner(file: BorrowedFd<'_>, old: &Metadata) -> bool {
         || syscall::set_owner_unchecked(file, None, old.gid).is_ok()
 }
 
-/// Copies extended attributes; tells whether the access control list, where there is one, came along.
+/// Copies extended attributes; tells whether the access control list, if there is one, was copied.
 fn keep_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
     let names = match syscall::xattr_names_unchecked(from) {
         Ok(names) => names,

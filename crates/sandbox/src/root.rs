@@ -63,7 +63,7 @@ impl Root {
         })
     }
 
-    /// This root, of which changes through it never make more than a quota.
+    /// Limits what changes through this root may make it hold.
     pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
         let top = self.fd.try_clone()?;
         self.observers.quota = Some(Arc::new(Ledger::new(quota, top)));
@@ -90,16 +90,17 @@ impl Root {
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
         let found = resolve::resolve(self, path, follow)?;
         let located = Located::new(self, path.as_given().to_owned(), found);
-        match path.must_be_directory() {
-            true => located.being_directory(),
-            false => Ok(located),
+        if path.must_be_directory() {
+            located.being_directory()
+        } else {
+            Ok(located)
         }
     }
 
-    /// Opens a file's content for reading: regular files only, and what it is is known before it is opened.
+    /// Opens a file's content for reading: regular files only, and the kind is checked before it is opened.
     ///
-    /// The same as looking the path up and opening what is there, but quicker where no link is on the way,
-    /// because the directory it lies in is not opened.
+    /// Does the same as [`Root::locate`] and [`Located::open_file`], faster if no link is on the way, because it does not
+    /// open the parent directory.
     pub fn open_file(&self, path: &RelPath) -> Result<OpenFile> {
         match self.open_entry(path) {
             Some(opened) => Ok(opened),
@@ -125,7 +126,7 @@ impl Root {
         open_looked_at(&entry, &direct)
     }
 
-    /// The path where one `openat2` may look it all up.
+    /// The path, if one `openat2` may look all of it up.
     fn direct_path<'a>(&self, path: &'a RelPath) -> Option<NamePath<'a>> {
         if !self.uses_openat2() || path.must_be_directory() {
             return None;
@@ -154,9 +155,10 @@ impl Root {
 
     /// How files come into being: an unnamed file gets its name through `/proc`.
     pub(crate) fn unnamed_files(&self) -> UnnamedFiles {
-        match self.proc {
-            true => UnnamedFiles::Used,
-            false => UnnamedFiles::Avoided,
+        if self.proc {
+            UnnamedFiles::Used
+        } else {
+            UnnamedFiles::Avoided
         }
     }
 

@@ -39,7 +39,7 @@ const CONTENT: OFlags = OFlags::NONBLOCK
 
 /// Security: no link is followed, so that names lead only down.
 const UNLINKED: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
-/// The same, and the kernel looks once more whether the end lies beneath the beginning.
+/// No link is followed, and the kernel checks once more that the end is beneath the beginning.
 const BENEATH: ResolveFlags = UNLINKED.union(ResolveFlags::BENEATH);
 
 /// The types of file systems on this machine's own disks or in its memory: ext4, XFS, Btrfs, F2FS, tmpfs.
@@ -85,11 +85,12 @@ pub(crate) mod hook {
     }
 }
 
-/// The flags with which an entry is opened; without `O_NOFOLLOW` where a test wants to see that it matters.
+/// The flags with which an entry is opened; without `O_NOFOLLOW` if a test plants that fault.
 fn unfollowed(flags: OFlags) -> OFlags {
-    match planted_fault::planted(PlantedFault::FollowLinks) {
-        true => flags.difference(OFlags::NOFOLLOW),
-        false => flags.union(OFlags::NOFOLLOW),
+    if planted_fault::planted(PlantedFault::FollowLinks) {
+        flags.difference(OFlags::NOFOLLOW)
+    } else {
+        flags.union(OFlags::NOFOLLOW)
     }
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
     sys::openat(sys::CWD, path, flags, Mode::empty())
 }
 
-/// Opens what names lead to from `root`; without RESOLVE flags where a test wants to see that they matter.
+/// Opens what names lead to from `root`; without RESOLVE flags if a test plants that fault.
 fn openat2(
     root: BorrowedFd<'_>,
     names: &NamePath<'_>,
@@ -117,9 +118,10 @@ fn openat2(
     resolve: ResolveFlags,
 ) -> SysResult<OwnedFd> {
     before("openat2");
-    let resolve = match planted_fault::planted(PlantedFault::NoResolveFlags) {
-        true => ResolveFlags::empty(),
-        false => resolve,
+    let resolve = if planted_fault::planted(PlantedFault::NoResolveFlags) {
+        ResolveFlags::empty()
+    } else {
+        resolve
     };
     sys::openat2(root, names.as_c_str(), flags, Mode::empty(), resolve)
 }
@@ -144,7 +146,8 @@ pub(crate) fn openat2_look_unchecked(
     retry(|| openat2(root, names, unfollowed(LOOK), UNLINKED))
 }
 
-/// The same only as far as the answer lies in memory, on the root's own file system: it never waits for a disk.
+/// Looks at what is beneath `root` only if the answer is in memory and on the root's own file system, so that it never waits
+/// for a disk.
 pub(crate) fn openat2_look_in_memory_unchecked(
     root: BorrowedFd<'_>,
     names: &NamePath<'_>,
@@ -197,7 +200,7 @@ pub(crate) fn open_dir_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<
     retry(|| sys::openat(dir, name.as_c_str(), unfollowed(READ_DIR), Mode::empty()))
 }
 
-/// Opens for listing the very directory a descriptor stands for.
+/// Opens the directory of a descriptor for listing.
 pub(crate) fn reopen_dir_unchecked(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
     before("openat");
     retry(|| sys::openat(dir, c".", READ_DIR, Mode::empty()))
@@ -265,7 +268,7 @@ pub(crate) fn open_content_unchecked(
     })
 }
 
-/// Opens the content of the very inode a descriptor stands for; `None` where there is no `/proc`.
+/// Opens the content of the inode of a descriptor; `None` if there is no `/proc`.
 pub(crate) fn reopen_content_unchecked(
     entry: BorrowedFd<'_>,
     purpose: Purpose,
@@ -295,21 +298,21 @@ fn fd_number(fd: BorrowedFd<'_>) -> DecInt {
     DecInt::from_fd(fd)
 }
 
-/// An unnamed file in a directory, with the umask applied to `mode`.
+/// Makes an unnamed file in a directory, with the umask applied to `mode`.
 pub(crate) fn open_unnamed_unchecked(dir: BorrowedFd<'_>, mode: u32) -> SysResult<OwnedFd> {
     before("tmpfile");
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     sys::openat(dir, c".", flags, Mode::from_raw_mode(mode))
 }
 
-/// A new file by name; fails where anything is there, also a link.
+/// Makes a new file by name; fails if anything is there, also a link.
 pub(crate) fn create_unchecked(dir: BorrowedFd<'_>, name: &Name, mode: u32) -> SysResult<OwnedFd> {
     before("create");
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     sys::openat(dir, name.as_c_str(), flags, Mode::from_raw_mode(mode))
 }
 
-/// Gives an unnamed file its name; fails where anything is there.
+/// Gives an unnamed file its name; fails if anything is there.
 pub(crate) fn link_unnamed_unchecked(
     file: BorrowedFd<'_>,
     dir: BorrowedFd<'_>,
@@ -347,7 +350,7 @@ pub(crate) fn rename_unchecked(
     sys::renameat_with(from.0, from.1.as_c_str(), to.0, to.1.as_c_str(), flags)
 }
 
-/// Gives a file a second name; fails where anything is there. A link gets the name itself.
+/// Gives a file a second name; fails if anything is there. A link is not followed.
 pub(crate) fn link_unchecked(
     from: (BorrowedFd<'_>, &Name),
     to: (BorrowedFd<'_>, &Name),
@@ -386,7 +389,7 @@ pub(crate) fn make_link_unchecked(
     sys::symlinkat(target, dir, name.as_c_str())
 }
 
-/// The text of the link a descriptor stands for.
+/// The text of the link of a descriptor.
 pub(crate) fn read_link_unchecked(link: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
     before("readlinkat");
     sys::readlinkat(link, c"", Vec::new()).map(|text| text.into_bytes())
@@ -398,13 +401,13 @@ pub(crate) fn read_link_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysRes
     sys::readlinkat(dir, name.as_c_str(), Vec::new()).map(|text| text.into_bytes())
 }
 
-/// What is known of the file a descriptor stands for.
+/// What is known of the file of a descriptor.
 pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     before("statx");
     statx(fd, c"", AtFlags::EMPTY_PATH)
 }
 
-/// What is known of the file a descriptor stands for, but for its birth time: cheaper than [`stat_unchecked`].
+/// What is known of the file of a descriptor, but for its birth time: cheaper than [`stat_unchecked`].
 pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     before("fstat");
     let stat = sys::fstat(fd)?;
@@ -500,7 +503,7 @@ pub(crate) fn may_unchecked(dir: BorrowedFd<'_>, name: &Name, access: sys::Acces
     sys::accessat(dir, name.as_c_str(), access, flags).is_ok()
 }
 
-/// What the process may do with the directory a descriptor stands for.
+/// What the process may do with the directory of a descriptor.
 pub(crate) fn may_dir_unchecked(dir: BorrowedFd<'_>, access: sys::Access) -> bool {
     before("faccessat");
     sys::accessat(dir, c".", access, AtFlags::EACCESS).is_ok()
@@ -533,7 +536,7 @@ pub(crate) fn set_mode_unchecked(file: BorrowedFd<'_>, mode: u32) -> SysResult<(
     sys::fchmod(file, Mode::from_raw_mode(mode))
 }
 
-/// Sets a file's group, and its owner where one is given.
+/// Sets a file's group, and its owner if one is given.
 pub(crate) fn set_owner_unchecked(
     file: BorrowedFd<'_>,
     uid: Option<u32>,
@@ -571,7 +574,7 @@ pub(crate) fn copy_xattr_unchecked(
     sys::fsetxattr(to, name, &value, sys::XattrFlags::empty())
 }
 
-/// Shares all blocks of `from` with the empty file `to`, where the file system can.
+/// Shares all blocks of `from` with the empty file `to`, if the file system can.
 pub(crate) fn clone_unchecked(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> SysResult<()> {
     before("ficlone");
     sys::ioctl_ficlone(to, from)

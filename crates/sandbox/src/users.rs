@@ -1,6 +1,6 @@
 //! Names for user and group numbers, from the system's files as they are at start-up.
 //!
-//! They are read once because Landlock closes `/etc` afterwards; who has no name there is shown by number.
+//! They are read once because Landlock closes `/etc` afterwards; a user without a name there is shown by number.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,8 @@
-//! A walk over a tree in full-path byte order, by directory descriptors, never following a link.
+//! Walks a tree in full-path byte order, by directory descriptors, never following a link.
 //!
-//! The order is exactly that of sorting all full paths as bytes: a directory `a` stands at `a`, its entries
-//! stand at `a/…`, and `a.txt` comes between the two. So each directory is listed once, sorted once, and
-//! nothing has to be sorted again whatever number of threads works on what the walk hands out. A walk can be cut
-//! in two, so that several threads walk at once and their results still stand in one order.
+//! The order is that of sorting all full paths as bytes: a directory `a` is at `a`, its entries are at `a/…`, and
+//! `a.txt` is between the two. Each directory is listed once and sorted once; results need no other sort however many
+//! threads work on them. A walk can be split in two, so that several threads walk and their results keep one order.
 
 use std::cmp::Ordering;
 
@@ -14,10 +13,10 @@ use crate::metadata::FileKind;
 use crate::name::{Name, shown};
 use crate::resolve::joined;
 
-/// How deep a walk may be where it is cut: each part keeps its own directories open.
+/// How deep a walk may be to be split: each part keeps its own directories open.
 const SPLIT_DEPTH: usize = 16;
 
-/// How a walk goes.
+/// Options of a walk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WalkOptions {
     /// How deep: 1 is the directory's own entries; `None` for all.
@@ -51,7 +50,7 @@ impl WalkItem {
     }
 }
 
-/// A directory that could not be read; the walk goes on after it.
+/// A directory that could not be read; the walk continues after it.
 #[derive(Debug)]
 pub struct WalkFault {
     /// The directory.
@@ -60,7 +59,7 @@ pub struct WalkFault {
     pub error: Error,
 }
 
-/// An entry as its directory tells it, before anything is made of it.
+/// An entry as its directory lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// Its path relative to the directory where the walk began.
@@ -88,12 +87,12 @@ pub trait Choice {
     fn descends(&mut self, item: &WalkItem) -> bool;
 }
 
-/// What one step of a walk came to.
+/// The result of one step of a walk.
 #[derive(Debug)]
 pub enum WalkEvent {
     /// An entry.
     Item(WalkItem),
-    /// A directory was entered, or left out: nothing to show, but work was done.
+    /// A directory was entered or left out: no entry, but work was done.
     Passed,
     /// A directory could not be read.
     Fault(WalkFault),
@@ -113,7 +112,7 @@ pub struct Cut {
 pub struct Walker {
     options: WalkOptions,
     top: Option<Dir>,
-    /// How many bytes of a directory's path stand for where the walk began.
+    /// How many bytes of a directory's path lead to where the walk began.
     prefix: usize,
     /// How deep the outermost directory of the descent is.
     base: usize,
@@ -197,8 +196,8 @@ impl Walker {
         }
     }
 
-    /// Keeps the beginning of what is left and gives back the rest; `None` where there is no rest, or where the walk is
-    /// so deep that each part would keep too many directories open.
+    /// Keeps the beginning of what is left and returns the rest; `None` if there is no rest, or if the walk is so deep that
+    /// each part would keep too many directories open.
     pub fn split(&mut self, cut: Cut) -> Option<Walker> {
         self.leave_finished();
         let depth = self.base + self.descent.depth();
@@ -291,7 +290,7 @@ impl Walker {
     }
 }
 
-/// Wants all there is, and asks before each directory.
+/// Wants everything, and asks before each directory.
 struct Everything<'a> {
     descend: &'a mut dyn FnMut(&WalkItem) -> bool,
 }
@@ -325,7 +324,7 @@ fn relative(path: &[u8], prefix: usize) -> Vec<u8> {
     relative
 }
 
-/// Where in the steps of a directory, the first last, the ones begin that a cut takes.
+/// The index in a directory's steps, which are in reverse order, at which those begin that a cut takes.
 fn beginning(steps: &[WalkStep], cut: Cut) -> usize {
     let (mut entries, mut directories) = (0, 0);
     let kept = steps.iter().rev().take_while(|step| {

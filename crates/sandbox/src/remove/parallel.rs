@@ -1,8 +1,8 @@
-//! Several threads that remove one tree.
+//! Removes one tree with several threads.
 //!
-//! Whoever empties a directory puts the ones in it on a stack, and whoever removes the last of them removes the
-//! directory they were in: nobody waits for anybody. Each directory with something left in it stays open, so below a
-//! certain depth one thread removes all there is.
+//! The thread that empties a directory puts its subdirectories on a stack, and the thread that removes the last of them
+//! removes the directory too, so that no thread waits for another. A directory stays open while it has entries, so below
+//! a certain depth one thread removes everything.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub(super) fn empty(top: Dir, name: &Name, options: RemovalOptions<'_>) -> Resul
     thread::scope(|scope| {
         for _ in 1..helpers.min(MOST_THREADS) {
             let helper = thread::Builder::new().name("remove".to_owned());
-            // Where the system refuses a thread the others do its work.
+            // If the system refuses a thread the others do its work.
             let _ = helper.spawn_scoped(scope, || removal.work());
         }
         removal.work();
@@ -44,7 +44,7 @@ pub(super) fn empty(top: Dir, name: &Name, options: RemovalOptions<'_>) -> Resul
     outcome.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory that goes, as long as something in it is left.
+/// A directory that is being removed.
 struct SharedDir {
     name: Name,
     /// The directory it is in; `None` for the one that the caller removes.
@@ -72,7 +72,7 @@ impl SharedDir {
         self.above.as_ref()?.dir.get()
     }
 
-    /// Nothing is left to do in it: the directory above, where it was the last one there.
+    /// Marks this one as done; returns the directory above if this was its last one.
     fn was_last(&self) -> Option<Arc<SharedDir>> {
         let above = self.above.as_ref()?;
         let left = above.left.fetch_sub(1, Ordering::AcqRel);
@@ -80,7 +80,7 @@ impl SharedDir {
     }
 }
 
-/// Opens a directory to empty it; `None` where it is none any more, or cannot be opened.
+/// Opens a directory to empty it; `None` if it is no directory any more or cannot be opened.
 fn open(node: &SharedDir, remover: &mut Remover<'_>) -> Result<Option<Dir>> {
     match node.parent() {
         Some(parent) => remover.open(parent, &node.name),
@@ -144,19 +144,18 @@ impl ParallelRemoval<'_> {
         self.found.notify_all();
     }
 
-    /// Empties a directory, or leaves the directories in it to whoever comes next.
+    /// Empties a directory, or puts the directories in it on the stack.
     fn empty(&self, node: Arc<SharedDir>) -> Result<()> {
         let mut remover = Remover::new(self.options);
         let Some(dir) = open(&node, &mut remover)? else {
             self.add(remover.removal);
             return self.done(&node);
         };
-        let below = match node.depth < SHARED_DEPTH {
-            true => remover.empty_of_files(&dir)?,
-            false => {
-                remover.remove_all(dir.clone(), node.name.clone())?;
-                Vec::new()
-            }
+        let below = if node.depth < SHARED_DEPTH {
+            remover.empty_of_files(&dir)?
+        } else {
+            remover.remove_all(dir.clone(), node.name.clone())?;
+            Vec::new()
         };
         self.add(remover.removal);
         let _ = node.dir.set(dir);
@@ -181,7 +180,7 @@ impl ParallelRemoval<'_> {
         Ok(())
     }
 
-    /// What was to be emptied is gone, or cannot be.
+    /// Ends with a directory that is gone or cannot be emptied.
     fn done(&self, node: &SharedDir) -> Result<()> {
         node.was_last().map_or(Ok(()), |above| self.leave(above))
     }
@@ -205,7 +204,7 @@ impl ParallelRemoval<'_> {
                     }
                     continue;
                 }
-                // What could not be removed inside was said already.
+                // What could not be removed inside is reported already.
                 Err(Errno::NOTEMPTY | Errno::EXIST) if !self.all_removed() => {}
                 Err(errno) => remover.fault(parent.failed("rmdir", name, errno))?,
             }

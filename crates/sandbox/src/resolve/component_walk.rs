@@ -1,4 +1,4 @@
-//! The careful look-up: one component at a time over descriptors, reading links itself.
+//! The look-up that follows links: one component at a time, by descriptors.
 //!
 //! Security: nothing outside the root is ever opened or examined. A link that leaves the root as text
 //! turns the position into a list of names; it counts as inside again when that list equals a spelling of
@@ -227,7 +227,7 @@ impl ComponentWalk<'_> {
         self.leave_directory().map(drop)
     }
 
-    /// Goes to the directory above by opening it anew from the root: `..` of a descriptor may lie
+    /// Goes to the directory above by opening it anew from the root: `..` of a descriptor may be
     /// anywhere once somebody moves the directory. Returns the name that was left.
     fn leave_directory(&mut self) -> Result<Name> {
         let cut = self.path.iter().rposition(|&b| b == b'/');
@@ -289,7 +289,7 @@ impl ComponentWalk<'_> {
         Ok(())
     }
 
-    /// Takes an absolute position, which is the root again where it equals a spelling of it.
+    /// Moves to an absolute position, which is inside again if it equals a spelling of the root.
     fn move_to(&mut self, position: Vec<Name>) {
         self.current = None;
         self.path.clear();

@@ -1,4 +1,4 @@
-//! The quick look-up: no link on the way, so the path as written is the resolved path.
+//! The fast look-up: no link is on the way, so the path as written is the resolved path.
 
 use std::os::fd::OwnedFd;
 
@@ -12,12 +12,13 @@ use crate::syscall::{self, Errno};
 
 use super::{Follow, Resolved, Tail};
 
-/// Looks a path up with one `openat2` for the parent; `None` where the walk has to decide.
+/// Looks a path up with one `openat2` for the parent; `None` if the component walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Resolved>> {
     let (parent_path, last) = split_last(path.downward()?.as_bytes())?;
-    let parent = match parent_path.is_empty() {
-        true => None,
-        false => Some(open_parent(root, &parent_path)?),
+    let parent = if parent_path.is_empty() {
+        None
+    } else {
+        Some(open_parent(root, &parent_path)?)
     };
     let fd = match syscall::look_unchecked(root.fd_or(parent.as_ref()), &last) {
         Ok(fd) => fd,
@@ -73,7 +74,7 @@ fn open_parent(root: &Root, path: &[u8]) -> Option<OwnedFd> {
             root.forget_openat2();
             None
         }
-        // A link, an escape, something missing, or a filter that forbids the call: the walk tells.
+        // A link, an escape, something missing, or a filter that forbids the call: the walk finds out.
         Err(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! From a path to a place: one quick look-up where no link is on the way, a careful walk otherwise.
+//! Looks paths up: in one fast call if no link is on the way, else by a walk over the components.
 
 mod component_walk;
 mod fast;
@@ -27,7 +27,7 @@ pub enum Follow {
 /// Which means of look-up a root uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resolver {
-    /// `openat2` and `/proc/self/fd` where the system has them.
+    /// `openat2` and `/proc/self/fd`, if the system has them.
     #[default]
     Auto,
     /// The component walk alone, as on kernels without `openat2`.
@@ -39,7 +39,7 @@ pub enum Resolver {
 /// Where a look-up ended.
 #[derive(Debug)]
 pub(crate) struct Resolved {
-    /// The deepest directory on the way that exists; `None` stands for the root's own descriptor.
+    /// The deepest directory on the way that exists; `None` for the root's own descriptor.
     pub(crate) parent: Option<OwnedFd>,
     /// That directory's path inside the root.
     pub(crate) parent_path: Vec<u8>,
@@ -47,7 +47,7 @@ pub(crate) struct Resolved {
     pub(crate) tail: Tail,
 }
 
-/// What stands at the end of a path.
+/// What is at the end of a path.
 #[derive(Debug)]
 pub(crate) enum Tail {
     /// The root itself.
@@ -66,7 +66,7 @@ pub(crate) enum Tail {
     },
 }
 
-/// Looks a path up beneath a root. What a slash at the path's end asks for is checked by who knows links.
+/// Looks a path up beneath a root. The caller checks what a slash at the end asks for.
 pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
     let mut found = match fast::resolve(root, path, follow) {
         Some(result) => result?,
@@ -89,7 +89,7 @@ pub(crate) fn joined(parent: &[u8], name: &Name) -> Vec<u8> {
     path
 }
 
-/// Says what a missing name is missing in.
+/// Says in which directory a name is missing.
 pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
     Error::NotFound {
         path: given.to_owned(),
@@ -101,7 +101,7 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
 /// Which calls a directory is opened with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// One `openat2` for all names, where it works.
+    /// One `openat2` for all names, if it works.
     OneCall,
     /// One `openat` for each name.
     StepByStep,
@@ -130,9 +130,10 @@ pub(crate) fn open_dir_below(
 
 /// Opens a directory by its resolved path, refusing every link on the way; `None` for the root.
 pub(crate) fn reopen_resolved(root: &Root, path: &[u8]) -> SysResult<Option<OwnedFd>> {
-    let means = match root.uses_openat2() {
-        true => Means::OneCall,
-        false => Means::StepByStep,
+    let means = if root.uses_openat2() {
+        Means::OneCall
+    } else {
+        Means::StepByStep
     };
     open_dir_below(root.fd(), path, means)
 }

@@ -130,9 +130,10 @@ fn verdict(base: &Path, path: &str) -> Verdict {
             _ => position = next,
         }
     }
-    match position.starts_with(&inside) {
-        true => Verdict::Stays,
-        false => Verdict::Leaves,
+    if position.starts_with(&inside) {
+        Verdict::Stays
+    } else {
+        Verdict::Leaves
     }
 }
 
@@ -203,9 +204,10 @@ fn agrees(root: &Root, base: &Path, path: &str) {
 
 fn same_place(inside: &Path, real: &Path, place: &Located<'_>) {
     let relative = real.strip_prefix(inside).unwrap();
-    let expected = match relative.as_os_str().is_empty() {
-        true => ".".to_owned(),
-        false => relative.to_string_lossy().into_owned(),
+    let expected = if relative.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        relative.to_string_lossy().into_owned()
     };
     assert_eq!(place.path(), expected);
     assert_eq!(

@@ -73,9 +73,10 @@ impl Stage<'_> {
     fn clear(&self) {
         fs::remove_dir_all(self.base.join("inside")).unwrap();
         for path in EXEMPT.map(|name| self.base.join("elsewhere").join(name)) {
-            let _ = match path.is_dir() {
-                true => fs::remove_dir_all(path),
-                false => fs::remove_file(path),
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
             };
         }
     }

@@ -4,5 +4,6 @@
 mod support;
 
 mod agreement;
+mod calls;
 mod interleaving;
 mod scenes;
