@@ -51,6 +51,8 @@ impl Context {
 /// The caller's patience: a deadline, a way to give up, and a counter it can watch.
 #[derive(Debug, Clone)]
 pub struct Cancel {
+    /// Whose call it is: clients take turns where they work at the same time.
+    client: Arc<str>,
     deadline: Option<Instant>,
     shared: Arc<Shared>,
 }
@@ -66,6 +68,7 @@ impl Cancel {
     #[must_use]
     pub fn never() -> Cancel {
         Cancel {
+            client: Arc::default(),
             deadline: None,
             shared: Arc::default(),
         }
@@ -75,9 +78,21 @@ impl Cancel {
     #[must_use]
     pub fn after(timeout: Duration) -> Cancel {
         Cancel {
+            client: Arc::default(),
             deadline: Instant::now().checked_add(timeout),
             shared: Arc::default(),
         }
+    }
+
+    /// The same patience as that of a client.
+    #[must_use]
+    pub fn of_client(mut self, client: &str) -> Cancel {
+        self.client = Arc::from(client);
+        self
+    }
+
+    pub(crate) fn client(&self) -> &str {
+        &self.client
     }
 
     /// The same caller with a deadline no later than `timeout` from now.
@@ -86,6 +101,7 @@ impl Cancel {
         let own = Instant::now().checked_add(timeout);
         let deadline = [self.deadline, own].into_iter().flatten().min();
         Cancel {
+            client: Arc::clone(&self.client),
             deadline,
             shared: Arc::clone(&self.shared),
         }

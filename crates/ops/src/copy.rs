@@ -1,17 +1,19 @@
 //! Copies a file or a tree, inside a root or from one to another.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{
-    Change, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Sharing,
+    Change, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Root, Sharing,
 };
 
 use crate::context::{Cancel, Context};
-use crate::copy_tree::{CopySide, CopyTally, OnSkip, Skipped, copy_tree, fill};
+use crate::copy_tree::{
+    CopySide, CopyTally, DirNewness, OnSkip, Skipped, copy_tree, fill, make_in,
+};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, key};
 use crate::error::{Error, Result, Wanted};
-use crate::levels::{DirNewness, make_in};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
@@ -84,6 +86,7 @@ impl Copy {
         let transfer = Transfer {
             source,
             target: &target,
+            target_root: &place.root,
             on_existing: self.on_existing,
             on_skip: OnSkip::Name,
             change: context.change(),
@@ -107,6 +110,7 @@ impl Copy {
 pub(crate) struct Transfer<'a, 'root> {
     pub(crate) source: TransferSource<'a, 'root>,
     pub(crate) target: &'a Located<'a>,
+    pub(crate) target_root: &'a Arc<Root>,
     pub(crate) on_existing: OnExisting,
     pub(crate) on_skip: OnSkip,
     pub(crate) change: Change,
@@ -133,7 +137,7 @@ impl Transfer<'_, '_> {
             &Sharing::default(),
             &stop,
             &|bytes| cancel.advance(bytes),
-            context,
+            cancel,
         )?;
         Ok(CopyTally {
             files: 1,
@@ -144,12 +148,12 @@ impl Transfer<'_, '_> {
 
     fn directory(&self, context: &Context) -> Result<CopyTally> {
         let source = CopySide {
-            root: self.source.located.root(),
+            root: Arc::clone(self.source.root),
             top: self.source.located.open_dir()?,
         };
         let (top, newness, parents) = self.make_top(&source.top)?;
         let destination = CopySide {
-            root: self.target.root(),
+            root: Arc::clone(self.target_root),
             top,
         };
         let parts = self.change.unsynced();

@@ -1,6 +1,8 @@
 //! Where a copy or move ends: what an existing destination means, and its directory.
 
-use sandbox::{Change, Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath};
+use std::sync::Arc;
+
+use sandbox::{Change, Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath, Root};
 
 use crate::error::{Error, Result};
 use crate::place::Place;
@@ -17,6 +19,7 @@ pub enum OnDirectory {
 /// Something that is copied or moved.
 #[derive(Debug, Clone)]
 pub(crate) struct TransferSource<'a, 'root> {
+    pub(crate) root: &'a Arc<Root>,
     pub(crate) located: &'a Located<'root>,
     pub(crate) kind: FileKind,
     /// The name it keeps inside another directory; the root itself has none.
@@ -31,6 +34,7 @@ impl<'a, 'root> TransferSource<'a, 'root> {
         kind: FileKind,
     ) -> TransferSource<'a, 'root> {
         TransferSource {
+            root: &place.root,
             located,
             kind,
             name: place.path.file_name().or_else(|| located.name().cloned()),

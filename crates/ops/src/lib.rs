@@ -18,7 +18,6 @@ mod grep;
 mod hash;
 mod ignore_rules;
 mod insert_lines;
-mod levels;
 mod line_index_cache;
 mod line_search;
 mod list;

@@ -134,6 +134,14 @@ impl Operation for List {
     }
 }
 
+impl Listed {
+    fn add_fault(&mut self, fault: WalkFault) {
+        if self.faults.len() < FAULTS_KEPT {
+            self.faults.push(fault);
+        }
+    }
+}
+
 struct ListRun<'a> {
     request: &'a List,
     describe: Describe,
@@ -186,7 +194,13 @@ impl ListRun<'_> {
 
     fn tree(&self, dir: Dir, filter: &mut Filter, listed: &mut Listed) -> Result<()> {
         let max_depth = self.request.max_depth;
-        let mut walker = Walker::new(dir, WalkOptions { max_depth });
+        let mut walker = Walker::new(
+            dir,
+            WalkOptions {
+                max_depth,
+                ..WalkOptions::default()
+            },
+        );
         self.context.cancel.check()?;
         while let Some(visit) = walker.step(filter) {
             self.context.cancel.check()?;
@@ -201,10 +215,11 @@ impl ListRun<'_> {
                     let entry = self.describe.entry(&dir, &DirEntry { name, kind });
                     listed.entries.extend(entry);
                 }
-                WalkEvent::Fault(fault) if listed.faults.len() < FAULTS_KEPT => {
-                    listed.faults.push(fault);
+                WalkEvent::Fault(fault) => listed.add_fault(fault),
+                WalkEvent::Unreadable(item, error) => {
+                    listed.add_fault(WalkFault::new(&item, error));
                 }
-                WalkEvent::Fault(_) | WalkEvent::Passed => {}
+                WalkEvent::Entered(..) | WalkEvent::Passed | WalkEvent::Left(_) => {}
             }
         }
         Ok(())

@@ -4,8 +4,10 @@
 //! too where the source holds links, because what they lead to is only in the old root. Then the source goes only when
 //! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
 
+use std::sync::Arc;
+
 use sandbox::{
-    Change, FileKind, Follow, Located, Metadata, OnExisting, OnFault, WalkOptions, Walker,
+    Change, FileKind, Follow, Located, Metadata, OnExisting, OnFault, Root, WalkOptions, Walker,
 };
 
 use crate::context::Context;
@@ -95,6 +97,7 @@ impl Move {
             source,
             metadata,
             target: &target,
+            target_root: &ends.place.root,
             on_existing: self.on_existing,
         };
         let tally = if same { None } else { moving.run(context)? };
@@ -141,6 +144,7 @@ struct Moving<'a, 'root> {
     source: TransferSource<'a, 'root>,
     metadata: Metadata,
     target: &'a Located<'a>,
+    target_root: &'a Arc<Root>,
     on_existing: OnExisting,
 }
 
@@ -182,7 +186,7 @@ impl Moving<'_, '_> {
     /// Tells whether the source holds anything but files and directories.
     fn holds_links(&self, context: &Context) -> Result<bool> {
         let dir = self.source.located.open_dir()?;
-        let mut walker = Walker::new(dir, WalkOptions { max_depth: None });
+        let mut walker = Walker::new(dir, WalkOptions::default());
         while let Some(item) = walker.next(&mut |_| true) {
             context.cancel.check()?;
             match item {
@@ -233,6 +237,7 @@ impl Moving<'_, '_> {
         Transfer {
             source: self.source.clone(),
             target: self.target,
+            target_root: self.target_root,
             on_existing: self.on_existing,
             on_skip: OnSkip::Fail,
             // Whatever the process's durability: the source goes next.

@@ -279,7 +279,13 @@ impl<S: Stages> Run<S> {
         let mut state = self.lock();
         let Some(batch) = batch else {
             state.exhausted |= !self.halt.must_stop();
-            return NextUnit::Nothing(AfterUnit::Again);
+            // The end of a short sequence needs no other thread to see it.
+            let step = if self.is_over(&state) {
+                AfterUnit::Finished
+            } else {
+                AfterUnit::Again
+            };
+            return NextUnit::Nothing(step);
         };
         let last = state.slots.len();
         insert(&mut state, last, batch);
@@ -372,6 +378,10 @@ impl<S: Stages> PoolJob for Run<S> {
         }
         step
     }
+
+    fn client(&self) -> &str {
+        self.halt.cancel.client()
+    }
 }
 
 fn insert<S: Stages>(state: &mut RunState<S>, index: usize, batch: S::Batch) {
@@ -416,7 +426,7 @@ fn pop_done<S: Stages>(slots: &mut VecDeque<BatchSlot<S>>) -> Option<S::Found> {
 /// A fault of ours: the call fails, the process goes on.
 fn internal() -> Error {
     Error::Io {
-        operation: "search",
+        operation: "work",
         path: String::new(),
         reason: "internal error".to_owned(),
     }

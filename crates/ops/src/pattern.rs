@@ -526,7 +526,7 @@ mod tests {
         }
         let error = PathMatcher::regex("[unclosed").unwrap_err().to_string();
         assert!(
-            error.contains("invalid pattern in regex") && error.contains("unclosed"),
+            error.contains("regular expression for paths") && error.contains("unclosed"),
             "{error}"
         );
     }

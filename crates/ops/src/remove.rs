@@ -3,13 +3,22 @@
 //! A link is removed itself, never what it points to, and one that leads outside is refused when it is named;
 //! inside a tree that goes, links just go with it.
 
-use sandbox::{Change, FileKind, LinkTarget, Located, Metadata, OnFault, Removal};
+use std::ops::ControlFlow;
 
-use crate::context::Context;
+use sandbox::{
+    Change, EmptiedDir, FileKind, LinkTarget, Located, Metadata, OnFault, Removal, RemovalStep,
+    TreeRemover,
+};
+
+use crate::context::{Cancel, Context};
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
+use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::place::Place;
+
+/// How many entries one thread removes before others may go on.
+const ENTRIES_PER_UNIT: u64 = 256;
 
 /// What the caller means to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,17 +205,97 @@ pub(crate) fn leads_outside(place: &Place) -> Error {
     }
 }
 
-/// Removes a directory and all it holds.
+/// Removes a directory and all it holds, by several threads where that is much.
 pub(crate) fn remove_tree(
     located: &Located<'_>,
     change: &Change,
     on_fault: OnFault,
     context: &Context,
 ) -> Result<Removal> {
-    let stop = || context.cancel.must_stop();
-    let advance = |count| context.cancel.advance(count);
-    let removal = change.remove_tree(located, &stop, on_fault, &advance);
-    removal.map_err(|error| context.cancel.explain(error))
+    let cancel = &context.cancel;
+    let remover = change.tree_remover(located, on_fault)?;
+    let stages = TreeRemoval {
+        on_fault,
+        cancel: cancel.clone(),
+    };
+    let progress = RemovalProgress::default();
+    let (progress, end) = ordered::run(stages, Some(remover), progress, cancel)?;
+    if let Some(failure) = progress.failure {
+        return Err(cancel.explain(failure));
+    }
+    if end == RunEnd::Expired {
+        return Err(Error::Timeout);
+    }
+    Ok(change.remove_emptied(located, progress.removal, on_fault)?)
+}
+
+/// The stages of a removal.
+struct TreeRemoval {
+    on_fault: OnFault,
+    cancel: Cancel,
+}
+
+/// What a part of a removal did before its first failure.
+#[derive(Default)]
+struct RemovalProgress {
+    removal: Removal,
+    /// Directories that go when all parts before this one are done.
+    emptied: Vec<EmptiedDir>,
+    failure: Option<sandbox::Error>,
+}
+
+impl Stages for TreeRemoval {
+    type Source = Option<TreeRemover>;
+    type Batch = TreeRemover;
+    type Found = RemovalProgress;
+    type Outcome = RemovalProgress;
+
+    fn pull(&self, source: &mut Option<TreeRemover>) -> Option<TreeRemover> {
+        source.take()
+    }
+
+    fn split(&self, mut remover: TreeRemover) -> (TreeRemover, Option<TreeRemover>) {
+        let later = remover.split();
+        (remover, later)
+    }
+
+    fn work(&self, mut remover: TreeRemover, halt: &Halt) -> Worked<RemovalProgress, TreeRemover> {
+        let mut found = RemovalProgress::default();
+        let mut is_finished = false;
+        while !is_finished && !halt.must_stop() && found.removal.entries() < ENTRIES_PER_UNIT {
+            match remover.step(&mut found.removal) {
+                Ok(RemovalStep::Progressed) => {}
+                Ok(RemovalStep::Emptied(dir)) => found.emptied.push(dir),
+                Ok(RemovalStep::Finished) => is_finished = true,
+                Err(error) => {
+                    found.failure = Some(error);
+                    is_finished = true;
+                }
+            }
+        }
+        self.cancel.advance(found.removal.entries());
+        let rest = (!is_finished).then_some(remover);
+        Worked { found, rest }
+    }
+
+    fn commit(&self, outcome: &mut RemovalProgress, found: RemovalProgress) -> ControlFlow<()> {
+        outcome.removal.add(found.removal);
+        outcome.failure = found.failure;
+        let stop = || self.cancel.must_stop();
+        for dir in found.emptied {
+            let before = outcome.removal.entries();
+            let removed = dir.remove(&stop, self.on_fault, &mut outcome.removal);
+            self.cancel.advance(outcome.removal.entries() - before);
+            if let Err(error) = removed {
+                outcome.failure.get_or_insert(error);
+            }
+        }
+        if outcome.failure.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,13 @@ impl SharedWalk {
         rules: IgnoreRules,
     ) -> SharedWalk {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
-        let walker = Walker::new(dir, WalkOptions { max_depth });
+        let walker = Walker::new(
+            dir,
+            WalkOptions {
+                max_depth,
+                ..WalkOptions::default()
+            },
+        );
         SharedWalk { walker, ignore }
     }
 
@@ -52,11 +58,14 @@ impl SharedWalk {
             wanted,
             ignore: self.ignore.as_mut(),
         };
-        Some(match self.walker.step(&mut choice)? {
-            WalkEvent::Item(item) => SharedStep::Item(item),
-            WalkEvent::Passed => SharedStep::Passed,
-            WalkEvent::Fault(_) => SharedStep::Unreadable,
-        })
+        loop {
+            return Some(match self.walker.step(&mut choice)? {
+                WalkEvent::Item(item) => SharedStep::Item(item),
+                WalkEvent::Entered(..) | WalkEvent::Passed => SharedStep::Passed,
+                WalkEvent::Unreadable(..) | WalkEvent::Fault(_) => SharedStep::Unreadable,
+                WalkEvent::Left(_) => continue,
+            });
+        }
     }
 
     /// Keeps a beginning of what is left, and gives back the rest for other threads.

@@ -13,7 +13,7 @@ const OPEN_LEVELS: usize = 16;
 
 /// A path of directories from a top one down, each with a note of its visitor.
 #[derive(Debug)]
-pub(crate) struct Descent<T> {
+pub struct Descent<T> {
     levels: Vec<DescentLevel<T>>,
 }
 
@@ -31,17 +31,20 @@ enum LevelDir {
 }
 
 impl<T> Descent<T> {
-    pub(crate) fn new() -> Descent<T> {
+    /// A descent that has not begun.
+    #[must_use]
+    pub fn new() -> Descent<T> {
         Descent { levels: Vec::new() }
     }
 
     /// The number of directories on the path.
-    pub(crate) fn depth(&self) -> usize {
+    #[must_use]
+    pub fn depth(&self) -> usize {
         self.levels.len()
     }
 
     /// Goes into a directory, which becomes the innermost.
-    pub(crate) fn enter(&mut self, dir: Dir, note: T) -> Result<()> {
+    pub fn enter(&mut self, dir: Dir, note: T) -> Result<()> {
         self.levels.push(DescentLevel {
             dir: LevelDir::Open(dir),
             note,
@@ -55,7 +58,7 @@ impl<T> Descent<T> {
     }
 
     /// The innermost directory and its note.
-    pub(crate) fn innermost(&mut self) -> Option<(&Dir, &mut T)> {
+    pub fn innermost(&mut self) -> Option<(&Dir, &mut T)> {
         let level = self.levels.last_mut()?;
         match &level.dir {
             LevelDir::Open(dir) => Some((dir, &mut level.note)),
@@ -63,9 +66,14 @@ impl<T> Descent<T> {
         }
     }
 
+    /// What the visitor remembers of each directory, the outermost first.
+    pub(crate) fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.levels.iter_mut().map(|level| &mut level.note)
+    }
+
     /// Leaves the innermost directory and opens the one above again; where that one cannot be found any
     /// more, the nearest one above that is still open.
-    pub(crate) fn leave(&mut self) -> Option<(T, Result<()>)> {
+    pub fn leave(&mut self) -> Option<(T, Result<()>)> {
         let left = self.levels.pop()?;
         let reopened = match (self.levels.last_mut(), &left.dir) {
             (Some(above), LevelDir::Open(dir)) => above.reopen(dir),
@@ -81,6 +89,12 @@ impl<T> Descent<T> {
             self.levels.pop();
         }
         Some((left.note, reopened))
+    }
+}
+
+impl<T> Default for Descent<T> {
+    fn default() -> Descent<T> {
+        Descent::new()
     }
 }
 

@@ -48,6 +48,7 @@ mod walk;
 
 pub use change::{Change, Durability, OnExisting, Parents};
 pub use copy_content::{Sharing, copy_content, copy_part};
+pub use descent::Descent;
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
@@ -60,10 +61,13 @@ pub use new_dirs::NewDirs;
 pub use open_file::{OpenFile, Replaceable};
 pub use quota::{Amount, Quota, QuotaLimit};
 pub use rel_path::RelPath;
-pub use remove::{OnFault, Removal};
+pub use remove::{EmptiedDir, OnFault, Removal, RemovalStep, TreeRemover};
 pub use replace::Staged;
 pub use resolve::{Follow, Resolver};
 pub use root::Root;
 pub use roots::{NamedRoot, Roots};
 pub use users::Users;
-pub use walk::{Choice, Cut, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, Walker};
+pub use walk::{
+    AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,
+    Walker,
+};

@@ -1,31 +1,30 @@
-//! Removes a tree by descriptors: links are unlinked, never followed, and nothing recurses.
+//! Removing a tree: a walk that unlinks what it meets and removes each directory it leaves. Links are never followed.
 //!
-//! One thread begins; if the tree turns out to be large, `parallel` continues with several.
-
-mod parallel;
+//! A [`TreeRemover`] goes step by step and can be cut in two, so that a caller with several threads can share the work.
 
 use crate::change::Change;
-use crate::descent::Descent;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::located::Located;
-use crate::metadata::FileKind;
-use crate::name::Name;
 use crate::syscall::Errno;
+use crate::walk::{AllLeaves, Cut, WalkEvent, WalkItem, WalkOptions, WalkOrder, Walker};
 
-/// How often a directory is read again that others fill while it is being emptied.
-const REFILL_TRIES: u32 = 8;
+/// How many times a removal empties a directory again that others fill meanwhile.
+const REFILLS_MAX: u32 = 64;
 /// The most faults that are kept with their text.
 const MAX_FAULTS: usize = 100;
-/// How many entries one thread removes before others help.
-const ALONE: u64 = 256;
+/// What is cut off a removal. The files of one directory stay together: threads would wait for each other there.
+const PART: Cut = Cut {
+    entries: usize::MAX,
+    directories: 8,
+};
 
 /// What to do where an entry cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFault {
     /// Stop there; what was removed stays removed.
     Stop,
-    /// Continue with the rest and report at the end what stayed.
+    /// Go on with the rest and say at the end what stayed.
     Collect,
 }
 
@@ -41,11 +40,27 @@ pub struct Removal {
 }
 
 impl Removal {
-    fn add(&mut self, other: Removal) {
+    /// Adds what another part of the removal did.
+    pub fn add(&mut self, other: Removal) {
         self.files += other.files;
         self.directories += other.directories;
         self.faults.extend(other.faults);
         self.faults.truncate(MAX_FAULTS);
+    }
+
+    /// How many entries were removed.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.files + self.directories
+    }
+
+    fn fault(&mut self, on_fault: OnFault, error: Error) -> Result<()> {
+        match on_fault {
+            OnFault::Stop => return Err(error),
+            OnFault::Collect if self.faults.len() < MAX_FAULTS => self.faults.push(error),
+            OnFault::Collect => {}
+        }
+        Ok(())
     }
 }
 
@@ -56,218 +71,206 @@ impl Change {
     pub fn remove_tree(
         &self,
         place: &Located<'_>,
-        stop: &(dyn Fn() -> bool + Sync),
+        stop: &dyn Fn() -> bool,
         on_fault: OnFault,
-        removed: &(dyn Fn(u64) + Sync),
+        removed: &dyn Fn(u64),
     ) -> Result<Removal> {
-        let (name, ..) = place.entry()?;
-        let options = RemovalOptions {
-            change: self,
-            stop,
-            on_fault,
-            removed,
-        };
-        let mut alone = Remover::new(options);
-        alone.most = ALONE;
-        alone.enter(place.open_dir()?, name.clone())?;
-        let progress = alone.run()?;
-        let mut removal = alone.removal;
-        if progress == RemovalProgress::Large {
-            // The next pass meets again what stayed.
-            removal.faults.clear();
-            removal.add(parallel::empty(place.open_dir()?, name, options)?);
-        }
+        let mut removal = Removal::default();
+        self.tree_remover(place, on_fault)?
+            .run(stop, removed, &mut removal)?;
+        self.remove_emptied(place, removal, on_fault)
+    }
+
+    /// Begins to remove everything in a directory; [`remove_emptied`](Self::remove_emptied) removes it itself.
+    pub fn tree_remover(&self, place: &Located<'_>, on_fault: OnFault) -> Result<TreeRemover> {
+        place.entry()?;
+        Ok(TreeRemover::new(self.clone(), place.open_dir()?, on_fault))
+    }
+
+    /// Removes a directory after everything in it was removed, and tells what was removed in all.
+    pub fn remove_emptied(
+        &self,
+        place: &Located<'_>,
+        mut removal: Removal,
+        on_fault: OnFault,
+    ) -> Result<Removal> {
         if removal.faults.is_empty() {
             match self.remove_empty_dir(place) {
-                Err(error) if on_fault == OnFault::Collect => removal.faults.push(error),
-                result => result?,
+                Err(error) => removal.fault(on_fault, error)?,
+                Ok(()) => removal.directories += 1,
             }
-            removal.directories += 1;
         }
         Ok(removal)
     }
 }
 
-/// What the caller wants of a removal.
-#[derive(Clone, Copy)]
-struct RemovalOptions<'a> {
-    change: &'a Change,
-    stop: &'a (dyn Fn() -> bool + Sync),
+/// The removal of everything in a directory.
+#[derive(Debug)]
+pub struct TreeRemover {
+    change: Change,
+    walker: Walker,
     on_fault: OnFault,
-    removed: &'a (dyn Fn(u64) + Sync),
+    /// Something stayed, so that the directories around it cannot go.
+    is_incomplete: bool,
+    refills_left: u32,
 }
 
-/// How far one thread got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RemovalProgress {
+/// What one step of a removal did.
+#[derive(Debug)]
+pub enum RemovalStep {
+    /// It removed or opened an entry.
+    Progressed,
+    /// It emptied its part of a directory. The directory goes when all parts before this one are done.
+    Emptied(EmptiedDir),
     /// Nothing is left to do.
-    Complete,
-    /// There is more than one thread should do.
-    Large,
+    Finished,
 }
 
-struct Remover<'a> {
-    options: RemovalOptions<'a>,
-    /// How many entries it removes at most, or a few more.
-    most: u64,
-    removal: Removal,
-    descent: Descent<Emptying>,
+/// A directory that several parts of a removal empty.
+#[derive(Debug)]
+pub struct EmptiedDir {
+    change: Change,
+    item: WalkItem,
 }
 
-/// A directory being emptied.
-struct Emptying {
-    /// Its name in the directory above.
-    name: Name,
-    /// The directories in it that are still to be emptied.
-    below: Vec<Name>,
-    tries: u32,
-}
-
-impl<'a> Remover<'a> {
-    fn new(options: RemovalOptions<'a>) -> Remover<'a> {
-        Remover {
-            options,
-            most: u64::MAX,
-            removal: Removal::default(),
-            descent: Descent::new(),
-        }
-    }
-
-    fn run(&mut self) -> Result<RemovalProgress> {
-        while let Some((dir, level)) = self.descent.innermost() {
-            if self.removal.files + self.removal.directories >= self.most {
-                return Ok(RemovalProgress::Large);
-            }
-            let Some(name) = level.below.pop() else {
-                self.finish_directory()?;
-                continue;
-            };
-            let dir = dir.clone();
-            if let Some(below) = self.open(&dir, &name)? {
-                self.enter(below, name)?;
-            }
-        }
-        Ok(RemovalProgress::Complete)
-    }
-
-    /// Opens a directory to empty it; `None` if it is no directory any more or cannot be opened.
-    fn open(&mut self, dir: &Dir, name: &Name) -> Result<Option<Dir>> {
-        match dir.open_dir(name) {
-            Ok(below) => return Ok(Some(below)),
-            // It was swapped for something else meanwhile, which is unlinked, not followed.
-            Err(Error::NotADirectory { .. } | Error::Loop { .. }) => {
-                self.remove_file(dir, name)?;
-            }
-            Err(Error::NotFound { .. }) => {}
-            Err(error) => self.fault(error)?,
-        }
-        Ok(None)
-    }
-
-    fn enter(&mut self, dir: Dir, name: Name) -> Result<()> {
-        let below = self.empty_of_files(&dir)?;
-        self.descent.enter(
-            dir,
-            Emptying {
-                name,
-                below,
-                tries: 0,
-            },
-        )
-    }
-
-    /// Removes what is not a directory and returns the directories.
-    fn empty_of_files(&mut self, dir: &Dir) -> Result<Vec<Name>> {
-        let mut entries = Vec::new();
-        if let Err(error) = dir.for_each_entry(&mut |entry| entries.push(entry)) {
-            self.fault(error)?;
-        }
-        let mut below = Vec::new();
-        for entry in entries {
-            self.check()?;
-            match entry.kind {
-                FileKind::Directory => below.push(entry.name),
-                _ => self.remove_file(dir, &entry.name)?,
-            }
-        }
-        Ok(below)
-    }
-
-    fn remove_file(&mut self, dir: &Dir, name: &Name) -> Result<()> {
-        match self.options.change.unlink_in(dir, name) {
-            Ok(()) => {
-                self.removal.files += 1;
-                (self.options.removed)(1);
-                Ok(())
-            }
-            Err(Errno::NOENT) => Ok(()),
-            Err(errno) => self.fault(dir.failed("unlink", name, errno)),
-        }
-    }
-
-    /// Removes the innermost directory, which has no directory left in it, from the one above.
-    fn finish_directory(&mut self) -> Result<()> {
-        self.check()?;
-        let Some((Emptying { name, tries, .. }, reopened)) = self.descent.leave() else {
-            return Ok(());
+impl TreeRemover {
+    fn new(change: Change, top: Dir, on_fault: OnFault) -> TreeRemover {
+        let options = WalkOptions {
+            max_depth: None,
+            order: WalkOrder::Listed,
         };
-        if let Err(error) = reopened {
-            // It was moved meanwhile: the innermost directory now is not the one it was in.
-            return self.fault(error);
+        TreeRemover {
+            change,
+            walker: Walker::new(top, options),
+            on_fault,
+            is_incomplete: false,
+            refills_left: REFILLS_MAX,
         }
-        // The top one is removed by the caller, from its own parent.
-        let Some((dir, _)) = self.descent.innermost() else {
-            return Ok(());
+    }
+
+    /// Removes one entry or opens one directory.
+    pub fn step(&mut self, removal: &mut Removal) -> Result<RemovalStep> {
+        let Some(event) = self.walker.step(&mut AllLeaves) else {
+            return Ok(RemovalStep::Finished);
         };
-        let dir = dir.clone();
-        match self.options.change.remove_dir_in(&dir, &name) {
-            Ok(()) => {
-                self.removal.directories += 1;
-                (self.options.removed)(1);
-                Ok(())
+        match event {
+            WalkEvent::Item(item) => self.unlink(&item, removal)?,
+            // Swapped for something else meanwhile: unlinked, not followed.
+            WalkEvent::Unreadable(item, Error::NotADirectory { .. } | Error::Loop { .. }) => {
+                self.unlink(&item, removal)?;
             }
-            Err(Errno::NOENT) => Ok(()),
-            Err(Errno::NOTEMPTY | Errno::EXIST) if tries < REFILL_TRIES && self.all_removed() => {
-                self.empty_again(&dir, name, tries + 1)
+            WalkEvent::Unreadable(_, Error::NotFound { .. }) => {}
+            WalkEvent::Unreadable(_, error) => self.fault(error, removal)?,
+            WalkEvent::Fault(fault) => self.fault(fault.error, removal)?,
+            WalkEvent::Left(left) if left.is_shared => {
+                return Ok(RemovalStep::Emptied(EmptiedDir {
+                    change: self.change.clone(),
+                    item: left.item,
+                }));
             }
-            // What could not be removed inside is reported already.
-            Err(Errno::NOTEMPTY | Errno::EXIST) if !self.all_removed() => Ok(()),
-            Err(errno) => self.fault(dir.failed("rmdir", &name, errno)),
+            WalkEvent::Left(left) => self.remove_dir(left.item, removal)?,
+            WalkEvent::Entered(..) | WalkEvent::Passed => {}
+        }
+        Ok(RemovalStep::Progressed)
+    }
+
+    /// Keeps the beginning of what is left and gives back the rest for other threads.
+    pub fn split(&mut self) -> Option<TreeRemover> {
+        let walker = self.walker.split(PART)?;
+        Some(TreeRemover {
+            change: self.change.clone(),
+            walker,
+            ..*self
+        })
+    }
+
+    /// Removes everything on this thread.
+    fn run(
+        &mut self,
+        stop: &dyn Fn() -> bool,
+        removed: &dyn Fn(u64),
+        removal: &mut Removal,
+    ) -> Result<()> {
+        loop {
+            if stop() {
+                return Err(Error::Stopped);
+            }
+            let before = removal.entries();
+            if let RemovalStep::Finished = self.step(removal)? {
+                return Ok(());
+            }
+            if removal.entries() > before {
+                removed(removal.entries() - before);
+            }
         }
     }
 
-    fn empty_again(&mut self, dir: &Dir, name: Name, tries: u32) -> Result<()> {
-        match dir.open_dir(&name) {
-            Ok(refilled) => {
-                let below = self.empty_of_files(&refilled)?;
-                self.descent
-                    .enter(refilled, Emptying { name, below, tries })
-            }
-            Err(error) => self.fault(error),
+    fn unlink(&mut self, item: &WalkItem, removal: &mut Removal) -> Result<()> {
+        let (dir, name) = (&item.dir, &item.name);
+        match self.change.unlink_in(dir, name) {
+            Ok(()) => removal.files += 1,
+            Err(Errno::NOENT) => {}
+            Err(errno) => self.fault(dir.failed("unlink", name, errno), removal)?,
         }
+        Ok(())
     }
 
-    fn all_removed(&self) -> bool {
-        self.removal.faults.is_empty()
-    }
-
-    fn check(&self) -> Result<()> {
-        if (self.options.stop)() {
-            Err(Error::Stopped)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn fault(&mut self, error: Error) -> Result<()> {
-        match self.options.on_fault {
-            OnFault::Stop => Err(error),
-            OnFault::Collect => {
-                if self.removal.faults.len() < MAX_FAULTS {
-                    self.removal.faults.push(error);
+    fn remove_dir(&mut self, item: WalkItem, removal: &mut Removal) -> Result<()> {
+        match self.change.remove_dir_in(&item.dir, &item.name) {
+            Ok(()) => removal.directories += 1,
+            Err(Errno::NOENT) => {}
+            // What stayed inside was told already.
+            Err(Errno::NOTEMPTY | Errno::EXIST) if self.is_incomplete => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) if self.refills_left > 0 => {
+                self.refills_left -= 1;
+                if let WalkEvent::Unreadable(_, error) = self.walker.enter_item(item, &AllLeaves) {
+                    self.fault(error, removal)?;
                 }
-                Ok(())
             }
+            Err(errno) => self.fault(item.dir.failed("rmdir", &item.name, errno), removal)?,
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, error: Error, removal: &mut Removal) -> Result<()> {
+        self.is_incomplete = true;
+        removal.fault(self.on_fault, error)
+    }
+}
+
+impl EmptiedDir {
+    /// Removes the directory. Give it what all parts before this one removed.
+    pub fn remove(
+        self,
+        stop: &dyn Fn() -> bool,
+        on_fault: OnFault,
+        removal: &mut Removal,
+    ) -> Result<()> {
+        let WalkItem { dir, name, .. } = &self.item;
+        let mut refills_left = REFILLS_MAX;
+        loop {
+            match self.change.remove_dir_in(dir, name) {
+                Ok(()) => removal.directories += 1,
+                Err(Errno::NOENT) => {}
+                // What stayed inside was told already.
+                Err(Errno::NOTEMPTY | Errno::EXIST) if !removal.faults.is_empty() => {}
+                Err(Errno::NOTEMPTY | Errno::EXIST) if refills_left > 0 => {
+                    refills_left -= 1;
+                    match dir.open_dir(name) {
+                        Ok(refilled) => {
+                            TreeRemover::new(self.change.clone(), refilled, on_fault).run(
+                                stop,
+                                &|_| {},
+                                removal,
+                            )?;
+                        }
+                        Err(error) => return removal.fault(on_fault, error),
+                    }
+                    continue;
+                }
+                Err(errno) => return removal.fault(on_fault, dir.failed("rmdir", name, errno)),
+            }
+            return Ok(());
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Walks a tree in full-path byte order, by directory descriptors, never following a link.
+//! The one way down a tree: by directory descriptors, never following a link, in full-path byte order.
 //!
 //! The order is that of sorting all full paths as bytes: a directory `a` is at `a`, its entries are at `a/…`, and
 //! `a.txt` is between the two. Each directory is listed once and sorted once; results need no other sort however many
 //! threads work on them. A walk can be split in two, so that several threads walk and their results keep one order.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use crate::descent::Descent;
 use crate::dir::Dir;
@@ -21,6 +22,18 @@ const SPLIT_DEPTH: usize = 16;
 pub struct WalkOptions {
     /// How deep: 1 is the directory's own entries; `None` for all.
     pub max_depth: Option<usize>,
+    /// In which order.
+    pub order: WalkOrder,
+}
+
+/// The order of the entries of each directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WalkOrder {
+    /// The order of full paths, compared as bytes.
+    #[default]
+    Paths,
+    /// As the file system lists them: cheaper where nobody sees the order.
+    Listed,
 }
 
 /// One entry met on a walk.
@@ -59,6 +72,15 @@ pub struct WalkFault {
     pub error: Error,
 }
 
+impl WalkFault {
+    /// The fault of a directory that could not be read.
+    #[must_use]
+    pub fn new(directory: &WalkItem, error: Error) -> WalkFault {
+        let path = directory.path();
+        WalkFault { path, error }
+    }
+}
+
 /// An entry as its directory lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
@@ -87,15 +109,52 @@ pub trait Choice {
     fn descends(&mut self, item: &WalkItem) -> bool;
 }
 
+/// Chooses everything but directories, and enters all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct AllLeaves;
+
+impl Choice for AllLeaves {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
+        seen.kind != FileKind::Directory
+    }
+
+    fn enters(&self, _: &Seen<'_>) -> bool {
+        true
+    }
+
+    fn emits(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+
+    fn descends(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+}
+
 /// The result of one step of a walk.
 #[derive(Debug)]
 pub enum WalkEvent {
     /// An entry.
     Item(WalkItem),
-    /// A directory was entered or left out: no entry, but work was done.
+    /// A directory was entered: what follows is below it until it is left.
+    Entered(WalkItem, Dir),
+    /// A directory was not entered, because nothing below it is wanted.
     Passed,
-    /// A directory could not be read.
+    /// A directory could not be opened or listed.
+    Unreadable(WalkItem, Error),
+    /// All below a directory was visited.
+    Left(LeftDir),
+    /// The walk lost its way; it goes on with what it can still reach.
     Fault(WalkFault),
+}
+
+/// A directory that a walk has left.
+#[derive(Debug)]
+pub struct LeftDir {
+    /// The directory as an entry of the one above.
+    pub item: WalkItem,
+    /// Other parts of the walk visit some of what is below it, so it is complete only when those before this one are.
+    pub is_shared: bool,
 }
 
 /// How much of a walk is cut off its beginning.
@@ -116,8 +175,20 @@ pub struct Walker {
     prefix: usize,
     /// How deep the outermost directory of the descent is.
     base: usize,
-    descent: Descent<Vec<WalkStep>>,
-    faults: Vec<WalkFault>,
+    descent: Descent<WalkLevel>,
+    /// What happened already and is told by the next steps.
+    pending: VecDeque<WalkEvent>,
+}
+
+/// A directory the walk is in.
+#[derive(Debug)]
+struct WalkLevel {
+    /// Its name in the directory above; the outermost one has none.
+    name: Option<Name>,
+    /// What is still to be done in it, the first last.
+    steps: Vec<WalkStep>,
+    /// A part of the walk was cut off inside it.
+    is_shared: bool,
 }
 
 /// What is still to be done in a directory.
@@ -146,7 +217,7 @@ impl Walker {
             top: Some(dir),
             base: 0,
             descent: Descent::new(),
-            faults: Vec::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -160,7 +231,10 @@ impl Walker {
             match self.step(&mut choice)? {
                 WalkEvent::Item(item) => return Some(Ok(item)),
                 WalkEvent::Fault(fault) => return Some(Err(fault)),
-                WalkEvent::Passed => {}
+                WalkEvent::Unreadable(item, error) => {
+                    return Some(Err(WalkFault::new(&item, error)));
+                }
+                WalkEvent::Entered(..) | WalkEvent::Passed | WalkEvent::Left(_) => {}
             }
         }
     }
@@ -168,15 +242,15 @@ impl Walker {
     /// Goes on by one entry or one directory; `None` at the end.
     pub fn step(&mut self, choice: &mut dyn Choice) -> Option<WalkEvent> {
         if let Some(top) = self.top.take() {
-            self.enter(top, choice);
+            self.enter_top(top, choice);
         }
         loop {
-            if let Some(fault) = self.faults.pop() {
-                return Some(WalkEvent::Fault(fault));
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
             }
             let depth = self.base + self.descent.depth();
-            let (dir, steps) = self.descent.innermost()?;
-            let Some(step) = steps.pop() else {
+            let (dir, level) = self.descent.innermost()?;
+            let Some(step) = level.steps.pop() else {
                 self.leave();
                 continue;
             };
@@ -186,13 +260,12 @@ impl Walker {
                 kind: step.kind,
                 depth,
             };
-            match step.action {
-                Action::Emit if choice.emits(&item) => return Some(WalkEvent::Item(item)),
+            return Some(match step.action {
+                Action::Emit if choice.emits(&item) => WalkEvent::Item(item),
                 Action::Emit => continue,
-                Action::Enter if choice.descends(&item) => self.enter_item(&item, choice),
-                Action::Enter => {}
-            }
-            return Some(WalkEvent::Passed);
+                Action::Enter if choice.descends(&item) => self.enter_item(item, choice),
+                Action::Enter => WalkEvent::Passed,
+            });
         }
     }
 
@@ -202,21 +275,28 @@ impl Walker {
         self.leave_finished();
         let depth = self.base + self.descent.depth();
         let alone = self.descent.depth() <= 1;
-        let (dir, steps) = self.descent.innermost()?;
-        let at = beginning(steps, cut);
+        let (dir, level) = self.descent.innermost()?;
+        let at = beginning(&level.steps, cut);
         if depth > SPLIT_DEPTH || (at == 0 && alone) {
             return None;
         }
         let mut descent = Descent::new();
-        let (dir, own) = (dir.clone(), steps.split_off(at));
-        descent.enter(dir, own).ok()?;
+        let own = WalkLevel {
+            name: None,
+            steps: level.steps.split_off(at),
+            is_shared: true,
+        };
+        descent.enter(dir.clone(), own).ok()?;
+        self.descent
+            .notes_mut()
+            .for_each(|level| level.is_shared = true);
         let first = Walker {
             options: self.options,
             top: None,
             prefix: self.prefix,
             base: depth.saturating_sub(1),
             descent,
-            faults: std::mem::take(&mut self.faults),
+            pending: std::mem::take(&mut self.pending),
         };
         Some(std::mem::replace(self, first))
     }
@@ -224,43 +304,71 @@ impl Walker {
     /// Leaves directories in which nothing is to be done any more.
     fn leave_finished(&mut self) {
         while self.descent.depth() > 1
-            && matches!(self.descent.innermost(), Some((_, steps)) if steps.is_empty())
+            && matches!(self.descent.innermost(), Some((_, level)) if level.steps.is_empty())
         {
             self.leave();
         }
     }
 
-    fn enter_item(&mut self, item: &WalkItem, choice: &dyn Choice) {
-        match item.dir.open_dir(&item.name) {
-            Ok(dir) => self.enter(dir, choice),
-            Err(error) => self.faults.push(WalkFault {
-                path: item.path(),
-                error,
-            }),
+    /// Enters an entry of the innermost directory.
+    pub(crate) fn enter_item(&mut self, item: WalkItem, choice: &dyn Choice) -> WalkEvent {
+        let entered = item.dir.open_dir(&item.name).and_then(|dir| {
+            self.enter(dir.clone(), Some(item.name.clone()), choice)?;
+            Ok(dir)
+        });
+        match entered {
+            Ok(dir) => WalkEvent::Entered(item, dir),
+            Err(error) => WalkEvent::Unreadable(item, error),
         }
     }
 
-    fn enter(&mut self, dir: Dir, choice: &dyn Choice) {
-        let steps = match self.options.max_depth {
-            Some(0) => Ok(Vec::new()),
-            _ => self.steps(&dir, choice),
+    fn enter_top(&mut self, dir: Dir, choice: &dyn Choice) {
+        if self.options.max_depth == Some(0) {
+            return;
+        }
+        if let Err(error) = self.enter(dir.clone(), None, choice) {
+            self.lose(&dir, error);
+        }
+    }
+
+    fn enter(&mut self, dir: Dir, name: Option<Name>, choice: &dyn Choice) -> crate::Result<()> {
+        let level = WalkLevel {
+            name,
+            steps: self.steps(&dir, choice)?,
+            is_shared: false,
         };
-        if let Err(error) = steps.and_then(|steps| self.descent.enter(dir.clone(), steps)) {
-            self.faults.push(WalkFault {
-                path: dir.path().to_owned(),
-                error,
-            });
+        self.descent.enter(dir, level)
+    }
+
+    /// Leaves the innermost directory. Where the walk began is not told: it is the caller's.
+    fn leave(&mut self) {
+        let depth = self.base + self.descent.depth() - 1;
+        let left = self.descent.innermost().map(|(dir, _)| dir.clone());
+        let (Some(left), Some((level, reopened))) = (left, self.descent.leave()) else {
+            return;
+        };
+        if let Err(error) = reopened {
+            return self.lose(&left, error);
+        }
+        // Whoever removes a directory wants nobody to have it open.
+        drop(left);
+        if let (Some(name), Some((above, _))) = (level.name, self.descent.innermost()) {
+            let item = WalkItem {
+                dir: above.clone(),
+                name,
+                kind: FileKind::Directory,
+                depth,
+            };
+            let is_shared = level.is_shared;
+            self.pending
+                .push_back(WalkEvent::Left(LeftDir { item, is_shared }));
         }
     }
 
-    fn leave(&mut self) {
-        let left = self.descent.innermost().map(|(dir, _)| dir.clone());
-        if let (Some(dir), Some((_, Err(error)))) = (left, self.descent.leave()) {
-            self.faults.push(WalkFault {
-                path: dir.path().to_owned(),
-                error,
-            });
-        }
+    fn lose(&mut self, dir: &Dir, error: Error) {
+        let path = dir.path().to_owned();
+        self.pending
+            .push_back(WalkEvent::Fault(WalkFault { path, error }));
     }
 
     /// Lists a directory: what to do in it, the first last.
@@ -285,7 +393,10 @@ impl Walker {
                 steps.extend(Name::new(name).map(|name| WalkStep { name, kind, action }));
             }
         })?;
-        steps.sort_unstable_by(|a, b| in_order(b, a));
+        match self.options.order {
+            WalkOrder::Paths => steps.sort_unstable_by(|a, b| in_order(b, a)),
+            WalkOrder::Listed => steps.reverse(),
+        }
         Ok(steps)
     }
 }

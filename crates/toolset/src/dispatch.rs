@@ -212,7 +212,7 @@ impl ToolEntry {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
                 line_index_cache: admission.line_index_cache(),
-                cancel: Cancel::after(prepared.timeout),
+                cancel: Cancel::after(prepared.timeout).of_client(&caller.account),
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             directory: Arc::clone(&self.directory),
