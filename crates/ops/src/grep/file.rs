@@ -6,13 +6,14 @@ use std::sync::Arc;
 use memchr::memchr;
 use sandbox::OpenFile;
 
-use super::lines::{OVERLAP, Searched, last_line, newlines, search, shown_line};
+use super::lines::{OVERLAP, Searched, last_line, search, shown_line};
 use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd, PartStart};
 use crate::text::encoding::{HEAD, is_binary};
+use crate::text::lines::newlines;
 
 /// Files up to this size are read whole, by one call.
 pub(super) const WHOLE_MAX: u64 = 1024 * 1024;

@@ -142,11 +142,6 @@ pub(super) fn shown_line(line: &[u8]) -> (String, bool) {
     (String::from_utf8_lossy(cut).into_owned(), truncated)
 }
 
-/// How many newlines there are.
-pub(super) fn newlines(bytes: &[u8]) -> u64 {
-    bytecount::count(bytes, b'\n') as u64
-}
-
 /// Where the last line of `bytes` begins.
 pub(super) fn last_line(bytes: &[u8]) -> usize {
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);

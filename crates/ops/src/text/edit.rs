@@ -314,11 +314,11 @@ fn line_numbers(read: &mut ReadAt<'_>, places: &[Occurrence]) -> Result<Vec<u64>
         while let Some(place) = places.next_if(|place| *place < end) {
             let inside = usize::try_from(place - offset).unwrap_or(0);
             let (before, after) = block.split_at_checked(inside).unwrap_or((block, &[]));
-            line += bytecount::count(before, b'\n') as u64;
+            line += lines::newlines(before);
             numbers.push(line);
             (offset, block) = (place, after);
         }
-        line += bytecount::count(block, b'\n') as u64;
+        line += lines::newlines(block);
     }
     Ok(numbers)
 }

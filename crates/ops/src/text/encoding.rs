@@ -142,12 +142,6 @@ pub fn trim_start(bytes: &[u8]) -> &[u8] {
     bytes.get(pieces..).unwrap_or(bytes)
 }
 
-/// The whole characters of a piece that was cut out of a text anywhere.
-#[must_use]
-pub fn whole_characters(bytes: &[u8]) -> &[u8] {
-    trim_end(trim_start(bytes))
-}
-
 fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
@@ -224,7 +218,7 @@ mod tests {
         fn any_cut_of_text_gives_whole_characters(text in ".{0,40}", a: usize, b: usize) {
             let (a, b) = (a % (text.len() + 1), b % (text.len() + 1));
             let piece = &text.as_bytes()[a.min(b)..a.max(b)];
-            let whole = whole_characters(piece);
+            let whole = trim_end(trim_start(piece));
             prop_assert!(utf8(whole).is_some());
             prop_assert!(piece.len() - whole.len() <= 6);
         }

@@ -60,7 +60,7 @@ pub fn count(text: &[u8]) -> u64 {
 
 /// Counts the newlines of a block.
 pub(crate) fn newlines(block: &[u8]) -> u64 {
-    bytecount::count(block, b'\n') as u64
+    memchr_iter(b'\n', block).count() as u64
 }
 
 /// Counts the lines of a text that comes block by block.
@@ -289,27 +289,6 @@ fn line_end_after(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>>
     Ok(None)
 }
 
-/// The bytes that hold these lines; lines that the text does not have are left out.
-#[must_use]
-pub fn byte_range(text: &[u8], lines: Range<u64>) -> Range<usize> {
-    let start = line_start(text, lines.start);
-    let rest = text.get(start..).unwrap_or(&[]);
-    start..start + line_start(rest, lines.end.saturating_sub(lines.start))
-}
-
-/// Where a line starts; the end of the text where it has too few. Costs no more than the lines before it.
-fn line_start(text: &[u8], line: u64) -> usize {
-    let mut seeker = LineSeeker::new(line);
-    let mut offset = 0;
-    for block in text.chunks(GLANCE) {
-        if let Some(inside) = seeker.feed(block) {
-            return offset + inside;
-        }
-        offset += block.len();
-    }
-    offset
-}
-
 /// The text with a number before each line as `cat -n` writes it: right-aligned to 6, then a tab.
 #[must_use]
 pub fn numbered(text: &str, first: u64) -> String {
@@ -395,34 +374,6 @@ mod tests {
         ] {
             assert_eq!(count(text.as_bytes()), lines, "{text:?}");
         }
-    }
-
-    #[test]
-    fn ranges_of_lines_are_clamped() {
-        let text = b"one\ntwo\nthree";
-        for (lines, expected) in [
-            (0..1, "one\n"),
-            (1..3, "two\nthree"),
-            (2..9, "three"),
-            (3..4, ""),
-            (1..1, ""),
-            (u64::MAX..u64::MAX, ""),
-            (0..u64::MAX, "one\ntwo\nthree"),
-        ] {
-            let shown = format!("{lines:?}");
-            assert_eq!(
-                &text[byte_range(text, lines)],
-                expected.as_bytes(),
-                "{shown}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_inverted_range_is_empty() {
-        #[expect(clippy::reversed_empty_ranges, reason = "that is what is tested")]
-        let range = byte_range(b"a\nb\n", 2..1);
-        assert!(range.is_empty());
     }
 
     #[test]
@@ -512,14 +463,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_ways_to_find_lines_agree(text in "[a\\n\\r]{0,30}", a in 0u64..12, b in 0u64..12) {
+        fn all_ways_to_find_lines_agree(text in "[a\\n\\r]{0,30}", a in 0u64..12) {
             let bytes = text.as_bytes();
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
             prop_assert_eq!(count(bytes), lines.len() as u64);
-            let (from, to) = (a.min(b), a.max(b));
             let clamp = |n: u64| (n as usize).min(lines.len());
-            let expected = lines[clamp(from)..clamp(to)].concat();
-            prop_assert_eq!(&bytes[byte_range(bytes, from..to)], expected.as_bytes());
+            match find_line_start(&mut reader(bytes), a).unwrap() {
+                Sought::At(offset) => {
+                    prop_assert_eq!(offset as usize, lines[..clamp(a)].concat().len());
+                }
+                Sought::Beyond { lines: all, size } => {
+                    prop_assert_eq!((all, size), (lines.len() as u64, bytes.len() as u64));
+                    prop_assert!(a >= all);
+                }
+            }
 
             let last = find_last_lines(&mut reader(bytes), bytes.len() as u64, a).unwrap();
             let taken = clamp(a);

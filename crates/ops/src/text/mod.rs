@@ -1,4 +1,4 @@
-//! Pure functions on text: lines, encodings, edits, patches, near names, sizes in words.
+//! Pure functions on text: lines, encodings, edits, patches, near names.
 //!
 //! Nothing here touches the file system. What works on texts larger than memory takes a [`ReadAt`], so
 //! that its caller decides where bytes come from, checks its own deadline there, and sees every byte
@@ -10,7 +10,6 @@ pub(crate) mod line_index;
 pub mod lines;
 pub mod near;
 pub mod patch;
-pub mod size;
 
 use crate::error::Result;
 
