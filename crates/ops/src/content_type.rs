@@ -18,9 +18,10 @@ pub(crate) fn content_type(head: &[u8], name: &str) -> &'static str {
     let is_text = !is_binary(head) && utf8(trim_end(head)).is_some();
     let told = infer::get(head).map(|kind| kind.mime_type());
     let told = told.filter(|told| !is_text || TOLD_BY_TEXT.contains(told));
-    told.or_else(|| by_name(name)).unwrap_or(match is_text {
-        true => "text/plain",
-        false => "application/octet-stream",
+    told.or_else(|| by_name(name)).unwrap_or(if is_text {
+        "text/plain"
+    } else {
+        "application/octet-stream"
     })
 }
 

@@ -1,4 +1,4 @@
-//! Where a copy or move ends: what an existing destination means, and its directory.
+//! The destination of a copy or move: what an existing one means, and the directory it is in.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ pub(crate) fn check(
     let same_sort = source.is_directory() == (kind == FileKind::Directory);
     match on_existing {
         OnExisting::Fail => Err(Error::AlreadyExists { path, kind }),
-        // A FIFO, socket or device is somebody's who waits at it.
+        // Some process may be waiting at a FIFO, socket or device.
         OnExisting::Replace if kind.is_special() => Err(Error::NotAFile { path, kind }),
         OnExisting::Replace if !same_sort => Err(Error::Irreplaceable {
             path,
@@ -115,7 +115,7 @@ pub(crate) fn check(
     }
 }
 
-/// Opens the directory that the target lies in; those that are missing are made, and go again unless they are kept.
+/// Opens the directory of the target. Missing directories are made, and removed on drop unless they are kept.
 pub(crate) fn parent_dir(target: &Located<'_>, change: &Change) -> Result<(Dir, Option<NewDirs>)> {
     let path = target.path();
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);

@@ -67,23 +67,24 @@ impl<'a> Edited<'a> {
     }
 
     fn check_size(&self, size: u64) -> Result<()> {
-        match size > WHOLE_FILE_MAX {
-            true => Err(Error::TooLarge {
+        if size > WHOLE_FILE_MAX {
+            return Err(Error::TooLarge {
                 path: self.path(),
                 size,
                 limit: WHOLE_FILE_MAX,
-            }),
-            false => Ok(()),
+            });
         }
+        Ok(())
     }
 
     fn check_text(&self, open: &OpenFile) -> Result<()> {
         let mut check = Utf8Check::default();
         self.each_block(open, 0..u64::MAX, &mut |block| {
             check.feed(block);
-            match check.is_broken() {
-                true => Err(Error::NotText { path: self.path() }),
-                false => Ok(()),
+            if check.is_broken() {
+                Err(Error::NotText { path: self.path() })
+            } else {
+                Ok(())
             }
         })?;
         if check.is_valid() {

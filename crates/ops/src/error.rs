@@ -1,4 +1,4 @@
-//! Every way an operation can fail. A variant holds facts; each tool set's face turns them into words.
+//! Every way an operation can fail. A variant holds facts; each tool set's `errors.rs` turns them into words.
 
 use std::fmt;
 
@@ -157,7 +157,7 @@ pub enum Error {
     },
 }
 
-/// The closed list of kinds. Every face matches it without a catch-all, so a new kind does not compile
+/// The closed list of kinds. Every tool set matches it without a catch-all, so a new kind does not compile
 /// until each set has words for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each kind is the variant of the same name")]

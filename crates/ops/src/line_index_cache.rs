@@ -1,4 +1,4 @@
-//! The line indexes of the files that were read by lines lately, so that the next such read need not count again.
+//! The line indexes of files that were read by lines recently, so that the next read need not count again.
 //!
 //! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index holds for one state of one file, told by device, inode, size and
 //! times; a file that may have changed since within the clock's reach is not remembered.

@@ -24,9 +24,10 @@ pub(crate) struct LineSearch<'a> {
 
 impl<'a> LineSearch<'a> {
     pub(crate) fn new(open: &'a OpenFile, context: &'a Context) -> LineSearch<'a> {
-        let index = match open.metadata.size < REMEMBERED_FROM {
-            true => Arc::default(),
-            false => context.line_index_cache.find(open),
+        let index = if open.metadata.size < REMEMBERED_FROM {
+            Arc::default()
+        } else {
+            context.line_index_cache.find(open)
         };
         LineSearch {
             open,
@@ -71,9 +72,10 @@ impl<'a> LineSearch<'a> {
                 |mark, block, _| {
                     let left = usize::try_from(offset - mark.offset).unwrap_or(usize::MAX);
                     before = mark.newlines + newlines(block.get(..left).unwrap_or(block));
-                    match left <= block.len() {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
+                    if left <= block.len() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
                     }
                 },
             )?;

@@ -53,9 +53,9 @@ pub struct Moved {
     pub kind: FileKind,
     /// How it was moved.
     pub method: Method,
-    /// Its size, or the bytes of all files copied; of a renamed directory nobody counts them.
+    /// Its size, or the bytes of all files copied; not counted for a renamed directory.
     pub bytes: Option<u64>,
-    /// The files moved; of a renamed directory nobody counts them.
+    /// The files moved; not counted for a renamed directory.
     pub files: Option<u64>,
 }
 
@@ -306,12 +306,12 @@ fn check_writable(target: &Located<'_>) -> Result<()> {
     let is_file = target
         .metadata()
         .is_some_and(|there| there.kind == FileKind::File);
-    match is_file && !target.access().writable {
-        true => Err(Error::PermissionDenied {
+    if is_file && !target.access().writable {
+        return Err(Error::PermissionDenied {
             path: target.path(),
-        }),
-        false => Ok(()),
+        });
     }
+    Ok(())
 }
 
 /// The refusal to replace what is there.

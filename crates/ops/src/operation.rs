@@ -1,9 +1,9 @@
-//! What every operation is: a request that runs once and answers with what was done.
+//! The trait of all operations: a request that runs once and answers with what was done.
 
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
 
-/// How often a change is tried whose directory vanishes under it.
+/// How many times a change is tried if its directory vanishes.
 const TRIES: usize = 4;
 
 /// A request that can be run. Its fields are what to do and with which knobs; its outcome is facts.
@@ -11,12 +11,12 @@ pub trait Operation {
     /// What was done or found.
     type Outcome;
 
-    /// Runs it to its end, its failure or the caller's loss of patience.
+    /// Runs until it is done, fails, or the caller gives up.
     fn run(self, context: &Context) -> Result<Self::Outcome>;
 }
 
-/// Tries a change that makes its own directories again where one of them vanished meanwhile: another call that made it
-/// too, and failed, took it back.
+/// Repeats a change if a directory it made vanished meanwhile: another call that made the same directory failed and
+/// removed it.
 pub(crate) fn again_if_vanished<Outcome>(
     mut attempt: impl FnMut() -> Result<Outcome>,
 ) -> Result<Outcome> {

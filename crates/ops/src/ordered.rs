@@ -1,8 +1,8 @@
-//! Work on a long sequence by several threads, with results as if one thread had done it.
+//! Runs work on a long sequence on several threads, with results as if one thread had done it.
 //!
 //! Batches are pulled from a source one after the other, worked on by the pool's threads in any order, and
 //! committed in the order they were pulled. Few batches are under way at a time, so memory does not grow with
-//! the sequence, and a commit that has enough stops everything behind it. What a batch is, is not known here.
+//! the sequence, and a commit that has enough stops everything behind it. This file does not know what a batch is.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -66,7 +66,7 @@ pub(crate) enum RunEnd {
     Expired,
 }
 
-/// Tells units to stop: the caller's patience is over, or nobody wants more.
+/// Tells units to stop: the caller gave up, its deadline passed, or the answer is full.
 pub(crate) struct Halt {
     cancel: Cancel,
     stopped: AtomicBool,
@@ -96,7 +96,7 @@ fn window() -> usize {
     WINDOW_PER_WORKER * Pool::get().workers() + WINDOW_BESIDES
 }
 
-/// Runs the stages over a source until it is exhausted, a commit has enough, or the caller's patience ends.
+/// Runs the stages over a source until it is exhausted, a commit has enough, or the caller stops waiting.
 pub(crate) fn run<S: Stages>(
     stages: S,
     source: S::Source,
@@ -309,13 +309,14 @@ impl<S: Stages> Run<S> {
         }
     }
 
-    /// Calls those who wait, now that a batch left something for others.
+    /// Wakes parked workers when a batch left something for others.
     fn wake(self: &Arc<Self>) {
         let mut state = self.lock();
         let waits = |slot: &BatchSlot<S>| matches!(slot.stage, Stage::Pending(_));
-        let tickets = match state.slots.iter().any(waits) {
-            true => std::mem::take(&mut state.parked),
-            false => 0,
+        let tickets = if state.slots.iter().any(waits) {
+            std::mem::take(&mut state.parked)
+        } else {
+            0
         };
         drop(state);
         self.hand_in(tickets);
@@ -328,7 +329,7 @@ impl<S: Stages> Run<S> {
         }
     }
 
-    /// Records what a unit did, commits what is in turn, and wakes whoever can go on.
+    /// Records what a unit did, commits what is next in order, and wakes workers that can continue.
     fn finish(self: &Arc<Self>, number: u64, worked: Option<Worked<S::Found, S::Batch>>) {
         let mut state = self.lock();
         state.running -= 1;
@@ -423,7 +424,7 @@ fn pop_done<S: Stages>(slots: &mut VecDeque<BatchSlot<S>>) -> Option<S::Found> {
     }
 }
 
-/// A fault of ours: the call fails, the process goes on.
+/// The failure of a call whose work panicked; the process continues.
 fn internal() -> Error {
     Error::Io {
         operation: "work",

@@ -44,15 +44,12 @@ impl Operation for Patch {
 impl Patch {
     fn try_run(&self, context: &Context) -> Result<Patched> {
         let edited = Edited::begin(&self.place, context)?;
-        let (old, effect) = match edited.exists() {
-            true => {
-                let open = edited.open_text()?;
-                (
-                    read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?,
-                    WriteEffect::Replaced,
-                )
-            }
-            false => (Vec::new(), WriteEffect::Created),
+        let (old, effect) = if edited.exists() {
+            let open = edited.open_text()?;
+            let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
+            (old, WriteEffect::Replaced)
+        } else {
+            (Vec::new(), WriteEffect::Created)
         };
         let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel);
         let applied = applied.map_err(|error| self.explain(error, effect))?;

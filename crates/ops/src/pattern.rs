@@ -178,10 +178,11 @@ impl LineMatcher {
 /// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
 fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
     let has_line_end = pattern.text.contains('\n') || pattern.text.contains("\\n");
-    match has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
-        true => "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
-            .to_owned(),
-        false => error.to_string(),
+    if has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
+        "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
+            .to_owned()
+    } else {
+        error.to_string()
     }
 }
 

@@ -1,11 +1,11 @@
-//! A walk through a directory that several threads share: what `grep` and `glob` have in common before they look.
+//! A walk through a directory that several threads share: the part that `grep` and `glob` share.
 
 use sandbox::{Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkItem, WalkOptions, Walker};
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
 use crate::place::Place;
 
-/// How many directories with all they hold are cut off a walk for one unit; it hands back what it cannot do.
+/// How many directories, with all they hold, one unit gets of a walk. It hands back what it cannot do.
 const DIRECTORIES_PER_CUT: usize = 8;
 
 /// Gives the entries below a directory in path order.
@@ -23,7 +23,7 @@ pub(crate) trait WalkFilter {
     fn enters(&self, directory: &Seen<'_>) -> bool;
 }
 
-/// What one step of a walk came to.
+/// The result of one step of a walk.
 pub(crate) enum SharedStep {
     /// An entry that is wanted.
     Item(WalkItem),

@@ -307,7 +307,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Counts lines up to a position, where anybody wants to know.
+    /// Counts lines up to a position, if the output has line numbers.
     fn count_to(&mut self, position: usize) {
         if self.wanted.output == SearchOutput::Matches {
             let between = self

@@ -20,7 +20,7 @@ pub(super) enum Searched {
     All,
     /// The caller of each match had enough.
     Enough,
-    /// The deadline passed, or nobody waits any more.
+    /// The deadline passed, or the caller gave up.
     Halted,
 }
 

@@ -1,4 +1,4 @@
-//! Edits of a text: replace one string, insert before a line, and say what was meant where it is missing.
+//! Edits of a text: replace one string, insert before a line, and say what was probably meant where it is missing.
 //!
 //! An edit is a [`Splice`]: which bytes go and which come. Nothing else of the text is touched, so line
 //! ends, a byte order mark and a missing final newline stay as they are.
@@ -428,7 +428,7 @@ impl<'w> Hint<'w> {
         strsim::normalized_levenshtein(line, self.wanted)
     }
 
-    /// A cheap bound on the likeness from which bytes the two lines have, before the dear comparison.
+    /// A cheap bound on the likeness from which bytes the two lines have, before the expensive comparison.
     fn may_be_better(&self, line: &str) -> bool {
         let length = line.chars().count().max(self.length);
         let mut bytes = self.bytes;

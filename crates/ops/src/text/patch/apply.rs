@@ -203,10 +203,13 @@ impl<'a> PatchRun<'a> {
             self.output.extend_from_slice(surrounding.as_bytes());
         }
         self.output.extend_from_slice(line.text);
-        match line.open {
-            true => {}
-            false if line.text.ends_with(b"\r") => self.output.push(b'\n'),
-            false => self.output.extend_from_slice(end.as_bytes()),
+        if line.open {
+            return;
+        }
+        if line.text.ends_with(b"\r") {
+            self.output.push(b'\n');
+        } else {
+            self.output.extend_from_slice(end.as_bytes());
         }
     }
 

@@ -218,9 +218,10 @@ pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p
             parser.afterword(line)?;
         }
     }
-    match parser.patch.hunks.is_empty() {
-        true => Err(malformed(parser.source.line.max(1), NO_HUNK)),
-        false => Ok(parser.patch),
+    if parser.patch.hunks.is_empty() {
+        Err(malformed(parser.source.line.max(1), NO_HUNK))
+    } else {
+        Ok(parser.patch)
     }
 }
 
@@ -474,9 +475,10 @@ impl HunkTally {
         self.old_open |= kind != HunkLineKind::Added;
         self.new_open |= kind != HunkLineKind::Removed;
         // No line of a side that has ended may be due any more.
-        match (self.old_open && self.old > 0) || (self.new_open && self.new > 0) {
-            true => LineVerdict::AfterEnd,
-            false => LineVerdict::Fits,
+        if (self.old_open && self.old > 0) || (self.new_open && self.new > 0) {
+            LineVerdict::AfterEnd
+        } else {
+            LineVerdict::Fits
         }
     }
 }

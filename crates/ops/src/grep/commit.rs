@@ -1,0 +1,172 @@
+//! Puts what the units found together, in path order and within the bounds of the answer.
+
+use std::ops::ControlFlow;
+
+use super::file::{Hits, weight};
+use super::{FileMatches, GrepSearch, Grepped, SearchOutput};
+
+/// What a unit found.
+#[derive(Default)]
+pub(super) struct BatchMatches {
+    pub(super) files: Vec<FileMatches>,
+    pub(super) searched: u64,
+    pub(super) skipped: u64,
+    pub(super) too_large: u64,
+    /// The unit had to stop because it held enough text.
+    pub(super) full: bool,
+    /// Set for a piece of a large file: where it begins and how many lines begin in it.
+    pub(super) piece: Option<(u64, u64)>,
+    /// The piece could not be read.
+    pub(super) unreadable: bool,
+}
+
+/// What is committed so far.
+#[derive(Default)]
+pub(super) struct GrepProgress {
+    pub(super) found: Grepped,
+    /// The text that is held.
+    pub(super) text: usize,
+    /// Lines of the large file under way before the next piece.
+    pub(super) lines: u64,
+    /// The large file under way has matches.
+    pub(super) open_file: bool,
+    /// A piece of the large file under way could not be read.
+    pub(super) unreadable: bool,
+}
+
+impl GrepSearch {
+    /// Adds what a unit found; breaks when nothing after it is wanted.
+    pub(super) fn commit_batch(
+        &self,
+        progress: &mut GrepProgress,
+        mut found: BatchMatches,
+    ) -> ControlFlow<()> {
+        progress.found.files_searched += found.searched;
+        progress.found.files_skipped += found.skipped;
+        progress.found.files_too_large += found.too_large;
+        let continues = progress.enter_piece(&mut found);
+        for file in found.files {
+            self.commit_file(progress, file, continues)?;
+        }
+        if found.full {
+            progress.found.truncated = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds a file's matches to what is committed, in as far as they are wanted.
+    fn commit_file(
+        &self,
+        progress: &mut GrepProgress,
+        file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
+        match self.wanted.output {
+            SearchOutput::Matches => self.commit_matches(progress, file, continues),
+            SearchOutput::Files | SearchOutput::Count => {
+                self.commit_count(progress, file, continues)
+            }
+        }
+    }
+
+    fn commit_matches(
+        &self,
+        progress: &mut GrepProgress,
+        mut file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
+        let found = &mut progress.found;
+        let total = usize::try_from(found.total_matches).unwrap_or(usize::MAX);
+        let room = self.max_results.saturating_sub(total);
+        found.truncated = file.matches.len() > room;
+        file.matches.truncate(room);
+        file.count = file.matches.len() as u64;
+        found.total_matches += file.count;
+        progress.text += file.matches.iter().map(weight).sum::<usize>();
+        match found.files.last_mut().filter(|_| continues) {
+            Some(last) => last.extend(file),
+            None if file.count > 0 => found.files.push(file),
+            None => {}
+        }
+        found.truncated |= progress.text >= self.max_text;
+        if found.truncated {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn commit_count(
+        &self,
+        progress: &mut GrepProgress,
+        mut file: FileMatches,
+        continues: bool,
+    ) -> ControlFlow<()> {
+        let found = &mut progress.found;
+        let counts = self.wanted.output == SearchOutput::Count;
+        if let Some(last) = found.files.last_mut().filter(|_| continues) {
+            if counts {
+                found.total_matches += file.count;
+                last.extend(file);
+            }
+            return ControlFlow::Continue(());
+        }
+        if found.files.len() >= self.max_results {
+            found.truncated = true;
+            return ControlFlow::Break(());
+        }
+        file.count = if counts { file.count } else { 1 };
+        found.total_matches += file.count;
+        found.files.push(file);
+        ControlFlow::Continue(())
+    }
+}
+
+impl BatchMatches {
+    pub(super) fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
+        if hits.count > 0 {
+            let Hits { count, matches } = hits;
+            self.files.push(FileMatches {
+                path,
+                invalid_utf8,
+                count,
+                matches,
+            });
+        }
+    }
+}
+
+impl FileMatches {
+    fn extend(&mut self, other: FileMatches) {
+        self.count += other.count;
+        self.matches.extend(other.matches);
+    }
+}
+
+impl GrepProgress {
+    /// Puts a piece's line numbers right, and tells whether its file has an entry already.
+    fn enter_piece(&mut self, found: &mut BatchMatches) -> bool {
+        let Some((start, lines)) = found.piece else {
+            return false;
+        };
+        if start == 0 {
+            self.lines = 0;
+            self.open_file = false;
+            self.unreadable = false;
+        }
+        if found.unreadable && !self.unreadable {
+            self.unreadable = true;
+            // It was counted as searched when it was opened.
+            self.found.files_searched = self.found.files_searched.saturating_sub(1);
+            self.found.files_skipped += 1;
+        }
+        for line in found.files.iter_mut().flat_map(|file| &mut file.matches) {
+            line.line_number += self.lines;
+        }
+        self.lines += lines;
+        let continues = self.open_file;
+        self.open_file |= !found.files.is_empty();
+        continues
+    }
+}
