@@ -1,4 +1,4 @@
-//! The documents are what the program says: generated parts are fresh (`UPDATE_DOCS=1` writes them anew), examples are
+//! The documents match the program: generated parts are fresh (`UPDATE_DOCS=1` writes them again), examples are
 //! parsed and given to the real program, and the README's session is run.
 #![expect(
     clippy::disallowed_methods,
@@ -14,10 +14,10 @@ const BINARY: &str = env!("CARGO_BIN_EXE_mcp-filesystem");
 
 const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
 
-/// The documents with tables of tools, and whose.
+/// The documents with tables of tools, and the set of each.
 const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
 
-/// What people read.
+/// The documents that people read.
 const DOCUMENTS: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -44,7 +44,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(document(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The program with nothing of this machine's environment that it would read.
+/// The program without the environment variables that it reads.
 fn program() -> Command {
     let mut command = Command::new(BINARY);
     for variable in [

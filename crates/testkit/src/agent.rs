@@ -1,4 +1,4 @@
-//! The client's side of the protocol: who we say we are, and what we answer when asked.
+//! The client's side of the protocol: its name, its capabilities and its answers to sampling.
 
 #![expect(
     deprecated,
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 /// Answers a sampling request: its parameters in, its result out, or the message of an error.
 pub(crate) type Sampler = Arc<dyn Fn(Value) -> Sampled + Send + Sync>;
-/// An answer that may take its time.
+/// The answer, which may arrive later.
 pub(crate) type Sampled = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
 
-/// A client that remembers progress and answers sampling where it was told how.
+/// A client that records progress, and answers sampling if it has a sampler.
 #[derive(Clone)]
 pub(crate) struct Agent {
     pub(crate) revision: ProtocolVersion,

@@ -1,4 +1,4 @@
-//! Plain HTTP requests to the server, for what no MCP client would send.
+//! Plain HTTP requests, including those that no MCP client would send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Http {
     address: SocketAddr,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status code.
@@ -84,7 +84,7 @@ impl Http {
         self.send("GET", path, &[]).await
     }
 
-    /// Sends bytes as they are and gives back everything that comes until the server closes, as text.
+    /// Sends bytes as they are and returns everything until the server closes, as text.
     pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address)
             .await

@@ -1,8 +1,8 @@
 //! For tests only: trees of files, and the real server binary with a real client in front of it.
 //!
-//! Everything here panics on trouble, because a test that cannot go on has failed. Whoever panics
-//! while a [`Server`] lives gets the whole story on standard error: the command line, the config,
-//! the calls and their replies, and what the server logged.
+//! Everything here panics on errors, because a test that cannot continue has failed. A panic while a
+//! [`Server`] lives prints the command line, the config, the last calls with their replies, and the
+//! server's log on standard error.
 //!
 //! ```no_run
 //! # async fn example() {

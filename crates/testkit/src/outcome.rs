@@ -1,12 +1,12 @@
-//! What a tool call came to.
+//! The outcome of a tool call.
 
 use rmcp::model::CallToolResult;
 use serde_json::Value;
 
-/// A tool's reply, with the call it answers for messages.
+/// A tool's reply. It also holds the call, for messages of failed tests.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// `structuredContent`, or null where there was none.
+    /// `structuredContent`, or null if there is none.
     pub structured: Value,
     /// The text of all text blocks, one after the other.
     pub text: String,

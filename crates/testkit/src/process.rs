@@ -35,7 +35,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Starts it; it is killed by its handle when that is dropped.
+    /// Starts the process. Dropping the handle kills it.
     pub(crate) fn spawn(&self, input: Stdio) -> Child {
         let mut command = Command::new(&self.program);
         for variable in VARIABLES {
@@ -97,7 +97,7 @@ impl Log {
         self.0.borrow().lines.clone()
     }
 
-    /// Waits for a line; `None` when the log ended or patience did.
+    /// Waits for a line; `None` if the log ends or the time is up first.
     pub(crate) async fn find(&self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         let pick = |written: &Written| parsed(&written.lines).find(&wanted);
         let mut receiver = self.0.clone();
@@ -124,9 +124,9 @@ pub(crate) fn parsed(lines: &[String]) -> impl Iterator<Item = Value> {
 /// How a server ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The exit code; none where a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// What it wrote on standard output, where nobody else read that.
+    /// Standard output, unless a client read it.
     pub stdout: String,
     /// Every line of standard error.
     pub stderr: Vec<String>,
@@ -148,12 +148,12 @@ pub(crate) fn ask_to_stop(child: &Child) {
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(pid) = id.and_then(Pid::from_raw) {
-        // It may have ended by itself; then there is nobody to ask.
+        // The process may have ended by itself.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Waits for the end, and kills what does not end in time.
+/// Waits for the end; a process that does not end in time fails the test.
 pub(crate) async fn wait(child: &mut Child, log: &Log) -> Ended {
     let stdout = child.stdout.take();
     let reading = async {

@@ -1,4 +1,4 @@
-//! Tells everything when a test fails.
+//! The report that a failed test prints.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ const CALLS: usize = 12;
 /// How much of a call or a reply a report shows.
 const LENGTH: usize = 4000;
 
-/// What a failed test prints: dropped in a panic, it speaks.
+/// Everything about a server. Prints itself when it is dropped during a panic.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) command: String,
@@ -19,7 +19,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Remembers a call and what came of it.
+    /// Adds a call and its reply.
     pub(crate) fn add(&self, exchange: &str) {
         let shown = exchange.chars().take(LENGTH).collect();
         self.exchanges
@@ -49,7 +49,7 @@ impl Report {
 impl Drop for Report {
     #[expect(
         clippy::print_stderr,
-        reason = "a failed test tells its story to whoever runs it"
+        reason = "a failed test reports to the person who runs it"
     )]
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -38,7 +38,7 @@ pub(crate) struct Started {
     pub(crate) files: TempDir,
 }
 
-/// Starts the process; over HTTP it waits until it answers.
+/// Starts the process; over HTTP, waits until it listens.
 pub(crate) async fn launch(setup: &Setup, transport: Transport) -> Started {
     let prepared = setup.prepare_for(transport);
     let input = match transport {
@@ -65,7 +65,7 @@ pub(crate) async fn launch(setup: &Setup, transport: Transport) -> Started {
     }
 }
 
-/// Takes the address from the start-up line. The port is open by then, so whoever connects now is served.
+/// Takes the address from the start-up line. The port is open by then.
 async fn ready(log: &Log) -> Http {
     let started = log.find(|line| address(line).is_some()).await;
     let address = started
@@ -155,7 +155,7 @@ impl Server {
             .any(|open| open == path)
     }
 
-    /// The SDK's client, for what has no short form here.
+    /// The SDK's client, for requests without a method here.
     pub fn client(&self) -> &rmcp::Peer<RoleClient> {
         self.client.peer()
     }
@@ -204,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Calls a tool many times at once, and gives back the outcomes in the order of the arguments.
+    /// Calls a tool many times at once and returns the outcomes in the order of the arguments.
     pub async fn call_all(&self, tool: &str, arguments: Vec<Value>) -> Vec<Outcome> {
         let calls = arguments
             .into_iter()
@@ -239,7 +239,7 @@ impl Server {
             .collect()
     }
 
-    /// The progress notes that came so far.
+    /// The progress notifications received so far.
     pub fn progress(&self) -> Vec<Value> {
         self.progress.lock().expect("no panic while held").clone()
     }
@@ -259,14 +259,14 @@ impl Server {
         if self.transport == Transport::Http {
             process::ask_to_stop(&self.child);
         }
-        // The connection is gone either way; how it went is not the question.
+        // The connection is gone either way.
         let _ = timeout(PATIENCE, self.client.cancel()).await;
         process::wait(&mut self.child, &self.log).await
     }
 
     /// Ends the process as a crash does, with SIGKILL, and waits until it is gone.
     pub async fn kill(mut self) {
-        // It may have ended by itself; then there is nothing to kill.
+        // The process may have ended by itself.
         let _ = self.child.start_kill();
         let _ = timeout(PATIENCE, self.child.wait()).await;
     }
@@ -276,7 +276,7 @@ impl Server {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Sends SIGHUP: the server is to look at the operator's files again.
+    /// Sends SIGHUP, so that the server reads the operator's files again.
     pub fn reload(&self) {
         process::signal(&self.child, Signal::HUP);
     }

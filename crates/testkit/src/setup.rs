@@ -1,4 +1,4 @@
-//! How a server is to be started: roots, settings, command line, protocol revision.
+//! How to start a server: roots, settings, command line, protocol revision.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub async fn over_both(body: impl AsyncFn(Transport)) {
     body(Transport::Http).await;
 }
 
-/// What to start, before it is started.
+/// A server that is not started yet.
 #[derive(Clone)]
 pub struct Setup {
     program: PathBuf,
@@ -124,7 +124,7 @@ impl Setup {
         self
     }
 
-    /// Starts the program by another one that becomes it: these words, then the program and its own words.
+    /// Starts the program through another one: these words, then the program and its own words.
     #[must_use]
     pub fn wrapped_in<Word: Into<String>>(
         mut self,
@@ -141,21 +141,21 @@ impl Setup {
         self
     }
 
-    /// Starts the program in this directory; in an empty one unless told.
+    /// Starts the program in this directory; the default is an empty one.
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Setup {
         self.directory = Some(path.into());
         self
     }
 
-    /// Chooses the HTTP endpoint, `/mcp` unless told.
+    /// Chooses the HTTP endpoint; the default is `/mcp`.
     #[must_use]
     pub fn endpoint(mut self, path: &str) -> Setup {
         path.clone_into(&mut self.endpoint);
         self
     }
 
-    /// Chooses the protocol revision, 2025-11-25 unless told.
+    /// Chooses the protocol revision; the default is 2025-11-25.
     #[must_use]
     pub fn revision(mut self, revision: ProtocolVersion) -> Setup {
         self.revision = revision;
@@ -198,7 +198,7 @@ impl Setup {
         self.run_with_words(Vec::new()).await
     }
 
-    /// Runs a server that should refuse to start. One that starts fails the test, because it goes on.
+    /// Runs a server that should refuse to start. One that starts fails the test, because it does not end.
     pub async fn refuse(self, transport: Transport) -> Ended {
         self.run_with_words(words(transport)).await
     }
@@ -279,7 +279,7 @@ fn words(transport: Transport) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A command line whose config file is written. The file goes when this is dropped.
+/// A command line and its config file, which is removed on drop.
 pub(crate) struct Prepared {
     pub(crate) line: Line,
     pub(crate) config: String,
@@ -318,7 +318,8 @@ mod tests {
     async fn a_program_is_run_to_its_end() {
         let script = "echo out; echo '{\"n\": 1}' >&2; exit 3";
         let ended = Setup::new("/bin/sh").arguments(["-c", script]).run().await;
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "out\n"));
+        assert_eq!(ended.code, Some(3));
+        assert_eq!(ended.stdout, "out\n");
         assert_eq!(ended.log()[0]["n"], 1);
     }
 }

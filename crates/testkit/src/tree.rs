@@ -1,4 +1,4 @@
-//! A temporary directory with what a test wants to find in it.
+//! A temporary directory with the files that a test needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -30,12 +30,13 @@ impl Tree {
         Tree::in_directory(&std::env::temp_dir())
     }
 
-    /// Makes an empty directory in memory where there is such a place: quicker for those who change much.
+    /// Makes an empty directory in memory if possible, for tests that change many files.
     pub fn in_memory() -> Tree {
         let memory = Path::new("/dev/shm");
-        match memory.is_dir() {
-            true => Tree::in_directory(memory),
-            false => Tree::new(),
+        if memory.is_dir() {
+            Tree::in_directory(memory)
+        } else {
+            Tree::new()
         }
     }
 
@@ -79,7 +80,7 @@ impl Tree {
         self
     }
 
-    /// Adds another name for a file that is there.
+    /// Adds another name for an existing file.
     #[must_use]
     pub fn hard_link(self, path: impl AsRef<Path>, existing: impl AsRef<Path>) -> Tree {
         let existing = self.join(existing);
@@ -87,7 +88,7 @@ impl Tree {
         self
     }
 
-    /// Sets the mode of something that is there.
+    /// Sets the mode of an existing entry.
     #[must_use]
     pub fn mode(self, path: impl AsRef<Path>, mode: u32) -> Tree {
         let mode = fs::Permissions::from_mode(mode);
@@ -120,7 +121,7 @@ impl Tree {
         self
     }
 
-    /// Makes a file that is there already this large, without content behind its own.
+    /// Extends an existing file to this size with a hole.
     #[must_use]
     pub fn stretched(self, path: impl AsRef<Path>, size: u64) -> Tree {
         let file = File::options().write(true).open(self.join(path));
@@ -182,20 +183,20 @@ impl Tree {
         metadata.permissions().mode() & 0o7777
     }
 
-    /// Tells whether there is anything of this name, a dangling link included.
+    /// Tells whether an entry of this name exists, even a dangling link.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         fs::symlink_metadata(self.join(path)).is_ok()
     }
 
-    /// Everything in the tree: path and a word for what it is, with a file's content or a link's text.
-    /// Two trees are equal when these are.
+    /// All entries: path and kind, with a file's content or a link's text. Equal trees have equal
+    /// listings.
     pub fn listing(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         list(&self.path, "", &mut found).expect("list the tree");
         found
     }
 
-    /// Ends the tree's life, and says whether that worked.
+    /// Removes the tree and returns whether that worked.
     pub fn close(self) -> io::Result<()> {
         self.directory.close()
     }

@@ -62,7 +62,7 @@ impl Wire {
         self.http.as_ref().expect("this server talks over stdio")
     }
 
-    /// Sends a request and gives back the whole message that answers it.
+    /// Sends a request and returns the whole message that answers it.
     pub async fn request(&mut self, message: &Value) -> Value {
         let answer = match &self.http {
             Some(http) => http.post(&self.endpoint, &[], message).await.json(),
@@ -88,7 +88,7 @@ impl Wire {
     /// Writes bytes on standard input; panics over HTTP.
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
         let input = self.pipes().input.as_mut().expect("standard input is open");
-        // A server that hung up is seen by whoever reads next.
+        // The next read notices a server that hung up.
         let _ = input.write_all(bytes).await;
         let _ = input.flush().await;
     }
@@ -106,7 +106,7 @@ impl Wire {
         self.pipes().output = None;
     }
 
-    /// Sends SIGHUP: the server is to look at the operator's files again.
+    /// Sends SIGHUP, so that the server reads the operator's files again.
     pub fn reload(&self) {
         process::signal(&self.child, Signal::HUP);
     }

@@ -1,8 +1,9 @@
-//! Lines on standard input that are no message, or odd ones: each gets an answer, and the next line is served.
+//! Lines on standard input that are not messages, or odd ones: each gets an answer, and the next line is served.
 
 use testkit::{Transport, Tree, Value, Wire, json};
 
 use crate::harness::ToolSet;
+use crate::harness::message::{cancelled, hash_endless, initialize, initialized, tool_call};
 use crate::workspace::Workspace;
 
 async fn begun(tree: &Tree) -> Wire {
@@ -12,19 +13,17 @@ async fn begun(tree: &Tree) -> Wire {
         .set("limits.request_timeout", 300)
         .wire(Transport::Stdio)
         .await;
-    initialise(&mut wire).await;
+    greet(&mut wire).await;
     wire
 }
 
-async fn initialise(wire: &mut Wire) {
-    let request = json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+async fn greet(wire: &mut Wire) {
+    let request = initialize(&json!({}));
     assert_eq!(
         wire.request(&request).await["result"]["serverInfo"]["name"],
         "mcp-filesystem"
     );
-    wire.notify(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        .await;
+    wire.notify(&initialized()).await;
 }
 
 async fn next(wire: &mut Wire) -> Value {
@@ -123,7 +122,7 @@ async fn frames_of_strangers_do_not_end_the_server() {
     wire.send("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}")
         .await;
     assert_eq!(next(&mut wire).await["id"], 2);
-    initialise(&mut wire).await;
+    greet(&mut wire).await;
     still_serves(&mut wire).await;
 }
 
@@ -131,8 +130,7 @@ async fn frames_of_strangers_do_not_end_the_server() {
 async fn frames_with_an_id_in_use_leave_the_first_request_alone() {
     let tree = Tree::new().sparse("endless", 1 << 42);
     let mut wire = begun(&tree).await;
-    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
-        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let hash = hash_endless(3);
     wire.send(&hash.to_string()).await;
     wire.send(&hash.to_string()).await;
     let refused = next(&mut wire).await;
@@ -143,8 +141,7 @@ async fn frames_with_an_id_in_use_leave_the_first_request_alone() {
             .unwrap()
             .contains("the id 3 is in use")
     );
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+    let cancel = cancelled(3);
     wire.notify(&cancel).await;
     wire.logged(|line| line["error_code"] == "cancelled").await;
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
@@ -164,11 +161,13 @@ async fn frames_of_a_cancelled_call_do_not_answer_the_next_of_its_id() {
     let tree = Tree::new().sparse("endless", 1 << 42).file("f", "x");
     let mut wire = begun(&tree).await;
     let hash = |path: &str| {
-        json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
-            "arguments": {"root": "workspace", "path": path, "algorithm": "md5"}}})
+        tool_call(
+            3,
+            "hash_file",
+            &json!({"root": "workspace", "path": path, "algorithm": "md5"}),
+        )
     };
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+    let cancel = cancelled(3);
     for _ in 0..5 {
         let (long, short) = (hash("endless"), hash("f"));
         wire.send(&format!("{long}\n{cancel}\n{short}")).await;
@@ -199,8 +198,7 @@ async fn frames_end_with_or_without_a_line_end() {
 async fn frames_whose_call_outlasts_the_input_are_cut_and_logged() {
     let tree = Tree::new().sparse("endless", 1 << 42);
     let mut wire = begun(&tree).await;
-    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
-        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let hash = hash_endless(3);
     wire.send(&hash.to_string()).await;
     let ended = wire.stop().await;
     let log = ended.log();
@@ -217,8 +215,7 @@ async fn frames_whose_call_outlasts_the_input_are_cut_and_logged() {
 async fn frames_that_nobody_reads_end_the_server() {
     let tree = Tree::new().sparse("endless", 1 << 42);
     let mut wire = begun(&tree).await;
-    let hash = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "hash_file",
-        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let hash = hash_endless(3);
     wire.send(&hash.to_string()).await;
     wire.stop_reading();
     wire.send(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#)
@@ -233,11 +230,10 @@ async fn frames_whose_arguments_are_no_object_are_refused_by_the_tool() {
         let tree = Tree::new();
         let mut wire = Workspace::setup(&tree).wire(transport).await;
         if transport == Transport::Stdio {
-            initialise(&mut wire).await;
+            greet(&mut wire).await;
         }
         for arguments in [json!([1]), json!("x"), json!(3), json!(true)] {
-            let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                "params": {"name": "read_file", "arguments": arguments}});
+            let call = tool_call(1, "read_file", &arguments);
             let answer = wire.request(&call).await;
             let result = &answer["result"];
             assert_eq!(result["isError"], true, "{answer}");
@@ -258,8 +254,7 @@ async fn a_cancelled_call_gets_its_whole_answer_or_none_also_where_its_id_comes_
     let mut wire = begun(&tree).await;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "stat_file", "arguments": {"root": "workspace", "path": "file"}, "_meta": {}}});
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let cancel = cancelled(1);
     let mut lines = String::new();
     for _ in 0..500 {
         lines += &format!("{call}\n{cancel}\n");

@@ -82,7 +82,7 @@ async fn faults_a_file_that_shrinks_and_grows_is_read_and_searched_to_its_end() 
     ok(&server, "stat_file", json!({"path": "big"})).await;
 }
 
-/// Codes that a call on something that comes and goes may fail with.
+/// Codes that a call may fail with while its target appears and disappears.
 const PASSING: [&str; 5] = [
     "not_found",
     "already_exists",
@@ -170,7 +170,7 @@ async fn faults_a_root_that_is_replaced_stays_what_it_was() {
         )
         .await;
         assert!(host.has("moved/new") && !host.has("root/new"));
-        // A link in its place is no way out either.
+        // Nor does a link in its place lead out.
         rename(&host.join("root"), &host.join("other"));
         std::os::unix::fs::symlink("other", host.join("root")).expect("a link");
         assert_eq!(

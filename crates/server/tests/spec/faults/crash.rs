@@ -1,4 +1,4 @@
-//! The process is killed in the middle of its work: nothing is lost, and nothing half is left.
+//! The process is killed in the middle of its work: nothing is lost, and no half-written file is left.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
 use crate::harness::machine::{contents, left_out, said};
-use crate::harness::{ToolSet, program};
+use crate::harness::{ToolSet, becomes, program};
 use crate::workspace::Workspace;
 
 /// How often each kind of work is killed, each time a little later.
 const ROUNDS: u64 = 14;
-/// How much later.
+/// How much later each round kills.
 const STEP: Duration = Duration::from_micros(1500);
 const FILES: usize = 60;
 
-/// Begins a call and kills the server after a while, whatever became of the call.
+/// Begins a call and kills the server after a while, whether the call has ended or not.
 async fn killed_during(server: Server, tool: &'static str, arguments: Value, round: u64) {
     let client = server.client().clone();
     let Value::Object(arguments) = Workspace::complete(tool, arguments) else {
@@ -57,17 +57,14 @@ fn whole_files(path: &Path) -> usize {
 /// Starts the server once more, which removes what the killed one left, and waits for that.
 async fn nothing_is_left_after(setup: Setup, trees: &[&Tree]) {
     let server = setup.start(Transport::Stdio).await;
-    for _ in 0..200 {
-        let left = trees.iter().any(|tree| {
+    let clean = async || {
+        !trees.iter().any(|tree| {
             let names = contents(tree.path());
             names.keys().any(|name| name.contains(".mcp-filesystem-"))
-        });
-        if !left {
-            return server.kill().await;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("temporary files stay");
+        })
+    };
+    assert!(becomes(clean).await, "temporary files stay");
+    server.kill().await;
 }
 
 #[tokio::test]

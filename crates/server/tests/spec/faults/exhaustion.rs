@@ -1,4 +1,4 @@
-//! Files, directories and calls without end: every call ends, and a small one beside them is served.
+//! Endless files, directories and calls: every call ends, and small calls beside them are served.
 
 use testkit::{Transport, Tree, json};
 

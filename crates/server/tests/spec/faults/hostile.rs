@@ -1,7 +1,7 @@
-//! Input that nobody in his right mind sends, made from what the server says of its own tools.
+//! Hostile input, made from what the server offers in `tools/list`.
 //!
 //! Every argument of every tool of every set gets values of every wrong kind, and every argument that is a path gets every
-//! way out that is known. Whatever comes: there is an answer, the server goes on, nothing outside changes, and no reply
+//! known way out. For each: there is an answer, the server keeps running, nothing outside changes, and no reply
 //! shows a path of the host.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use testkit::{Server, Setup, Transport, Tree, Value, json, over_both};
 use crate::harness::{ToolSet, machine};
 use crate::workspace::Workspace;
 
-/// The canary: what lies outside, with its times.
+/// The canary: files outside the root, with their times.
 struct Outside {
     tree: Tree,
     before: Vec<(String, String, i64, i64)>,
@@ -55,13 +55,14 @@ impl Outside {
     }
 }
 
-/// Fills a root with something of everything, and every kind of link out of it; what was there before goes.
+/// Fills a root with every kind of entry and every kind of link out of it. Removes what was there before.
 fn fill(tree: &Tree, outside: &Outside) {
     for entry in std::fs::read_dir(tree.path()).expect("a root").flatten() {
         let kind = entry.file_type().expect("a kind");
-        let removed = match kind.is_dir() {
-            true => std::fs::remove_dir_all(entry.path()),
-            false => std::fs::remove_file(entry.path()),
+        let removed = if kind.is_dir() {
+            std::fs::remove_dir_all(entry.path())
+        } else {
+            std::fs::remove_file(entry.path())
         };
         removed.expect("it goes");
     }
@@ -347,7 +348,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Sends one case: any answer will do, none will not.
+    /// Sends one case, which has to get an answer of any kind.
     async fn case(&mut self, tool: &str, arguments: Value) {
         self.cases += 1;
         let shown = || format!("{tool} {:.300}", arguments.to_string());
@@ -369,8 +370,8 @@ impl Trial<'_> {
         assert!(!answer.contains("CANARY"), "{} => {answer:.2000}", shown());
     }
 
-    /// All of it over stdio. The road behind the door is the same, so that a third will do over HTTP, another for each
-    /// argument.
+    /// Returns all cases over stdio, and a third over HTTP, a different third for each argument: behind the transport the
+    /// code is the same.
     fn part<T>(&self, number: usize, all: Vec<T>) -> Vec<T> {
         match self.server.transport() {
             Transport::Stdio => all,
@@ -463,7 +464,7 @@ async fn hostile_input_to_every_argument_of_guide() {
     hostile("guide").await;
 }
 
-/// Ways out that are text alone, for tools that take a path: refused as such wherever they stand.
+/// Ways out that are text alone, for tools that take a path: refused in every set.
 #[tokio::test]
 async fn hostile_ways_out_are_refused_as_such_in_every_set() {
     let (outside, ways) = (

@@ -1,7 +1,7 @@
 //! What the machine does to the server: full and broken disks, kills, files that change under it, and too little of
-//! everything. Also limits that the operator sets, and input that nobody in his right mind sends.
+//! everything. Also limits that the operator sets, and hostile input.
 //!
-//! Tests that need a mount or another user run in a namespace of their own; where that is not allowed they say so and
+//! Tests that need a mount or another user run in a namespace of their own. Where that is not allowed they print why and
 //! pass.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! Small faults that were found and mended, each with what a client sees now.
+//! Faults that were found and fixed, each with what a client sees now.
 
 use testkit::{Transport, Tree, json};
 

@@ -1,4 +1,4 @@
-//! Too few descriptors and too little memory: clear errors, and then everything works again.
+//! Too few descriptors and too little memory: errors are clear, and the server recovers.
 
 use testkit::{Setup, Transport, Tree, Value, json};
 
@@ -6,7 +6,7 @@ use crate::harness::ToolSet;
 use crate::harness::machine::{call, left_out, ok, succeeds};
 use crate::workspace::Workspace;
 
-/// Starts the server with a limit of the system; none where that cannot be set here.
+/// Starts the server with a limit of the system; `None` where the limit cannot be set.
 fn limited(limit: &str, tree: &Tree) -> Option<Setup> {
     if !succeeds(std::process::Command::new("prlimit").args([limit, "true"])) {
         left_out("limits cannot be set here");

@@ -186,7 +186,7 @@ async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
                 "already_exists",
                 "A directory is there, which a file cannot replace",
             ),
-            // The destination is the new path itself, so a file cannot be called so.
+            // The destination is the new path itself, and a file's path has no slash at its end.
             (
                 "copy",
                 "a",

@@ -14,7 +14,7 @@ async fn files_info_reply() {
             for time in ["modified", "accessed"] {
                 assert!(is_iso_8601(&info[time]), "{time}: {info}");
             }
-            // Not every file system remembers it.
+            // Not every file system stores it.
             if let Some(created) = info.get("created") {
                 assert!(is_iso_8601(created), "{info}");
             }

@@ -44,7 +44,7 @@ async fn files_permission_denied_by_the_system() {
     Files::both(tree, async |files| {
         let info = files.ok("info", json!({"path": "secret"})).await;
         if info["permissions"]["readable"] == true {
-            // The superuser may do everything.
+            // No permission bits bind the superuser.
             return;
         }
         let error = files

@@ -7,7 +7,7 @@ use testkit::{Server, Setup, Transport, Tree, Value, json};
 use super::set::{Files, of_files};
 use crate::harness::{Harness, ToolSet, program};
 
-/// What a server reads first, to see which root it has.
+/// The content of `which`, which tells the root in use.
 async fn content(server: &Server) -> Value {
     let read = server.call("read", json!({"path": "which"})).await;
     read.ok()["content"].clone()
@@ -56,7 +56,7 @@ async fn files_max_file_size_flag_then_environment_then_file() {
     .await;
 }
 
-/// Seeks a line in a file that takes minutes to read, and copies it; the copy leaves nothing behind.
+/// Expects timeouts of a read and a copy that take minutes; the copy leaves nothing behind.
 async fn times_out(setup: Setup, transport: Transport) {
     let tree = Tree::new().sparse("endless", 1 << 40);
     let setup = setup.root("home", tree.path());

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::set::{Guide, REVISIONS, sampled, text_in, tree};
 use crate::harness::{Harness, ToolSet};
 
-/// A server whose client says when it is asked, and answers when it is told to.
+/// A server whose client notifies when it is asked, and answers when it is notified.
 async fn reluctant(
     revision: &ProtocolVersion,
     transport: Transport,
@@ -18,7 +18,7 @@ async fn reluctant(
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tree, answer) = (tree(), answer.to_owned());
     let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
-    // Longer than a test waits: only an answer or a hand-over ends a call here.
+    // Longer than a test waits, so that only an answer or a handover ends a call.
     let server = Guide::setup(&tree)
         .set("guide.sampling_timeout", 600)
         .revision(revision.clone())
@@ -158,7 +158,7 @@ async fn a_handover_that_will_not_do_is_asked_for_once_more() {
         let request = guide.data("guide_request_file", request);
         let handover = async {
             asked.notified().await;
-            // Its bytes cannot be had from this text.
+            // The file's bytes cannot be made from this text.
             let metadata = json!({"encoding": "utf-16le"});
             let text = json!({"path": "docs/a", "content": "text", "metadata": metadata});
             guide.data("guide_cache_file", text).await;
@@ -170,7 +170,7 @@ async fn a_handover_that_will_not_do_is_asked_for_once_more() {
     .await;
 }
 
-/// Calls a tool while the agent hands over the same for every question, at most `times`; how often it was asked.
+/// Calls a tool while the agent hands over the same for at most `times` questions; returns how often it was asked.
 async fn handing_over(
     guide: &Harness<Guide>,
     (asked, go): (&Notify, &Notify),

@@ -106,7 +106,7 @@ async fn guide_tools_09_filter_by_pattern() {
     .await;
 }
 
-/// Directories in each other, as an agent lists them.
+/// Nested directories, as an agent lists them.
 fn nested(levels: usize) -> Value {
     let leaf = json!([{"name": "leaf", "type": "file"}]);
     (1..levels).fold(

@@ -6,36 +6,24 @@ use testkit::{Setup, Transport, Value, Wire, json};
 
 use super::set::{Guide, sampled, text_in, tree};
 use crate::harness::ToolSet;
+use crate::harness::message::{cancelled, initialize, initialized, tool_call};
 
 #[tokio::test]
 async fn a_cancelled_call_takes_its_question_back() {
     let tree = tree();
     let (mut wire, question) = asking_by_hand(Guide::setup(&tree)).await;
-    let cancelled = json!({
-        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2},
-    });
-    wire.notify(&cancelled).await;
+    wire.notify(&cancelled(2)).await;
     let taken_back = until(&mut wire, "notifications/cancelled").await;
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
 }
 
-/// A client by hand over stdio that asks for a file as request 2, and is asked for it.
+/// A hand-written client over stdio that requests a file as request 2, and the question it gets.
 async fn asking_by_hand(setup: Setup) -> (Wire, Value) {
     let mut wire = setup.wire(Transport::Stdio).await;
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
-            "clientInfo": {"name": "by hand", "version": "1"},
-        },
-    });
+    let hello = initialize(&json!({"sampling": {}}));
     wire.request(&hello).await;
-    wire.notify(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        .await;
-    let call = json!({
-        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": {"name": "guide_request_file", "arguments": {"path": "docs/a"}},
-    });
+    wire.notify(&initialized()).await;
+    let call = tool_call(2, "guide_request_file", &json!({"path": "docs/a"}));
     wire.send(&call.to_string()).await;
     let question = until(&mut wire, "sampling/createMessage").await;
     (wire, question)
@@ -82,11 +70,12 @@ async fn an_answer_that_cannot_be_read_ends_its_question() {
         let answer = answer.to_string();
         wire.send(&answer.replace("\"QUESTION\"", &question["id"].to_string()))
             .await;
-        // The client is told, and so is the question; which comes first is open.
+        // The refusal and the reply to the call arrive in any order.
         let (one, other) = (next(&mut wire).await, next(&mut wire).await);
-        let (refused, reply) = match one["error"].is_object() {
-            true => (one, other),
-            false => (other, one),
+        let (refused, reply) = if one["error"].is_object() {
+            (one, other)
+        } else {
+            (other, one)
         };
         assert!(refused["id"].is_null(), "{refused}");
         let error = &reply["result"]["structuredContent"];
@@ -105,22 +94,13 @@ async fn an_answer_that_cannot_be_read_ends_its_question_over_http_too() {
         .await;
     let http = wire.http();
     let accept = ("accept", "application/json, text/event-stream");
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
-            "clientInfo": {"name": "by hand", "version": "1"},
-        },
-    });
+    let hello = initialize(&json!({"sampling": {}}));
     let begun = http.post("/mcp/guide", &[accept], &hello).await;
     let session = begun.header("mcp-session-id").expect("a session");
     let headers = [accept, ("mcp-session-id", session)];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let ready = initialized();
     http.post("/mcp/guide", &headers, &ready).await;
-    let call = json!({
-        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": {"name": "guide_request_file", "arguments": {"path": "docs/a"}},
-    });
+    let call = tool_call(2, "guide_request_file", &json!({"path": "docs/a"}));
     let spoil = async {
         // The first question of a session has the number 0.
         let answer = json!({"jsonrpc": "2.0", "id": 0, "error": "no"});

@@ -88,7 +88,7 @@ async fn guide_tools_22_usage_examples() {
     let examples = examples(&reference().await);
     let tools = catalogue("guide").await;
     assert_eq!(examples.len(), 2 * tools.len(), "two for each tool");
-    // In the order of the page, what is cached first is there for the requests.
+    // In the order of the page, so that what is cached first is there for the requests.
     Guide::both(tree, async |guide| {
         for (tool, arguments, reply) in &examples {
             let outcome = guide.call(tool, arguments.clone()).await;

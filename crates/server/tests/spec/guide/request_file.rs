@@ -46,7 +46,7 @@ async fn guide_bridge_05_read_file_with_encoding() {
         Agent::new(|prompt| {
             Ok(match prompt {
                 prompt if prompt.contains("docs/text") => "テ".to_owned(),
-                // 0xff is no Shift JIS.
+                // 0xff is not Shift JIS.
                 prompt if prompt.contains("base64") => "/0E=".to_owned(),
                 _ => "Encoding error: docs/odd".to_owned(),
             })
@@ -62,7 +62,7 @@ async fn guide_bridge_05_read_file_with_encoding() {
             prompt.contains("shift_jis, then utf-8, then windows-1252"),
             "{prompt}"
         );
-        // What cannot be read over there is asked for in bytes and read here, with fallbacks.
+        // What the agent cannot decode is asked for in bytes and decoded by the server, with fallbacks.
         let arguments = json!({"path": "docs/odd", "encoding": "shift_jis"});
         let reply = guide.ok("guide_request_file", arguments).await;
         assert_eq!(reply["data"]["content"], "ÿA");
@@ -117,7 +117,7 @@ async fn guide_bridge_06_read_binary_file() {
 #[tokio::test]
 async fn the_byte_order_mark_of_utf_16_decides_and_is_no_text() {
     Guide::both(tree, async |guide| {
-        // "a" behind the marks of both orders.
+        // "a" after the mark of each byte order.
         for (base64, encoding) in [("//5hAA==", "utf-16le"), ("/v8AYQ==", "utf-16be")] {
             for named in ["utf-16", "utf-16le", "utf-16be"] {
                 let metadata = json!({"encoding": named});

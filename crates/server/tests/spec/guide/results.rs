@@ -156,7 +156,7 @@ async fn guide_bridge_20_permission_denied() {
 
 #[tokio::test]
 async fn guide_bridge_21_sampling_request_timeout() {
-    // With 2026-07-28 the answer comes in a call of its own, and comes too late.
+    // With 2026-07-28 the answer arrives in a call of its own, too late.
     for revision in REVISIONS {
         testkit::over_both(async |transport| {
             let tree = tree();

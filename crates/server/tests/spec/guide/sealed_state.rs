@@ -53,7 +53,7 @@ async fn retry(
     retry_with(guide, arguments, answer.map(sampled), state).await
 }
 
-/// The same with an answer of any form.
+/// The reply to a call that brings an answer of any form and a state.
 async fn retry_with(
     guide: &Harness<Guide>,
     arguments: Value,
@@ -111,7 +111,7 @@ async fn a_state_that_is_not_ours_is_refused() {
             let refused = reply(retry(&guide, arguments.clone(), Some("x"), wrong).await);
             assert_eq!(refused["error_type"], "security", "{wrong}: {refused}");
         }
-        // Neither is a state of ours good for another call.
+        // A state of this server is not good for another call either.
         let elsewhere = json!({"path": "docs/b"});
         let refused = reply(retry(&guide, elsewhere, Some("x"), &own).await);
         assert_eq!(refused["error_type"], "security", "{refused}");

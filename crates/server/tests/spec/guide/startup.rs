@@ -1,4 +1,4 @@
-//! How the set is started, and what stops it.
+//! How the set starts, and which mistakes stop it.
 
 use testkit::{Transport, Tree, json};
 

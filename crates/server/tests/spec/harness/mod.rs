@@ -3,6 +3,7 @@
 //! What differs between sets is in their [`ToolSet`]: how the server is started, and what is true of each reply.
 
 pub(crate) mod machine;
+pub(crate) mod message;
 mod wait;
 
 use std::marker::PhantomData;

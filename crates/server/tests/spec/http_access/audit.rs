@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::harness::machine::left_out;
+use crate::harness::message::{hash_endless, tool_call};
 use crate::harness::{ToolSet, becomes, metrics_show};
 use crate::workspace::Workspace;
 
@@ -121,8 +122,7 @@ async fn audit_violations_are_counted_per_client() {
 async fn audit_a_call_whose_client_hung_up_is_there_too() {
     let (tree, logs) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
     let server = with_audit(&tree, &logs).start(Transport::Http).await;
-    let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
-        "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}}});
+    let hash = hash_endless(1);
     let http = server.http().clone();
     let call = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
     metrics_show(&server, "mcp_filesystem_calls_running 1").await;
@@ -144,8 +144,8 @@ async fn audit_the_end_of_the_process_waits_for_calls_whose_clients_are_gone() {
             "hash_file",
             json!({"root": "workspace", "path": "endless", "algorithm": "md5"}),
         );
-        let hash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hash_file",
-            "arguments": {"root": "workspace", "path": "endless", "algorithm": "md5"}, "_meta": {"progressToken": 1}}});
+        let mut hash = hash_endless(1);
+        hash["params"]["_meta"] = json!({"progressToken": 1});
         let http = server.http().clone();
         let raw = tokio::spawn(async move { http.post("/mcp", &[], &hash).await });
         let wanted = if sessions == "on" { 1 } else { 2 };
@@ -192,8 +192,7 @@ impl Drop for Lease {
 
 fn call(tool: &str, mut arguments: Value) -> Value {
     arguments["root"] = json!("workspace");
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": tool, "arguments": arguments}})
+    tool_call(1, tool, &arguments)
 }
 
 /// Writes files one after the other until a write has to wait; returns that one and how many went before.

@@ -1,4 +1,4 @@
-//! `mcp-filesystem health` against a running server: for images that have no other client in them.
+//! `mcp-filesystem health` against a running server: for images without another client.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use super::tls::{certified, with_tls};
 use crate::harness::ToolSet;
 use crate::workspace::Workspace;
 
-/// Asks as a container's health check does; gives back how it ended and what it said.
+/// Asks as a container's health check does; returns the exit code and standard error.
 async fn health(url: &str) -> (Option<i32>, String) {
     let asked = Command::new(env!("CARGO_BIN_EXE_mcp-filesystem"))
         .args(["health", url])

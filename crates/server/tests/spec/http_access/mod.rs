@@ -14,9 +14,11 @@ mod tokens;
 
 use testkit::{Value, json};
 
+use crate::harness::message::tool_call;
+
 /// A call that works on every root named `workspace`.
 pub(crate) fn list_roots() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_roots", "arguments": {}}})
+    tool_call(1, "list_roots", &json!({}))
 }
 
 /// The status of a raw HTTP answer.

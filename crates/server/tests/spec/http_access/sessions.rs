@@ -4,6 +4,7 @@ use testkit::{Http, Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
 use crate::harness::ToolSet;
+use crate::harness::message::initialize;
 use crate::workspace::Workspace;
 
 fn with_sessions(tree: &Tree) -> Setup {
@@ -11,8 +12,7 @@ fn with_sessions(tree: &Tree) -> Setup {
 }
 
 async fn begin(http: &Http, headers: &[(&str, &str)]) -> Reply {
-    let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let request = initialize(&json!({}));
     http.post("/mcp", headers, &request).await
 }
 

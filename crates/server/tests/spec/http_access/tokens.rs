@@ -83,7 +83,7 @@ async fn tokens_are_read_again_on_hangup() {
     let setup = with_tokens(&tree, &tokens);
     let wire = setup.wire(Transport::Http).await;
     assert_eq!(ask(wire.http(), "old").await.status, 200);
-    // As editors and secret stores do it: another file of the same name.
+    // Editors and secret stores put another file in its place.
     std::fs::write(tokens.join("next"), "new\n").unwrap();
     std::fs::rename(tokens.join("next"), tokens.join("tokens")).unwrap();
     wire.reload();

@@ -523,7 +523,7 @@ async fn memory_ac_24_every_error_has_code_and_message() {
             }
             for path in ["d", "pipe", "loop", "f/below"] {
                 let edit = json!({"path": path, "old_str": "a", "new_str": "b"});
-                // What is true of every error is checked with each call.
+                // The harness checks what is true of every error.
                 memory.failure("str_replace", edit).await;
             }
         },

@@ -66,10 +66,10 @@ async fn memory_an_edit_keeps_the_mode() {
 
 #[tokio::test]
 async fn memory_a_file_larger_than_other_replies_is_viewed_whole() {
-    // Over the limit on replies of 10 MiB, which holds where a part can be asked for.
+    // Larger than the limit on replies of 10 MiB, which applies to tools that can read a part.
     let content = "0123456789abcde\n".repeat(700_000);
     let tree = Tree::new().file("large", &content);
-    // In one half, because clients have limits too: the SDK's takes messages of 16 MiB.
+    // One half only: the SDK's client takes messages of at most 16 MiB.
     let setup = Memory::setup(&tree).set("server.replies", "structured");
     let server = setup.start(Transport::Stdio).await;
     let viewed = server.call("view", json!({"path": "large"})).await;

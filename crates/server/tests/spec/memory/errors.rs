@@ -1,5 +1,4 @@
-//! Every code that a healthy host can bring about, with its message. Disk full and other faults of the host are worded in
-//! the set's own tests.
+//! Every code that occurs on a healthy host, with its message. The set's own unit tests cover faults of the host.
 
 use std::os::unix::ffi::OsStrExt;
 

@@ -5,7 +5,7 @@ use testkit::{Ended, ProtocolVersion, Transport, Tree, json};
 use super::set::Memory;
 use crate::harness::{ToolSet, program};
 
-/// How a server ends that is given this base path.
+/// How a server with this base path ends.
 async fn refused(path: &str) -> Ended {
     let ended = program()
         .arguments(["--toolset", "memory", "--base-path", path])
@@ -60,7 +60,7 @@ async fn memory_a_base_path_that_cannot_be_made_or_used() {
 
 #[tokio::test]
 async fn memory_a_base_path_that_cannot_be_written() {
-    // The kernel's own files are not even the administrator's to add to.
+    // Not even the superuser can add files there.
     let ended = refused("/proc/self/fdinfo").await;
     let line = ended.stderr.join("\n");
     assert!(line.contains("no file can be made in it"), "{line}");

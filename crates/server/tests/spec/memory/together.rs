@@ -54,7 +54,7 @@ async fn memory_one_of_32_renames_to_one_path_succeeds() {
         let calls = (0..32).map(|n| ("rename", rename(n))).collect();
         let outcomes = at_once(memory, calls).await;
         assert_eq!(succeeded(&outcomes), 1);
-        // 31 files where they were, the directory and the one in it.
+        // 31 files stay, besides the directory and the file in it.
         assert_eq!(memory.tree().listing().len(), 33);
     })
     .await;

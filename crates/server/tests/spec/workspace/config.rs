@@ -164,7 +164,7 @@ async fn workspace_fr_018_a_missing_config_file_is_an_error() {
 
 #[tokio::test]
 async fn workspace_fr_018_flags_win_over_the_file() {
-    // The file's port is taken by nobody and used by nobody: the flag says 0, any free one.
+    // The flag wins over the file's port: 0 takes any free one.
     let tree = Tree::new().dir("workspace").dir("config");
     let server = program()
         .config_text(example(&tree))

@@ -1,4 +1,4 @@
-//! Wrong arguments, and how errors speak.
+//! Wrong arguments, and what errors say.
 
 use testkit::{Tree, json};
 
@@ -168,7 +168,7 @@ async fn workspace_nfr_011_errors_say_what_where_and_why() {
 
 #[tokio::test]
 async fn workspace_nfr_013_replies_have_sizes_counts_and_times() {
-    // That every key is snake_case is checked for every reply of every test.
+    // The harness checks in every reply that keys are snake_case.
     Workspace::both(
         || Tree::new().file("f", "x\n"),
         async |workspace| {

@@ -1,4 +1,4 @@
-//! Bounds on memory, time and results. How fast it is, the benchmarks say.
+//! Bounds on memory, time and results. Benchmarks measure the speed.
 
 use testkit::{Tree, json};
 

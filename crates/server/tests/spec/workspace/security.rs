@@ -345,7 +345,7 @@ async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
         let own = workspace.tree().listing();
         for path in ["l", "d"] {
             for (tool, arguments) in every_tool_on(path) {
-                // The link's own mode says nothing about what is outside.
+                // The link's own mode tells nothing about its target.
                 if tool != "permissions_file" {
                     workspace.fails("path_outside_root", tool, arguments).await;
                 }

@@ -5,26 +5,20 @@ use std::collections::BTreeMap;
 use testkit::{Server, Transport, Tree, Value, json};
 
 use super::Workspace;
+use crate::harness::message::{initialize, initialized};
 use crate::harness::{ToolSet, program};
 
-/// Speaks by hand, so that nothing is lost on the way through a client's types.
+/// Asks without a client, whose types could lose fields.
 async fn listed(transport: Transport) -> Value {
     let tree = Tree::new();
     let mut wire = Workspace::setup(&tree).wire(transport).await;
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "by hand", "version": "1"},
-        },
-    });
+    let hello = initialize(&json!({}));
     let welcome = wire.request(&hello).await;
     assert_eq!(
         welcome["result"]["serverInfo"]["name"], "mcp-filesystem",
         "{welcome:#}"
     );
-    wire.notify(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        .await;
+    wire.notify(&initialized()).await;
     let list = wire
         .request(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
         .await;
@@ -178,8 +172,8 @@ fn put(table: &mut BTreeMap<String, Vec<String>>, tool: &str, error: &Value) {
 #[tokio::test]
 async fn workspace_snapshot_of_the_error_table() {
     let stdio = table(Transport::Stdio).await;
-    // Not here: permission_denied, disk_full and io_error need a host that fails, nobody is left to
-    // read cancelled, and limits.rate is not built yet.
+    // Not here: permission_denied, disk_full and io_error need a host that fails, and a client that cancelled reads no
+    // reply.
     let codes = [
         "already_exists",
         "invalid_arguments",
