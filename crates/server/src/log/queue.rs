@@ -168,6 +168,8 @@ fn write_lines(
                 }
                 QueueItem::Flush(done) => {
                     write(&mut lines, &mut output);
+                    // Whoever waits may end the process, so the count must not come later.
+                    write_lost(state, format, &mut output);
                     let _ = done.try_send(());
                 }
             }
@@ -178,10 +180,7 @@ fn write_lines(
         write(&mut lines, &mut output);
         state.waiting.fetch_sub(count, Ordering::Relaxed);
         state.written.notify_waiters();
-        let lost = state.dropped.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            let _ = output.write_all(&lost_line(lost, format));
-        }
+        write_lost(state, format, &mut output);
         thread::sleep(BATCH_PAUSE);
     }
 }
@@ -191,6 +190,14 @@ fn write(lines: &mut Vec<u8>, output: &mut impl LogOutput) {
         output.failed(&error);
     }
     lines.clear();
+}
+
+/// Writes how many lines were dropped since the last count.
+fn write_lost(state: &QueueState, format: LogFormat, output: &mut impl LogOutput) {
+    let lost = state.dropped.swap(0, Ordering::Relaxed);
+    if lost > 0 {
+        let _ = output.write_all(&lost_line(lost, format));
+    }
 }
 
 fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {
