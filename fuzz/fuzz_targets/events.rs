@@ -12,7 +12,7 @@ use mcp::{
     SessionLimits, Sessions, message,
 };
 use serde_json::{Value, json};
-use toolset::{Deployment, Gate, Service, workspace};
+use toolset::{Admission, Deployment, Service, workspace};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
@@ -51,7 +51,7 @@ fn client() -> HttpClient {
 }
 
 async fn session() -> Arc<Session> {
-    let gate = Gate::new(Deployment::default());
+    let gate = Admission::new(Deployment::default());
     let service = Service::new(vec![workspace::toolset()], gate).expect("a service");
     let sessions = Sessions::new(Server::new(service), SessionLimits::of(1));
     let params = json!({

@@ -8,10 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use mcp::headers::{judge, judge_bodiless};
 use mcp::{Incoming, Message, message};
-use toolset::{Deployment, Gate, Service, workspace};
+use toolset::{Admission, Deployment, Service, workspace};
 
 static SERVICE: LazyLock<Service> = LazyLock::new(|| {
-    Service::new(vec![workspace::toolset()], Gate::new(Deployment::default())).expect("a service")
+    Service::new(
+        vec![workspace::toolset()],
+        Admission::new(Deployment::default()),
+    )
+    .expect("a service")
 });
 
 #[derive(Arbitrary, Debug)]
