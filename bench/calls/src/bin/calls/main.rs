@@ -1,11 +1,14 @@
 //! `make bench-calls`: what a small call costs beside a tool built by hand on rmcp (`floor`), as a Markdown table.
 //!
-//! Instructions are counted by callgrind, so that the table is the same on a busy machine; requests a second are
-//! taken in turns, round by round. Both servers have to be built for release already.
+//! Instructions are counted, so that the table is the same on a busy machine: small calls by single steps on the real
+//! kernel, large ones by callgrind. Requests a second are taken in turns, round by round. Both servers have to be built
+//! for release already.
 #![expect(
     clippy::disallowed_methods,
     reason = "it makes its own files and drives the servers from outside"
 )]
+
+mod single_step;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,8 +22,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
+use crate::single_step::Steps;
+
+/// How many calls are made before the steps are counted, and how many are counted.
+const WARM_UP: usize = 20;
+const STEPPED: usize = 10;
 /// How many calls the shorter and the longer run under callgrind make; their difference is what is counted.
-const SMALL_RUNS: (usize, usize) = (200, 1200);
 const LARGE_RUNS: (usize, usize) = (5, 25);
 /// How long a server is loaded before the other has its turn, and how often.
 const TURN: Duration = Duration::from_millis(800);
@@ -151,22 +158,31 @@ impl Bench {
         })
     }
 
-    /// Instructions of one call.
-    fn instructions(&self, who: Who, wire: Wire, file: &str) -> Result<f64> {
-        let (few, many) = match file {
-            "large.txt" => LARGE_RUNS,
-            _ => SMALL_RUNS,
-        };
+    /// Instructions of a small call, by single steps.
+    fn steps(&self, who: Who, wire: Wire) -> Result<f64> {
+        let mut server = self.start(who, wire, "small.txt", Counted::No)?;
+        let process = server.child.id();
+        let mut caller = server.caller(wire)?;
+        caller.call(WARM_UP)?;
+        let steps = Steps::of(process)?;
+        // The first stepped calls still finish what earlier ones began.
+        caller.call(2)?;
+        let before = steps.taken();
+        caller.call(STEPPED)?;
+        let taken = steps.taken() - before;
+        server.child.kill()?;
+        Ok(taken as f64 / STEPPED as f64)
+    }
+
+    /// Instructions of a large call on stdio, by callgrind.
+    fn instructions(&self, who: Who) -> Result<f64> {
+        let (few, many) = LARGE_RUNS;
         let count = |calls| -> Result<u64> {
-            let mut server = self.start(who, wire, file, Counted::Yes)?;
+            let mut server = self.start(who, Wire::Stdio, "large.txt", Counted::Yes)?;
             let counting = server.collect();
-            match wire {
-                Wire::Stdio => server.call_on_stdio(file, calls)?,
-                Wire::Http => server.call_on_http(&request(file), &[], calls)?,
-                Wire::Progress => server.call_on_http(&with_progress(file), &[], calls)?,
-                Wire::Session => server.call_in_session(file, calls)?,
-            }
-            server.stop(wire)?;
+            server.greet()?;
+            server.call_on_stdio("large.txt", calls)?;
+            server.stop(Wire::Stdio)?;
             counting
                 .join()
                 .ok()
@@ -230,15 +246,32 @@ impl Server {
         })
     }
 
-    fn call_on_stdio(&mut self, file: &str, calls: usize) -> Result<()> {
-        let start = json!({
-            "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" }
-            }
-        });
-        self.exchange(&start.to_string())?;
+    /// A client of it that is ready to call.
+    fn caller(&mut self, wire: Wire) -> Result<Caller<'_>> {
+        if wire == Wire::Stdio {
+            self.greet()?;
+            return Ok(Caller::Stdio(self));
+        }
+        let mut connection = Connection::open(&self.address)?;
+        let (body, headers) = match wire {
+            Wire::Progress => (with_progress("small.txt"), Vec::new()),
+            Wire::Session => (
+                request("small.txt"),
+                vec![connection.begin_session(&self.address)?],
+            ),
+            _ => (request("small.txt"), Vec::new()),
+        };
+        let call = post(&self.address, &body, &headers);
+        Ok(Caller::Http(connection, call))
+    }
+
+    fn greet(&mut self) -> Result<()> {
+        self.exchange(&greeting())?;
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.say(&ready.to_string())?;
+        self.say(&ready.to_string())
+    }
+
+    fn call_on_stdio(&mut self, file: &str, calls: usize) -> Result<()> {
         let call = request(file);
         for _ in 0..calls {
             let reply = self.exchange(&call)?;
@@ -261,28 +294,6 @@ impl Server {
         Ok(reply)
     }
 
-    fn call_on_http(&self, body: &str, headers: &[String], calls: usize) -> Result<()> {
-        let mut connection = Connection::open(&self.address)?;
-        let call = post(&self.address, body, headers);
-        for _ in 0..calls {
-            connection.exchange(&call)?;
-        }
-        Ok(())
-    }
-
-    fn call_in_session(&self, file: &str, calls: usize) -> Result<()> {
-        let mut connection = Connection::open(&self.address)?;
-        let start = json!({
-            "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" }
-            }
-        });
-        connection.exchange(&post(&self.address, &start.to_string(), &[]))?;
-        let session = connection.session.clone().context("no session")?;
-        let named = format!("Mcp-Session-Id: {session}");
-        self.call_on_http(&request(file), &[named], calls)
-    }
-
     /// Ends the server and waits for it.
     fn stop(mut self, wire: Wire) -> Result<()> {
         drop(self.child.stdin.take());
@@ -292,6 +303,23 @@ impl Server {
         }
         self.child.wait()?;
         Ok(())
+    }
+}
+
+/// A client that calls `read_file` on the small file.
+enum Caller<'server> {
+    Stdio(&'server mut Server),
+    Http(Connection, Vec<u8>),
+}
+
+impl Caller<'_> {
+    fn call(&mut self, times: usize) -> Result<()> {
+        match self {
+            Caller::Stdio(server) => server.call_on_stdio("small.txt", times),
+            Caller::Http(connection, call) => {
+                (0..times).try_for_each(|_| connection.exchange(call))
+            }
+        }
     }
 }
 
@@ -329,6 +357,13 @@ impl Connection {
                 Err(_) => std::thread::sleep(Duration::from_millis(5)),
             }
         }
+    }
+
+    /// Begins a session; the header that names it.
+    fn begin_session(&mut self, address: &str) -> Result<String> {
+        self.exchange(&post(address, &greeting(), &[]))?;
+        let session = self.session.as_ref().context("no session")?;
+        Ok(format!("Mcp-Session-Id: {session}"))
     }
 
     fn exchange(&mut self, request: &[u8]) -> Result<()> {
@@ -386,6 +421,15 @@ impl Connection {
             }
         }
     }
+}
+
+fn greeting() -> String {
+    json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" }
+        }
+    })
+    .to_string()
 }
 
 /// A call of `read_file`.
@@ -467,8 +511,8 @@ fn count_instructions(bench: &Bench, table: &mut String) -> Result<()> {
     let mut plain = 0.0;
     for (wire, goal) in [(Wire::Stdio, 0.7), (Wire::Http, 0.5)] {
         let name = wire.name();
-        plain = bench.instructions(Who::Ours, wire, "small.txt")?;
-        let floor = bench.instructions(Who::Floor, wire, "small.txt")?;
+        plain = bench.steps(Who::Ours, wire)?;
+        let floor = bench.steps(Who::Floor, wire)?;
         let ratio = plain / floor;
         writeln!(
             table,
@@ -477,15 +521,15 @@ fn count_instructions(bench: &Bench, table: &mut String) -> Result<()> {
     }
     for wire in [Wire::Progress, Wire::Session] {
         let name = wire.name();
-        let ours = bench.instructions(Who::Ours, wire, "small.txt")?;
+        let ours = bench.steps(Who::Ours, wire)?;
         writeln!(
             table,
             "| … {name}, beside the plain call | {ours:.0} | {plain:.0} | {:.2} | ≤ 1.3 |",
             ours / plain
         )?;
     }
-    let ours = bench.instructions(Who::Ours, Wire::Stdio, "large.txt")?;
-    let floor = bench.instructions(Who::Floor, Wire::Stdio, "large.txt")?;
+    let ours = bench.instructions(Who::Ours)?;
+    let floor = bench.instructions(Who::Floor)?;
     let escaping = bench.escaping()?;
     writeln!(
         table,
