@@ -57,7 +57,7 @@ impl Outbox for mpsc::Sender<Vec<u8>> {
 
 /// The reply to a request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct Response {
     /// The whole message.
     pub message: Vec<u8>,
     /// The code where it is an error of the protocol.
@@ -66,7 +66,7 @@ pub struct Reply {
 
 /// A request that is being served; it ends without a reply where the client cancels it. Dropped, it is cancelled, but
 /// still comes to its end, which is when it is logged and counted.
-pub type Serving = FinishOnDrop<Option<Reply>>;
+pub type Serving = FinishOnDrop<Option<Response>>;
 
 /// A client.
 #[derive(Debug)]
@@ -118,13 +118,13 @@ impl Connection {
         let cancelled = gone.clone();
         let connection = Arc::clone(self);
         let serving = async move {
-            let way = Way {
+            let context = RequestContext {
                 connection,
                 origin,
                 outbox,
                 gone: gone.clone(),
             };
-            let reply = methods::answer(request, way).await;
+            let reply = methods::answer(request, context).await;
             drop(in_use);
             (!gone.is_cancelled()).then_some(reply)
         };
@@ -216,9 +216,9 @@ impl Drop for InUse {
     }
 }
 
-/// The way of a request back to its client.
+/// What belongs to one request: where it came from and the way back to its client.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct RequestContext {
     pub(crate) connection: Arc<Connection>,
     pub(crate) origin: Origin,
     pub(crate) outbox: Arc<dyn Outbox>,
@@ -228,14 +228,14 @@ pub(crate) struct Way {
 /// A client while one of its requests is served.
 #[derive(Debug)]
 pub(crate) struct RequestClient {
-    pub(crate) way: Way,
+    pub(crate) context: RequestContext,
     pub(crate) progress: Option<ProgressToken>,
     pub(crate) asking: AskBy,
 }
 
 impl Client for RequestClient {
     fn gone(&self) -> &CancellationToken {
-        &self.way.gone
+        &self.context.gone
     }
 
     fn wants_progress(&self) -> bool {
@@ -246,7 +246,7 @@ impl Client for RequestClient {
         let Some(token) = &self.progress else { return };
         let params = ProgressNotificationParam::new(token.clone(), done as f64);
         let message = crate::result::notification("notifications/progress", &params);
-        if !self.way.outbox.try_send(message) {
+        if !self.context.outbox.try_send(message) {
             tracing::debug!("progress was not delivered");
         }
     }
@@ -256,8 +256,8 @@ impl Client for RequestClient {
     }
 
     fn ask(&self, method: &'static str, params: Value) -> PendingQuestion<'_> {
-        let questions = &self.way.connection.questions;
-        Box::pin(questions.ask(method, params, &self.way.outbox))
+        let questions = &self.context.connection.questions;
+        Box::pin(questions.ask(method, params, &self.context.outbox))
     }
 }
 

@@ -11,7 +11,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde_json::Value;
 use toolset::Service;
 
-use crate::connection::Reply;
+use crate::connection::Response;
 use crate::message::{Message, Params};
 use crate::result;
 use crate::revision::{self, DISCOVER, Meta, NEWEST, UNSAID};
@@ -39,7 +39,7 @@ pub struct Judged {
 impl Judged {
     /// The status of a reply. Up to 2025-11-25 every reply is a 200.
     #[must_use]
-    pub fn status(&self, reply: &Reply) -> u16 {
+    pub fn status(&self, reply: &Response) -> u16 {
         match reply.error {
             Some(code) if self.names_revision => match code {
                 ErrorCode::UNSUPPORTED_PROTOCOL_VERSION

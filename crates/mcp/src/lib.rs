@@ -21,7 +21,7 @@ mod session;
 mod shape;
 mod sse;
 
-pub use connection::{Connection, Nowhere, Outbox, Reply, Serving, start};
+pub use connection::{Connection, Nowhere, Outbox, Response, Serving, start};
 pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};
 pub use origin::{HttpClient, Origin};
 pub use outline::{Outline, OutlineSearch};

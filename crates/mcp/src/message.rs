@@ -407,19 +407,19 @@ fn outcome(result: Option<Value>, error: Option<Value>) -> Result<Value, ErrorDa
 impl FromKeys for Box<Envelope> {
     fn from_keys<'de, A: MapAccess<'de>>(mut keys: A) -> Result<Box<Envelope>, A::Error> {
         let mut envelope = Box::<Envelope>::default();
-        while let Some(key) = keys.next_key::<Key>()? {
+        while let Some(key) = keys.next_key::<Field>()? {
             let field = match key {
-                Key::Jsonrpc => &mut envelope.jsonrpc,
-                Key::Id => &mut envelope.id,
-                Key::Method => &mut envelope.method,
-                Key::Params => {
+                Field::Jsonrpc => &mut envelope.jsonrpc,
+                Field::Id => &mut envelope.id,
+                Field::Method => &mut envelope.method,
+                Field::Params => {
                     let earlier = envelope.params.replace(keys.next_value()?);
                     envelope.has_key_twice |= earlier.is_some();
                     continue;
                 }
-                Key::Result => &mut envelope.result,
-                Key::Error => &mut envelope.error,
-                Key::Other => {
+                Field::Result => &mut envelope.result,
+                Field::Error => &mut envelope.error,
+                Field::Other => {
                     // Read like the others: what is no JSON in it makes the message none.
                     keys.next_value::<Value>()?;
                     continue;
@@ -435,7 +435,7 @@ impl FromKeys for Box<Envelope> {
 /// The keys of a message.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Key {
+enum Field {
     Jsonrpc,
     Id,
     Method,

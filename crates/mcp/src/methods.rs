@@ -7,28 +7,32 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolset::{Answers, AskBy, CallOutcome, Caller, shortened};
 
-use crate::connection::{Connection, Reply, RequestClient, Way};
+use crate::connection::{Connection, RequestClient, RequestContext, Response};
 use crate::message::{Params, Request};
 use crate::result;
 use crate::revision::{self, Agreed, DISCOVER, Greeting, INITIALIZE, Meta};
 
 /// Serves one request to its end.
-pub(crate) async fn answer(request: Request, way: Way) -> Reply {
+pub(crate) async fn answer(request: Request, context: RequestContext) -> Response {
     let Request { id, method, params } = request;
-    let served = match agree(&method, &params, &way.connection) {
+    let served = match agree(&method, &params, &context.connection) {
         Ok(agreed) => {
             let id = &id;
-            let asked = Asked { id, agreed, way };
+            let asked = AgreedRequest {
+                id,
+                agreed,
+                context,
+            };
             asked.serve(&method, params).await
         }
         Err(error) => Err(error),
     };
     match served {
-        Ok(message) => Reply {
+        Ok(message) => Response {
             message,
             error: None,
         },
-        Err(error) => Reply {
+        Err(error) => Response {
             message: result::error(Some(&id), &error),
             error: Some(error.code),
         },
@@ -47,19 +51,19 @@ fn agree(method: &str, params: &Params, connection: &Connection) -> Result<Agree
 }
 
 /// A request whose revision is agreed on.
-struct Asked<'request> {
+struct AgreedRequest<'request> {
     id: &'request RequestId,
     agreed: Agreed,
-    way: Way,
+    context: RequestContext,
 }
 
-impl Asked<'_> {
+impl AgreedRequest<'_> {
     async fn serve(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
         match method {
             INITIALIZE if self.agreed.is_legacy => self.initialize(params),
             DISCOVER => Ok(result::result(
                 self.id,
-                &self.way.connection.server().discovered(),
+                &self.context.connection.server().discovered(),
             )),
             // The newest revision has no use for it.
             "ping" if self.agreed.is_legacy => {
@@ -84,18 +88,18 @@ impl Asked<'_> {
         })?;
         let greeting = Greeting::of(&params);
         let info = self
-            .way
+            .context
             .connection
             .server()
             .initialized(greeting.revision.clone());
-        self.way.connection.lifecycle().greeting = Some(greeting);
+        self.context.connection.lifecycle().greeting = Some(greeting);
         Ok(result::result(self.id, &info))
     }
 
     fn list_tools(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
         match params.get("cursor") {
             None | Some(Value::Null) => {
-                let list = self.way.connection.server().list(self.agreed.wording());
+                let list = self.context.connection.server().list(self.agreed.wording());
                 Ok(result::result(self.id, &list))
             }
             // All tools fit one page, so no cursor was ever given out.
@@ -114,7 +118,7 @@ impl Asked<'_> {
             Some(arguments) => arguments,
         };
         let (id, wording) = (self.id, self.agreed.wording());
-        let server = self.way.connection.server().clone();
+        let server = self.context.connection.server().clone();
         let caller = self.caller(params)?;
         match server.service().call(&name, arguments, &caller).await {
             Some(CallOutcome::Result(result)) => Ok(result::tool_result(id, &result, wording)),
@@ -125,7 +129,7 @@ impl Asked<'_> {
 
     fn caller(self, mut params: Params) -> Result<Caller, ErrorData> {
         let asking = if self.agreed.samples {
-            self.way.connection.asks_by(self.agreed.is_newest())
+            self.context.connection.asks_by(self.agreed.is_newest())
         } else {
             AskBy::Never
         };
@@ -136,7 +140,7 @@ impl Asked<'_> {
         };
         let meta = Meta(params.meta());
         let name = meta.client().or_else(|| self.greeted_as());
-        let origin = &self.way.origin;
+        let origin = &self.context.origin;
         Ok(Caller {
             name: origin.shown(name),
             account: origin.account(),
@@ -144,14 +148,14 @@ impl Asked<'_> {
             answers,
             client: Arc::new(RequestClient {
                 progress: meta.progress(),
-                way: self.way,
+                context: self.context,
                 asking,
             }),
         })
     }
 
     fn greeted_as(&self) -> Option<String> {
-        let lifecycle = self.way.connection.lifecycle();
+        let lifecycle = self.context.connection.lifecycle();
         if lifecycle.introduces_itself {
             return None;
         }

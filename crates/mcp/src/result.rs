@@ -39,7 +39,7 @@ enum Outcome<T> {
 }
 
 #[derive(Serialize)]
-struct Call<T> {
+struct MethodCall<T> {
     method: &'static str,
     params: T,
 }
@@ -56,12 +56,12 @@ pub(crate) fn error(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
 
 /// A notification of ours.
 pub(crate) fn notification(method: &'static str, params: &impl Serialize) -> Vec<u8> {
-    encoded(None, Call { method, params })
+    encoded(None, MethodCall { method, params })
 }
 
 /// A question of ours.
 pub(crate) fn question(id: &RequestId, method: &'static str, params: &impl Serialize) -> Vec<u8> {
-    encoded(Some(id), Call { method, params })
+    encoded(Some(id), MethodCall { method, params })
 }
 
 fn encoded(id: Option<&RequestId>, rest: impl Serialize) -> Vec<u8> {

@@ -17,10 +17,10 @@ const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 /// One endpoint. Cloning is cheap.
 #[derive(Clone)]
 pub struct Server {
-    inner: Arc<Inner>,
+    inner: Arc<ServerState>,
 }
 
-struct Inner {
+struct ServerState {
     service: Service,
     older_list: OnceLock<Box<RawValue>>,
     newest_list: OnceLock<Box<RawValue>>,
@@ -31,7 +31,7 @@ impl Server {
     #[must_use]
     pub fn new(service: Service) -> Server {
         Server {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ServerState {
                 service,
                 older_list: OnceLock::new(),
                 newest_list: OnceLock::new(),

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-use crate::connection::{Connection, Nowhere, Reply};
+use crate::connection::{Connection, Nowhere, Response};
 use crate::message::{Answer, Notification, Refused, Request};
 use crate::origin::{HttpClient, Origin};
 use crate::server::Server;
-use crate::sse::{EventId, EventStream, Stream};
+use crate::sse::{EventId, EventStream, KeptBytes, Stream};
 
 /// How long a session may go unused after it was begun, where others want its place.
 const USED_WITHIN: Duration = Duration::from_secs(20);
@@ -89,7 +89,7 @@ impl Sessions {
         greeting: Request,
         owner: Owner,
         client: HttpClient,
-    ) -> Result<(Option<Arc<Session>>, Reply), NoRoom> {
+    ) -> Result<(Option<Arc<Session>>, Response), NoRoom> {
         self.make_room()?;
         let id = random_id().ok_or(NoRoom)?;
         let session = Session::new(id.into(), self.server.clone(), owner);
@@ -139,9 +139,10 @@ impl Sessions {
             return Ok(());
         }
         self.end_where(|session, now| session.is_unused(now));
-        match self.count() < self.limits.most {
-            true => Ok(()),
-            false => Err(NoRoom),
+        if self.count() < self.limits.most {
+            Ok(())
+        } else {
+            Err(NoRoom)
         }
     }
 
@@ -213,16 +214,18 @@ pub struct Session {
     id: Arc<str>,
     owner: Owner,
     connection: Arc<Connection>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionState {
     used_at: Instant,
     /// Whether anything was asked since it was begun.
     is_used: bool,
     next: u64,
     requests: BTreeMap<u64, Stream>,
+    /// What the streams of requests keep together.
+    kept: KeptBytes,
     /// What belongs to no request.
     common: Stream,
     /// Further streams that a client listens to. They stay open and silent: if each took over from the one before, a
@@ -237,12 +240,13 @@ impl Session {
             id,
             owner,
             connection: Connection::new(server),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 used_at: Instant::now(),
                 is_used: false,
                 next: 0,
                 requests: BTreeMap::new(),
-                common: Stream::new(None),
+                kept: KeptBytes::default(),
+                common: Stream::new(None, &KeptBytes::default()),
                 silent: VecDeque::new(),
                 is_closed: false,
             }),
@@ -274,7 +278,7 @@ impl Session {
             }
             stream.end();
             session.touch();
-            session.forget_old();
+            session.keep_within_budget();
         };
         crate::connection::start(work);
         Ok(reader)
@@ -297,7 +301,7 @@ impl Session {
         if !state.common.has_reader() {
             return state.common.read_after(None);
         }
-        let silent = Stream::new(None);
+        let silent = Stream::new(None, &KeptBytes::default());
         if state.is_closed {
             silent.end();
         }
@@ -321,9 +325,10 @@ impl Session {
         };
         let Some(request) = last.stream else {
             let common = self.state().common.clone();
-            return match common.has_reader() {
-                true => self.listen(),
-                false => common.read_after(Some(last.number)),
+            return if common.has_reader() {
+                self.listen()
+            } else {
+                common.read_after(Some(last.number))
             };
         };
         let stream = self.state().requests.get(&request).cloned();
@@ -344,30 +349,39 @@ impl Session {
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
-        let stream = Stream::new(Some(number));
+        let stream = Stream::new(Some(number), &state.kept);
         state.requests.insert(number, stream.clone());
         stream
     }
 
-    /// Lets go of what is kept too long or takes too much room, the oldest first.
+    /// Lets go of the streams that ended long ago and that nobody reads.
     fn forget_old(&self) {
-        let mut state = self.state();
         let now = Instant::now();
         let is_old = |stream: &Stream| {
             let ended = stream.ended_at();
             ended.is_some_and(|ended| now.saturating_duration_since(ended) > KEPT_FOR)
         };
-        state
+        self.state()
             .requests
             .retain(|_, stream| stream.has_reader() || !is_old(stream));
-        let mut bytes: usize = state.requests.values().map(Stream::bytes).sum();
-        for stream in state.requests.values() {
-            if bytes <= KEPT_BYTES {
-                return;
+    }
+
+    /// Lets go of events while they take too much room, the oldest first. Runs after every request, so it looks at no more
+    /// streams than it has to.
+    fn keep_within_budget(&self) {
+        let mut state = self.state();
+        let mut empty = Vec::new();
+        for (number, stream) in &state.requests {
+            if state.kept.bytes() <= KEPT_BYTES {
+                break;
             }
-            let before = stream.bytes();
             stream.forget_read();
-            bytes -= before - stream.bytes();
+            if stream.is_spent() {
+                empty.push(*number);
+            }
+        }
+        for number in empty {
+            state.requests.remove(&number);
         }
     }
 
@@ -399,7 +413,7 @@ impl Session {
         state.requests.values().for_each(Stream::end);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

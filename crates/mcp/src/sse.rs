@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -60,19 +61,40 @@ impl fmt::Display for EventId {
     }
 }
 
+/// How many bytes several streams keep together. Cloning is cheap.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeptBytes(Arc<AtomicUsize>);
+
+impl KeptBytes {
+    /// How many they are now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// A stream of a session. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream {
     name: Option<u64>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<StreamState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     events: VecDeque<Bytes>,
     /// The number of the first event that is still kept.
     first: u64,
+    /// The bytes of the events, and those of the streams it is counted with.
     bytes: usize,
+    kept: KeptBytes,
     ended_at: Option<Instant>,
     /// The number of the next event that nobody has had.
     unread: u64,
@@ -85,10 +107,12 @@ struct State {
 
 impl Stream {
     /// A stream of a request, by its number, or the one that belongs to no request.
-    pub(crate) fn new(name: Option<u64>) -> Stream {
+    pub(crate) fn new(name: Option<u64>, kept: &KeptBytes) -> Stream {
+        let mut state = StreamState::default();
+        state.kept = kept.clone();
         Stream {
             name,
-            state: Arc::default(),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -121,6 +145,7 @@ impl Stream {
         event.extend_from_slice(tail.as_bytes());
         event.push(b'\n');
         state.bytes += event.len();
+        state.kept.add(event.len());
         state.events.push_back(event.into());
         state.wake();
     }
@@ -137,9 +162,10 @@ impl Stream {
         self.lock().ended_at
     }
 
-    /// How many bytes it keeps.
-    pub(crate) fn bytes(&self) -> usize {
-        self.lock().bytes
+    /// Whether it has ended, nobody reads it, and nothing of it is left to come back for.
+    pub(crate) fn is_spent(&self) -> bool {
+        let state = self.lock();
+        state.ended_at.is_some() && state.reader.is_none() && state.events.is_empty()
     }
 
     /// Whether somebody reads it.
@@ -156,6 +182,7 @@ impl Stream {
             };
             state.first += 1;
             state.bytes -= event.len();
+            state.kept.subtract(event.len());
         }
     }
 
@@ -174,12 +201,12 @@ impl Stream {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamState {
     fn next_event(&self) -> Option<Bytes> {
         let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
         self.events.get(index).cloned()
@@ -189,6 +216,12 @@ impl State {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
+    }
+}
+
+impl Drop for StreamState {
+    fn drop(&mut self) {
+        self.kept.subtract(self.bytes);
     }
 }
 
@@ -214,7 +247,7 @@ pub struct EventStream {
 impl EventStream {
     /// A stream that has ended without an event.
     pub(crate) fn empty() -> EventStream {
-        let stream = Stream::new(None);
+        let stream = Stream::new(None, &KeptBytes::default());
         stream.end();
         stream.read_after(None)
     }
@@ -273,7 +306,7 @@ mod tests {
 
     #[test]
     fn events_have_numbers_and_say_how_to_come_back() {
-        let stream = Stream::new(Some(4));
+        let stream = Stream::new(Some(4), &KeptBytes::default());
         let mut reader = stream.read_after(None);
         stream.invite_back();
         stream.push(b"{}");
@@ -291,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_broke_is_read_on_behind_the_last_event() {
-        let stream = Stream::new(None);
+        let stream = Stream::new(None, &KeptBytes::default());
         let broken = stream.read_after(None);
         for message in ["a", "b", "c"] {
             stream.push(message.as_bytes());
@@ -311,19 +344,22 @@ mod tests {
 
     #[test]
     fn what_was_read_can_be_forgotten_and_what_nobody_reads_too() {
-        let stream = Stream::new(None);
+        let kept = KeptBytes::default();
+        let stream = Stream::new(None, &kept);
         let mut reader = stream.read_after(None);
         stream.push(b"a");
         stream.push(b"b");
         text(&mut reader);
         stream.forget_read();
-        assert_eq!(stream.bytes(), "data: b\nid: 1\n\n".len());
+        assert_eq!(kept.bytes(), "data: b\nid: 1\n\n".len());
         drop(reader);
         stream.forget_read();
-        assert_eq!(stream.bytes(), 0);
+        assert_eq!(kept.bytes(), 0);
         stream.push(b"c");
         let mut reader = stream.read_after(None);
         assert_eq!(text(&mut reader).unwrap(), "data: c\nid: 2\n\n");
+        drop((stream, reader));
+        assert_eq!(kept.bytes(), 0, "a stream that is gone keeps nothing");
     }
 
     #[test]

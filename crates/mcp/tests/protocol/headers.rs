@@ -143,7 +143,7 @@ fn a_greeting_that_introduces_itself_is_no_greeting() {
     ];
     let judged = judged(&named, &message).unwrap();
     assert!(!judged.is_legacy);
-    let missing = mcp::Reply {
+    let missing = mcp::Response {
         message: Vec::new(),
         error: Some(ErrorCode::METHOD_NOT_FOUND),
     };

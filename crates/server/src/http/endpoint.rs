@@ -248,7 +248,7 @@ async fn replied(
     }
 }
 
-fn whole(reply: Option<mcp::Reply>, judged: &Judged) -> HttpReply {
+fn whole(reply: Option<mcp::Response>, judged: &Judged) -> HttpReply {
     // Outside of a session, only a hang-up cancels a request.
     let Some(reply) = reply else {
         return answers::empty(StatusCode::ACCEPTED);
