@@ -100,11 +100,17 @@ async function workspace(client) {
   const found = await call('grep', { pattern: 'W.rld' });
   assert.equal(found.structuredContent.matches[0].file, 'hello.txt');
 
-  const steps = [];
-  const options = { onprogress: ({ progress }) => steps.push(progress) };
   // The first generation takes a schema of the reply before the options.
-  await call('hash_file', { path: 'large', algorithm: 'md5' }, first ? [undefined, options] : [options]);
+  const hash = options => call('hash_file', { path: 'large', algorithm: 'md5' }, first ? [undefined, options] : [options]);
+  const steps = [];
+  await hash({ onprogress: ({ progress }) => steps.push(progress) });
   assert.ok(steps.length > 0 && steps.every((step, index) => index === 0 || step > steps[index - 1]), String(steps));
+
+  // Cancelled while it works: at the first progress.
+  const stop = new AbortController();
+  await assert.rejects(hash({ signal: stop.signal, onprogress: () => stop.abort('enough') }), /enough/);
+  const after = await call('read_file', { path: 'hello.txt' });
+  assert.equal(after.structuredContent.content, 'Hello World\n', 'the connection goes on');
 }
 
 async function guide(client) {
