@@ -226,7 +226,9 @@ fn check_agreement(
         check_name(headers, method, name, is_required)?;
     }
     if method == "tools/call" {
-        let schema = params.text("name").and_then(|name| service.tool(name));
+        let schema = params
+            .text("name")
+            .and_then(|name| service.catalogue().tool(name));
         let schema = schema.map(|tool| &*tool.input_schema);
         check_params(headers, schema, params.get("arguments"), is_required)?;
     }

@@ -123,7 +123,9 @@ impl AgreedRequest<'_> {
         match server.service().call(&name, arguments, &caller).await {
             Some(CallOutcome::Result(result)) => Ok(result::tool_result(id, &result, wording)),
             Some(CallOutcome::Question(question)) => Ok(result::result(id, &question)),
-            None => Err(invalid_params(server.service().unknown_tool(&name))),
+            None => Err(invalid_params(
+                server.service().catalogue().unknown_tool(&name),
+            )),
         }
     }
 

@@ -47,7 +47,7 @@ impl Server {
 
     /// What `initialize` is answered with.
     pub(crate) fn initialized(&self, revision: ProtocolVersion) -> InitializeResult {
-        let mut info = self.inner.service.info().clone();
+        let mut info = self.inner.service.catalogue().info().clone();
         info.protocol_version = revision;
         info
     }
@@ -55,7 +55,7 @@ impl Server {
     /// What `server/discover` is answered with.
     pub(crate) fn discovered(&self) -> DiscoverResult {
         let known = ProtocolVersion::KNOWN_VERSIONS.to_vec();
-        DiscoverResult::from_server_info(known, self.inner.service.info().clone())
+        DiscoverResult::from_server_info(known, self.inner.service.catalogue().info().clone())
     }
 
     /// What `tools/list` is answered with: the same for everyone and for as long as the process lives.
@@ -68,9 +68,10 @@ impl Server {
     }
 
     fn encoded_list(&self, wording: Wording) -> Box<RawValue> {
-        let mut list = ListToolsResult::with_all_items(self.inner.service.listed().to_vec())
-            .with_ttl_ms(LIST_LIFETIME_MS)
-            .with_cache_scope(CacheScope::Public);
+        let mut list =
+            ListToolsResult::with_all_items(self.inner.service.catalogue().listed().to_vec())
+                .with_ttl_ms(LIST_LIFETIME_MS)
+                .with_cache_scope(CacheScope::Public);
         list.result_type = match wording {
             Wording::Older => None,
             Wording::Newest => Some(ResultType::COMPLETE),

@@ -9,7 +9,6 @@
 )]
 
 mod command_line;
-mod known;
 mod operator_files;
 mod settings;
 
@@ -19,7 +18,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    match settings::config_file::parse(&text, Path::new("/config"), known::KNOWN_TOOLS) {
+    match settings::config_file::parse(&text, Path::new("/config")) {
         Ok(partial) => drop(partial.complete()),
         Err(fault) => {
             let words = fault.to_string();

@@ -5,7 +5,6 @@ mod commands;
 mod deployment;
 mod guide_project;
 mod http;
-mod known;
 mod log;
 mod open_roots;
 mod operator_files;

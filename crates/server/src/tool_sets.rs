@@ -31,28 +31,3 @@ pub(crate) fn every_set(
         .map(|set| tools_of(*set, guide_state));
     Ok(Service::new(sets.collect(), admission)?)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::known::KNOWN_TOOLS;
-
-    #[test]
-    fn allowlists_know_the_tools_that_are_there() {
-        let sets = [
-            Toolset::Workspace,
-            Toolset::Files,
-            Toolset::Memory,
-            Toolset::Guide,
-        ];
-        for set in sets {
-            let tools = tools_of(set, None).tools;
-            let names = tools.iter().map(|tool| tool.definition().name);
-            let restricted: BTreeSet<&str> = names.filter(|name| *name != "list_roots").collect();
-            let known = crate::settings::tools_of(set.name(), KNOWN_TOOLS);
-            assert_eq!(restricted, known.iter().copied().collect());
-        }
-    }
-}

@@ -173,13 +173,10 @@ impl Admission {
         check_allowed(grant, set, tool.name).is_ok() && tool.roots.iter().any(may_access)
     }
 
-    /// The root of a set that has only one: the one chosen for it, else the first.
+    /// The root of a set that has only one, as the operator's settings chose it.
     pub(crate) fn home(&self, set: &str) -> Option<&RootGrant> {
-        let roots = &self.deployment.roots;
-        roots
-            .iter()
-            .find(|grant| grant.home_of.contains(set))
-            .or(roots.first())
+        let mut roots = self.deployment.roots.iter();
+        roots.find(|grant| grant.home_of.contains(set))
     }
 
     fn candidates<'a>(

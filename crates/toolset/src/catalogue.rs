@@ -1,173 +1,202 @@
-//! One endpoint's tools: what it says of itself, what clients see of its tools, and the way into a call.
+//! Which tools there are, and for whom: the only place that knows.
+//!
+//! Settings, documents and tests ask [`every_set`] for the names of tools. [`Catalogue`] has the tools of one endpoint
+//! as its clients see them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use rmcp::model::{
     Implementation, JsonObject, ServerCapabilities, ServerConfig, Tool as McpTool, ToolsCapability,
 };
-use serde_json::Value;
-use tokio_util::task::TaskTracker;
 
 use crate::admission::Admission;
-use crate::arguments::nearest;
-use crate::client::Caller;
-use crate::dispatch::ToolEntry;
+use crate::arguments::{nearest, shortened};
+use crate::contract::Contract;
 use crate::metrics::{CallCounters, ToolMetrics};
-use crate::reply::CallOutcome;
 use crate::schema;
-use crate::tool::{Definition, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
 use crate::tool_reference;
+use crate::{files, guide, memory, workspace};
 
-/// Why a service cannot be built.
+/// The names of a set's tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetNames {
+    /// The set.
+    pub set: &'static str,
+    /// All its tools, in the specification's order.
+    pub tools: Vec<&'static str>,
+    /// The tools that an allowlist decides on. A tool of a set with roots that uses none itself is always available.
+    pub restricted: Vec<&'static str>,
+}
+
+impl SetNames {
+    fn of(set: &ToolSet) -> SetNames {
+        let definitions = || set.tools.iter().map(|tool| tool.definition());
+        let uses_roots = |tool: &&Definition| !tool.roots.is_empty();
+        let has_roots = definitions().any(|tool| uses_roots(&tool));
+        let restricted = definitions().filter(|tool| uses_roots(tool) || !has_roots);
+        SetNames {
+            set: set.contract.name(),
+            tools: definitions().map(|tool| tool.name).collect(),
+            restricted: restricted.map(|tool| tool.name).collect(),
+        }
+    }
+}
+
+/// Every tool set of this program, in the order of its documents.
+#[must_use]
+pub fn every_set() -> &'static [SetNames] {
+    static SETS: LazyLock<Vec<SetNames>> = LazyLock::new(|| {
+        let sets = [
+            workspace::toolset(),
+            files::toolset(),
+            memory::toolset(),
+            guide::toolset(None),
+        ];
+        sets.iter().map(SetNames::of).collect()
+    });
+    &SETS
+}
+
+/// Two sets that cannot share an endpoint, because names mean two things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetCollision {
+    /// One set.
+    pub first: &'static str,
+    /// The other set.
+    pub second: &'static str,
+    /// The names that both have.
+    pub tools: Vec<&'static str>,
+}
+
+/// Finds the first two sets that have tools of the same name.
+#[must_use]
+pub fn first_collision(sets: &[&SetNames]) -> Option<SetCollision> {
+    let pairs = sets.iter().enumerate().flat_map(|(index, first)| {
+        let later = sets.iter().skip(index + 1);
+        later.map(move |second| (first, second))
+    });
+    let mut collisions = pairs.map(|(first, second)| {
+        let shared = first
+            .tools
+            .iter()
+            .filter(|tool| second.tools.contains(tool));
+        SetCollision {
+            first: first.set,
+            second: second.set,
+            tools: shared.copied().collect(),
+        }
+    });
+    collisions.find(|collision| !collision.tools.is_empty())
+}
+
+/// Why an endpoint cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// Two sets of one endpoint have a tool of the same name.
-    #[error("the tool sets {first} and {second} cannot share one endpoint: both have {tool}")]
-    Collision {
-        /// The name both have.
-        tool: &'static str,
-        /// One set.
-        first: &'static str,
-        /// The other set.
-        second: &'static str,
-    },
+    /// Two sets of one endpoint have tools of the same name.
+    #[error(
+        "the tool sets {} and {} cannot share one endpoint: both have {}",
+        .0.first,
+        .0.second,
+        .0.tools.join(", ")
+    )]
+    Collision(SetCollision),
     /// There is nothing to serve.
     #[error("no tool set is given")]
     Empty,
 }
 
-/// One endpoint's tools. Cloning is cheap.
-#[derive(Clone)]
-pub struct Service {
-    inner: Arc<EndpointTools>,
+/// A tool in its set.
+pub(crate) struct ToolEntry {
+    pub(crate) tool: Box<dyn AnyTool>,
+    pub(crate) contract: &'static dyn Contract,
+    pub(crate) root_infos: Arc<[RootInfo]>,
+    pub(crate) counters: CallCounters,
 }
 
-struct EndpointTools {
+/// The tools of one endpoint.
+pub struct Catalogue {
     info: ServerConfig,
     admission: Arc<Admission>,
     entries: Vec<ToolEntry>,
     by_name: HashMap<&'static str, usize>,
-    catalogue: OnceLock<Catalogue>,
-    /// The calls that run, whether somebody waits for them or not.
-    running: TaskTracker,
+    descriptions: OnceLock<Descriptions>,
 }
 
 /// The tools as clients see them.
-struct Catalogue {
+struct Descriptions {
     /// What `tools/list` answers.
     listed: Vec<McpTool>,
-    /// Every tool, listed or not, in the order of the entries: the transport checks headers against its schema.
-    tools: Vec<McpTool>,
+    /// Every tool, listed or not, in the order of the entries: headers are checked against its schema.
+    all: Vec<McpTool>,
 }
 
-impl EndpointTools {
-    /// The tools as clients see them, made when they are first asked for.
-    fn catalogue(&self) -> &Catalogue {
-        self.catalogue
-            .get_or_init(|| Catalogue::new(&self.entries, &self.admission))
-    }
-}
-
-impl Catalogue {
-    fn new(entries: &[ToolEntry], admission: &Admission) -> Catalogue {
-        let tools: Vec<McpTool> = entries
+impl Descriptions {
+    fn new(entries: &[ToolEntry], admission: &Admission) -> Descriptions {
+        let all: Vec<McpTool> = entries
             .iter()
             .map(|entry| described(entry, admission))
             .collect();
-        let offered =
+        let is_offered =
             |entry: &ToolEntry| admission.offers(entry.contract.name(), entry.tool.definition());
-        let listed = entries
+        let offered = entries
             .iter()
-            .zip(&tools)
-            .filter(|(entry, _)| offered(entry));
-        Catalogue {
-            listed: listed.map(|(_, tool)| tool.clone()).collect(),
-            tools,
+            .zip(&all)
+            .filter(|(entry, _)| is_offered(entry));
+        Descriptions {
+            listed: offered.map(|(_, tool)| tool.clone()).collect(),
+            all,
         }
     }
 }
 
-impl Service {
-    /// Prepares an endpoint that speaks one set, or several whose names do not collide.
-    pub fn new(sets: Vec<ToolSet>, admission: Arc<Admission>) -> Result<Service, SetupError> {
-        let info = introduction(&sets, &admission).ok_or(SetupError::Empty)?;
+impl Catalogue {
+    pub(crate) fn new(
+        sets: Vec<ToolSet>,
+        admission: &Arc<Admission>,
+    ) -> Result<Catalogue, SetupError> {
+        let names: Vec<SetNames> = sets.iter().map(SetNames::of).collect();
+        if let Some(collision) = first_collision(&names.iter().collect::<Vec<_>>()) {
+            return Err(SetupError::Collision(collision));
+        }
+        let info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
         let entries: Vec<ToolEntry> = sets
             .into_iter()
-            .flat_map(|set| entries(set, &admission))
+            .flat_map(|set| entries(set, admission))
             .collect();
-        let by_name = index(&entries)?;
-        Ok(Service {
-            inner: Arc::new(EndpointTools {
-                info,
-                admission,
-                entries,
-                by_name,
-                catalogue: OnceLock::new(),
-                running: TaskTracker::new(),
-            }),
+        let names = entries.iter().map(|entry| entry.tool.definition().name);
+        Ok(Catalogue {
+            info,
+            admission: Arc::clone(admission),
+            by_name: names.zip(0..).collect(),
+            entries,
+            descriptions: OnceLock::new(),
         })
-    }
-
-    /// Takes a call all the way, to a result or to a question; `None` where no tool has this name.
-    pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<CallOutcome> {
-        let entry = self.entry(tool)?;
-        let _known = self.inner.running.token();
-        Some(entry.call(&self.inner.admission, arguments, caller).await)
     }
 
     /// What the endpoint says of itself.
     #[must_use]
     pub fn info(&self) -> &ServerConfig {
-        &self.inner.info
+        &self.info
     }
 
-    /// What the calls of every tool came to so far, in order.
-    pub fn metrics(&self) -> impl Iterator<Item = ToolMetrics> {
-        self.inner.entries.iter().map(|entry| {
-            let tool = entry.tool.definition().name;
-            entry.counters.metrics(entry.contract.name(), tool)
-        })
-    }
-
-    fn entry(&self, tool: &str) -> Option<&ToolEntry> {
-        let index = self.inner.by_name.get(tool)?;
-        self.inner.entries.get(*index)
-    }
-
-    /// The tools as clients see them, in order.
+    /// The tools that some root lets clients use, in order.
     #[must_use]
     pub fn listed(&self) -> &[McpTool] {
-        &self.inner.catalogue().listed
+        &self.descriptions().listed
     }
 
     /// Every tool, also those that no root allows, in order.
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
-        &self.inner.catalogue().tools
-    }
-
-    /// A page that tells everything about the tools.
-    #[must_use]
-    pub fn reference(&self, title: &str) -> String {
-        tool_reference::markdown(title, &self.inner.entries, self.described())
-    }
-
-    /// Waits until no call runs. For the end, when none can begin: also calls whose clients hung up have to be logged.
-    pub async fn settle(&self) {
-        self.inner.running.close();
-        self.inner.running.wait().await;
-    }
-
-    /// Cancels the running calls of every endpoint of the process: it ends, and their time to finish is over.
-    pub fn cut_calls(&self) {
-        self.inner.admission.close();
+        &self.descriptions().all
     }
 
     /// A tool as clients see it, listed or not.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&McpTool> {
-        let index = self.inner.by_name.get(name)?;
+        let index = self.by_name.get(name)?;
         self.described().get(*index)
     }
 
@@ -175,11 +204,36 @@ impl Service {
     #[must_use]
     pub fn unknown_tool(&self, name: &str) -> String {
         let names = self.listed().iter().map(|tool| &*tool.name);
-        let shown = crate::arguments::shortened(name);
+        let shown = shortened(name);
         match nearest(name, names) {
             Some(nearest) => format!("Unknown tool: {shown}; did you mean {nearest}?"),
             None => format!("Unknown tool: {shown}"),
         }
+    }
+
+    /// A page that documents every tool.
+    #[must_use]
+    pub fn reference(&self, title: &str) -> String {
+        tool_reference::markdown(title, &self.entries, self.described())
+    }
+
+    /// The metrics of every tool since the start, in order.
+    pub fn metrics(&self) -> impl Iterator<Item = ToolMetrics> {
+        self.entries.iter().map(|entry| {
+            let tool = entry.tool.definition().name;
+            entry.counters.metrics(entry.contract.name(), tool)
+        })
+    }
+
+    pub(crate) fn entry(&self, tool: &str) -> Option<&ToolEntry> {
+        let index = self.by_name.get(tool)?;
+        self.entries.get(*index)
+    }
+
+    /// Describes the tools when they are first asked for: start-up does not wait for their schemas.
+    fn descriptions(&self) -> &Descriptions {
+        self.descriptions
+            .get_or_init(|| Descriptions::new(&self.entries, &self.admission))
     }
 }
 
@@ -214,19 +268,19 @@ fn instructions(set: &ToolSet, admission: &Admission) -> String {
 }
 
 fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
-    let directory = directory(&set, admission);
+    let root_infos = root_infos(&set, admission);
     let contract = set.contract;
     let entry = |tool| ToolEntry {
         tool,
         contract,
-        directory: Arc::clone(&directory),
+        root_infos: Arc::clone(&root_infos),
         counters: CallCounters::default(),
     };
     set.tools.into_iter().map(entry).collect()
 }
 
 /// What clients of a set may know of every root.
-fn directory(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
+fn root_infos(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
     let name = set.contract.name();
     let grants = admission.deployment().roots.iter();
     grants
@@ -243,25 +297,6 @@ fn directory(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
                 .collect(),
         })
         .collect()
-}
-
-fn index(entries: &[ToolEntry]) -> Result<HashMap<&'static str, usize>, SetupError> {
-    let mut by_name = HashMap::new();
-    for (index, entry) in entries.iter().enumerate() {
-        let tool = entry.tool.definition().name;
-        let earlier = by_name
-            .insert(tool, index)
-            .and_then(|earlier| entries.get(earlier));
-        if let Some(earlier) = earlier {
-            let (first, second) = (earlier.contract.name(), entry.contract.name());
-            return Err(SetupError::Collision {
-                tool,
-                first,
-                second,
-            });
-        }
-    }
-    Ok(by_name)
 }
 
 /// A tool as clients see it.

@@ -1,325 +1,267 @@
-//! The one road of a call: admit → decode → run on the blocking pool → word → audit.
+//! The one road of a call: admit → decode → run → word → record.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ops::{Cancel, Context};
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use tokio_util::task::TaskTracker;
 
 use crate::admission::{Admission, crashed};
 use crate::arguments;
-use crate::audit;
+use crate::audit::{self, CallRecord};
+use crate::call_watch::CallWatch;
+use crate::catalogue::{Catalogue, SetupError, ToolEntry};
 use crate::client::Caller;
 use crate::client_stats::ClientStats;
-use crate::contract::{CallSubject, Contract, Failure, FailureText, Worded};
+use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::Recorded;
-use crate::metrics::{CallCounters, OK};
+use crate::metrics::OK;
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
-use crate::tool::{AnyTool, Blocking, Call, CallWork, Ended, Prepared, RootInfo, ToolEffect};
+use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet};
 
-/// How long after its deadline an operation may take to notice before the reply goes out without it.
-const OVERDUE: Duration = Duration::from_secs(1);
-/// The same after a cancellation.
-const STOPPING: Duration = Duration::from_millis(100);
-/// How often a caller that wants to hear of progress does.
-const PROGRESS_EVERY: Duration = Duration::from_millis(250);
-
-/// A tool in its set.
-pub(crate) struct ToolEntry {
-    pub(crate) tool: Box<dyn AnyTool>,
-    pub(crate) contract: &'static dyn Contract,
-    pub(crate) directory: Arc<[RootInfo]>,
-    pub(crate) counters: CallCounters,
+/// Runs the calls of one endpoint. Cloning is cheap.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<ServiceParts>,
 }
 
-impl ToolEntry {
-    /// Takes a call all the way. Arguments that are no object are the tool's to refuse.
-    pub(crate) async fn call(
-        &self,
-        admission: &Admission,
-        arguments: Value,
-        caller: &Caller,
-    ) -> CallOutcome {
+struct ServiceParts {
+    catalogue: Catalogue,
+    admission: Arc<Admission>,
+    /// The calls that run, whether or not their clients still wait.
+    running: TaskTracker,
+}
+
+impl Service {
+    /// Prepares an endpoint that serves one set, or several whose tools have different names.
+    pub fn new(sets: Vec<ToolSet>, admission: Arc<Admission>) -> Result<Service, SetupError> {
+        Ok(Service {
+            inner: Arc::new(ServiceParts {
+                catalogue: Catalogue::new(sets, &admission)?,
+                admission,
+                running: TaskTracker::new(),
+            }),
+        })
+    }
+
+    /// The tools of the endpoint.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.inner.catalogue
+    }
+
+    /// Runs a call to its result or its question; `None` if no tool has this name.
+    pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<CallOutcome> {
+        let entry = self.inner.catalogue.entry(tool)?;
+        let _running = self.inner.running.token();
+        let dispatch = Dispatch {
+            entry,
+            admission: &self.inner.admission,
+            caller,
+        };
+        Some(dispatch.call(arguments).await)
+    }
+
+    /// Waits until no call runs. Used at shutdown, when none can begin: calls whose clients hung up are recorded too.
+    pub async fn settle(&self) {
+        self.inner.running.close();
+        self.inner.running.wait().await;
+    }
+
+    /// Cancels the running calls of every endpoint of the process, because their time to finish is over.
+    pub fn cut_calls(&self) {
+        self.inner.admission.close();
+    }
+}
+
+/// One call on its road.
+#[derive(Clone, Copy)]
+struct Dispatch<'call> {
+    entry: &'call ToolEntry,
+    admission: &'call Admission,
+    caller: &'call Caller,
+}
+
+impl Dispatch<'_> {
+    async fn call(self, arguments: Value) -> CallOutcome {
         let start = Instant::now();
-        self.count(admission, caller);
+        self.count();
         let (arguments, wrong) = match arguments {
             Value::Object(arguments) => (arguments, None),
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
-        let subject = self.subject(admission, &arguments);
+        let subject = self.subject(&arguments);
         let ended = match wrong {
             Some(wrong) => Err(wrong.into()),
-            None => self.admit_and_run(admission, arguments, caller).await,
+            None => self.admit_and_run(arguments).await,
         };
-        let outcome = match ended {
+        match ended {
             Ok(Ended::Question(question)) => {
-                let stats = ClientStats::default();
-                self.line(caller, &subject, start, 0, stats).success();
-                return CallOutcome::Question(question);
+                let size = 0;
+                self.record(&subject, start, size).success();
+                CallOutcome::Question(question)
             }
-            Ok(Ended::Reply(reply)) => Ok(reply),
-            Err(failure) => Err(failure),
-        };
-        CallOutcome::Result(self.settle(admission, caller, &subject, start, outcome))
+            Ok(Ended::Reply(reply)) => CallOutcome::Result(self.succeeded(&subject, start, reply)),
+            Err(failure) => CallOutcome::Result(self.failed(&subject, start, &failure)),
+        }
     }
 
     /// Counts a call, and warns when its client calls more often than is usual for the set.
-    fn count(&self, admission: &Admission, caller: &Caller) {
-        if let Some(calls) = admission.called(&caller.account, self.contract.usual_calls()) {
-            audit::frequent(self.contract.name(), &caller.name, calls);
+    fn count(self) {
+        let contract = self.entry.contract;
+        let unusual = self
+            .admission
+            .called(&self.caller.account, contract.usual_calls());
+        if let Some(calls) = unusual {
+            audit::frequent(contract.name(), &self.caller.name, calls);
         }
     }
 
-    fn subject(&self, admission: &Admission, arguments: &JsonObject) -> CallSubject {
-        let home = admission
-            .home(self.contract.name())
-            .map(|grant| grant.name.as_str());
-        CallSubject::new(self.tool.definition(), arguments, home)
+    fn subject(self, arguments: &JsonObject) -> CallSubject {
+        let home = self.admission.home(self.entry.contract.name());
+        let home = home.map(|grant| grant.name.as_str());
+        CallSubject::new(self.entry.tool.definition(), arguments, home)
     }
 
-    /// Words what a call came to, counts it and logs it.
-    fn settle(
-        &self,
-        admission: &Admission,
-        caller: &Caller,
-        subject: &CallSubject,
-        start: Instant,
-        outcome: Result<EncodedReply, Failure>,
-    ) -> ToolResult {
-        let is_violation = outcome.as_ref().err().and_then(audit::violation).is_some();
-        let stats = match is_violation {
-            true => admission.violated(&caller.account),
-            false => ClientStats::default(),
-        };
-        let line = |response_size| self.line(caller, subject, start, response_size, stats);
-        match outcome {
-            Ok(reply) => {
-                let line = line(reply.size());
-                self.counters.add(OK, line.duration, line.response_size);
-                line.success();
-                ToolResult {
-                    reply,
-                    is_error: false,
-                }
-            }
-            Err(failure) => {
-                let worded = self.contract.word(&failure, subject);
-                let structured = admission.deployment().replies.structured();
-                let reply = failed(&worded, self.contract.failure_text(), structured);
-                let line = line(reply.size());
-                self.counters
-                    .add(worded.code, line.duration, line.response_size);
-                line.failure(&failure, &worded);
-                ToolResult {
-                    reply,
-                    is_error: true,
-                }
-            }
-        }
-    }
-
-    fn line<'call>(
-        &self,
-        caller: &'call Caller,
-        subject: &'call CallSubject,
-        start: Instant,
-        response_size: usize,
-        stats: ClientStats,
-    ) -> audit::CallRecord<'call> {
-        audit::CallRecord {
-            stats,
-            toolset: self.contract.name(),
-            subject,
-            client: &caller.name,
-            duration: start.elapsed(),
-            response_size,
-        }
-    }
-
-    async fn admit_and_run(
-        &self,
-        admission: &Admission,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> Result<Ended, Failure> {
-        admission.check_rate(&caller.allowance)?;
-        let (call, prepared) = self.begin(admission, arguments, caller)?;
+    async fn admit_and_run(self, arguments: JsonObject) -> Result<Ended, Failure> {
+        self.admission.check_rate(&self.caller.allowance)?;
+        let (call, prepared) = self.admit_and_decode(arguments)?;
         let cancel = call.context.cancel.clone();
-        let mut patience = Patience::new(cancel, prepared.timeout, caller, admission);
-        self.wait_for_record(&mut patience).await?;
+        let mut watch = CallWatch::new(cancel, prepared.timeout, self.caller, self.admission);
+        self.wait_for_record(&mut watch).await?;
         match prepared.work {
             CallWork::Blocking(work) => {
-                let work = match self.try_inline(work, &call, admission) {
-                    Ok(reply) => return reply.map(Ended::Reply),
-                    Err(rest) => rest,
-                };
-                let reply = patience
-                    .wait(admission.run(&caller.account, move || work.run(&call)))
-                    .await??;
+                let reply = self.run(work, call, &mut watch).await;
                 reply.map(Ended::Reply)
             }
-            CallWork::Asking(work) => patience.wait(work(call, admission)).await?,
+            CallWork::Asking(work) => watch.wait(work(call, self.admission)).await?,
         }
     }
 
-    /// Runs work on this thread if it need not wait for anything: waking two threads would cost more than a small read.
-    fn try_inline(
-        &self,
-        work: Blocking,
-        call: &Call,
-        admission: &Admission,
-    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
-        if !self.tool.tries_inline() {
-            return Err(work);
-        }
-        let Some(_slot) = admission.try_enter(&call.caller.account) else {
-            return Err(work);
+    /// Admits a call to its roots and decodes its arguments. Nothing has happened to files yet.
+    fn admit_and_decode(self, arguments: JsonObject) -> Result<(Call, Prepared), Failure> {
+        let entry = self.entry;
+        let deployment = self.admission.deployment();
+        let definition = entry.tool.definition();
+        let grants = self
+            .admission
+            .admit(entry.contract.name(), definition, &arguments)?;
+        let prepared = entry.tool.prepare(arguments, deployment.request_timeout)?;
+        let call = Call {
+            context: Context {
+                limits: Arc::clone(&deployment.limits),
+                users: Arc::clone(&deployment.users),
+                line_index_cache: self.admission.line_index_cache(),
+                cancel: Cancel::after(prepared.timeout).of_client(&self.caller.account),
+            },
+            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
+            root_infos: Arc::clone(&entry.root_infos),
+            replies: deployment.replies,
+            caller: self.caller.clone(),
+            client_stats: self.admission.client_stats(),
         };
-        catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
-            .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
+        Ok((call, prepared))
     }
 
     /// Waits until the call can be recorded. A call whose time runs out here has changed nothing.
-    async fn wait_for_record(&self, patience: &mut Patience<'_>) -> Result<(), Failure> {
-        let Some(recorder) = &patience.admission.deployment().recorder else {
+    async fn wait_for_record(self, watch: &mut CallWatch<'_>) -> Result<(), Failure> {
+        let Some(recorder) = &self.admission.deployment().recorder else {
             return Ok(());
         };
-        let kind = match self.tool.definition().effect {
+        let kind = match self.entry.tool.definition().effect {
             ToolEffect::Read => Recorded::Read,
             ToolEffect::Write { .. } => Recorded::Change,
         };
         if recorder.has_room(kind) {
             return Ok(());
         }
-        patience.wait(recorder.room(kind)).await
+        watch.wait(recorder.room(kind)).await
     }
 
-    /// Admits a call to its roots and decodes it; nothing has happened yet.
-    fn begin(
-        &self,
-        admission: &Admission,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> Result<(Call, Prepared), Failure> {
-        let deployment = admission.deployment();
-        let grants = admission.admit(self.contract.name(), self.tool.definition(), &arguments)?;
-        let prepared = self.tool.prepare(arguments, deployment.request_timeout)?;
-        let call = Call {
-            context: Context {
-                limits: Arc::clone(&deployment.limits),
-                users: Arc::clone(&deployment.users),
-                line_index_cache: admission.line_index_cache(),
-                cancel: Cancel::after(prepared.timeout).of_client(&caller.account),
-            },
-            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
-            directory: Arc::clone(&self.directory),
-            replies: deployment.replies,
-            caller: caller.clone(),
-            client_stats: admission.client_stats(),
+    async fn run(
+        self,
+        work: Blocking,
+        call: Call,
+        watch: &mut CallWatch<'_>,
+    ) -> Result<EncodedReply, Failure> {
+        let work = match self.try_inline(work, &call) {
+            Ok(reply) => return reply,
+            Err(rest) => rest,
         };
-        Ok((call, prepared))
+        let account = &self.caller.account;
+        let run = self.admission.run(account, move || work.run(&call));
+        watch.wait(run).await??
     }
-}
 
-/// Waits as long as the caller does, and tells the work when he gives up. Dropped (the connection is gone), it
-/// tells the work too.
-struct Patience<'caller> {
-    cancel: Cancel,
-    caller: &'caller Caller,
-    admission: &'caller Admission,
-    deadline: std::pin::Pin<Box<Sleep>>,
-    ticks: Option<Interval>,
-    told: u64,
-}
+    /// Runs work on this thread if it need not wait for anything: waking two threads would cost more than a small read.
+    fn try_inline(
+        self,
+        work: Blocking,
+        call: &Call,
+    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
+        if !self.entry.tool.tries_inline() {
+            return Err(work);
+        }
+        let Some(_slot) = self.admission.try_enter(&self.caller.account) else {
+            return Err(work);
+        };
+        catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
+            .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
+    }
 
-impl<'caller> Patience<'caller> {
-    fn new(
-        cancel: Cancel,
-        timeout: Duration,
-        caller: &'caller Caller,
-        admission: &'caller Admission,
-    ) -> Patience<'caller> {
-        let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE)));
-        let ticks = caller.client.wants_progress().then(|| {
-            let first = tokio::time::Instant::now() + PROGRESS_EVERY;
-            let mut ticks = tokio::time::interval_at(first, PROGRESS_EVERY);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            ticks
-        });
-        Patience {
-            cancel,
-            caller,
-            admission,
-            deadline,
-            ticks,
-            told: 0,
+    fn succeeded(self, subject: &CallSubject, start: Instant, reply: EncodedReply) -> ToolResult {
+        let record = self.record(subject, start, reply.size());
+        self.entry
+            .counters
+            .add(OK, record.duration, record.response_size);
+        record.success();
+        ToolResult {
+            reply,
+            is_error: false,
         }
     }
 
-    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let mut work = std::pin::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                output = &mut work => return Ok(output),
-                () = given_up(self.caller, self.admission), if !self.cancel.is_cancelled() => {
-                    self.cancel.cancel();
-                    self.deadline.as_mut().reset(tokio::time::Instant::now() + STOPPING);
-                }
-                () = &mut self.deadline => return Err(self.exhausted()),
-                () = tick(self.ticks.as_mut()) => self.tell(),
-            }
+    fn failed(self, subject: &CallSubject, start: Instant, failure: &Failure) -> ToolResult {
+        let contract = self.entry.contract;
+        let worded = contract.word(failure, subject);
+        let structured = self.admission.deployment().replies.structured();
+        let reply = encode_failure(&worded, contract.failure_text(), structured);
+        let mut record = self.record(subject, start, reply.size());
+        if audit::violation(failure).is_some() {
+            record.stats = self.admission.violated(&self.caller.account);
+        }
+        self.entry
+            .counters
+            .add(worded.code, record.duration, record.response_size);
+        record.failure(failure, &worded);
+        ToolResult {
+            reply,
+            is_error: true,
         }
     }
 
-    fn exhausted(&self) -> Failure {
-        let cancelled = self.cancel.is_cancelled();
-        Failure::Operation(if cancelled {
-            ops::Error::Cancelled
-        } else {
-            ops::Error::Timeout
-        })
-    }
-
-    /// Tells the caller how far the work is, if it got further.
-    fn tell(&mut self) {
-        let done = self.cancel.done();
-        if done > self.told && !self.cancel.is_cancelled() {
-            self.told = done;
-            self.caller.client.tell_progress(done);
+    fn record<'record>(
+        &'record self,
+        subject: &'record CallSubject,
+        start: Instant,
+        response_size: usize,
+    ) -> CallRecord<'record> {
+        CallRecord {
+            stats: ClientStats::default(),
+            toolset: self.entry.contract.name(),
+            subject,
+            client: &self.caller.name,
+            duration: start.elapsed(),
+            response_size,
         }
-    }
-}
-
-/// Waits until the caller gives up or the process has to end.
-async fn given_up(caller: &Caller, admission: &Admission) {
-    tokio::select! {
-        () = caller.client.gone().cancelled() => {}
-        () = admission.cut() => {}
-    }
-}
-
-impl Drop for Patience<'_> {
-    fn drop(&mut self) {
-        // Without effect on work that has ended.
-        self.cancel.cancel();
-    }
-}
-
-async fn tick(ticks: Option<&mut Interval>) {
-    match ticks {
-        Some(ticks) => {
-            ticks.tick().await;
-        }
-        None => std::future::pending().await,
     }
 }
 
 /// A failure keeps its text in every mode: it is short, and some clients show the model nothing else.
-fn failed(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
+fn encode_failure(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
     let object = worded.object.to_string();
     let text = match text {
         FailureText::Message => worded.message.clone(),
@@ -329,392 +271,4 @@ fn failed(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalogue::Service;
-    use crate::deployment::{Allowlist, Deployment, ReplyHalves, RootGrant};
-    use crate::tool::{PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
-    use crate::workspace;
-    use ops::Root;
-    use schemars::JsonSchema;
-    use serde::{Deserialize, Serialize};
-    use serde_json::json;
-    use std::collections::BTreeSet;
-    use std::sync::{LazyLock, Mutex};
-
-    /// The toy calls whose work has ended.
-    static ENDED: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::default);
-
-    struct Toy;
-
-    #[derive(Deserialize, JsonSchema)]
-    struct Arguments {
-        #[expect(dead_code, reason = "admission reads it")]
-        root: String,
-        path: String,
-        #[expect(dead_code, reason = "admission reads it")]
-        other_root: String,
-        act: Act,
-    }
-
-    #[derive(Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    enum Act {
-        Answer,
-        Panic,
-        Escape,
-        /// Until the deadline or a cancellation.
-        Work,
-        /// Whatever the caller wants.
-        Sleep,
-    }
-
-    #[derive(Serialize, JsonSchema)]
-    struct ToyReply {
-        path: String,
-    }
-
-    impl Tool for Toy {
-        type Arguments = Arguments;
-        type Reply = ToyReply;
-
-        const NAME: &'static str = "toy";
-        const TITLE: &'static str = "Toy";
-        const DESCRIPTION: &'static str = "A toy.";
-        const EFFECT: ToolEffect = ToolEffect::Write {
-            destructive: false,
-            idempotent: true,
-        };
-        const ROOTS: &'static [RootUse] = &[
-            RootUse::READ,
-            RootUse::named("other_root", "path", PlaceAccess::Write),
-        ];
-
-        fn run(arguments: Arguments, call: &Call) -> ops::Result<ToyReply> {
-            let path = arguments.path;
-            match arguments.act {
-                Act::Answer => Ok(ToyReply { path }),
-                Act::Panic => panic!("toy broken"),
-                Act::Escape => Err(ops::Error::Outside {
-                    path,
-                    leads_to: "/etc".to_owned(),
-                }),
-                Act::Sleep => {
-                    std::thread::sleep(Duration::from_millis(1500));
-                    Ok(ToyReply { path })
-                }
-                Act::Work => {
-                    let error = loop {
-                        if let Err(error) = call.context.cancel.check() {
-                            break error;
-                        }
-                        std::thread::sleep(Duration::from_millis(1));
-                    };
-                    ENDED.lock().expect("a lock").insert(path);
-                    Err(error)
-                }
-            }
-        }
-
-        fn text(reply: &ToyReply, _replies: ReplyHalves) -> Option<String> {
-            Some(format!("text of {}", reply.path))
-        }
-    }
-
-    fn service(change: impl FnOnce(&mut Deployment)) -> Service {
-        let root = || Arc::new(Root::open(&std::env::temp_dir()).expect("a directory"));
-        let only = |tool: &str| Allowlist::Only([tool.to_owned()].into());
-        let roots = vec![
-            RootGrant::new("open", root()),
-            RootGrant {
-                tools: only("list_roots"),
-                ..RootGrant::new("closed", root())
-            },
-            RootGrant {
-                read_only: true,
-                ..RootGrant::new("fixed", root())
-            },
-        ];
-        let request_timeout = Duration::from_millis(300);
-        let mut deployment = Deployment {
-            roots,
-            request_timeout,
-            ..Deployment::default()
-        };
-        change(&mut deployment);
-        let set = ToolSet {
-            contract: workspace::toolset().contract,
-            tools: vec![tool::<Toy>()],
-        };
-        Service::new(vec![set], Admission::new(deployment)).expect("a service")
-    }
-
-    async fn call(service: &Service, arguments: Value, caller: &Caller) -> ToolResult {
-        match service.call("toy", arguments, caller).await {
-            Some(CallOutcome::Result(result)) => result,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn arguments(act: &str, path: &str) -> Value {
-        json!({ "root": "open", "other_root": "open", "path": path, "act": act })
-    }
-
-    async fn message(arguments: Value) -> String {
-        let result = call(&service(|_| {}), arguments, &Caller::default()).await;
-        assert!(result.is_error);
-        text(&result)
-    }
-
-    fn text(result: &ToolResult) -> String {
-        result.reply.text().unwrap_or_default().to_owned()
-    }
-
-    fn structured(result: &ToolResult) -> Option<Value> {
-        let json = result.reply.structured()?;
-        Some(serde_json::from_str(json).expect("JSON"))
-    }
-
-    fn code(result: &ToolResult) -> Value {
-        structured(result).expect("an object")["error"]["code"].clone()
-    }
-
-    #[tokio::test]
-    async fn names_come_before_allowlists_and_these_before_arguments() {
-        let unknown = json!({ "root": "closed", "other_root": "nonexistent", "act": 3 });
-        assert_eq!(message(unknown).await, "unknown root: nonexistent");
-        let denied = json!({ "root": "fixed", "other_root": "closed", "act": 3 });
-        assert_eq!(message(denied).await, "tool toy not allowed on root closed");
-        let fixed = json!({ "root": "open", "other_root": "fixed", "act": 3 });
-        assert_eq!(
-            message(fixed).await,
-            "tool toy not allowed on root fixed: the root is read-only"
-        );
-        let bad = json!({ "root": "fixed", "other_root": "open", "act": "jump" });
-        assert_eq!(
-            message(bad).await,
-            "missing required argument: path (string)"
-        );
-        let none = json!({ "root": "open", "path": "a" });
-        assert_eq!(
-            message(none).await,
-            "missing required argument: other_root (string)"
-        );
-        let number = json!({ "root": 5, "path": "a" });
-        assert_eq!(
-            message(number).await,
-            "argument root must be a string, got number 5"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_reply_has_the_halves_the_operator_wants() {
-        let halves = |result: ToolResult| (text(&result), structured(&result));
-        let structured = || Some(json!({ "path": "a" }));
-        for (replies, expected) in [
-            (ReplyHalves::Both, ("text of a".to_owned(), structured())),
-            (ReplyHalves::Text, ("text of a".to_owned(), None)),
-            (ReplyHalves::Structured, (String::new(), structured())),
-        ] {
-            let service = service(|deployment| deployment.replies = replies);
-            let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
-            assert_eq!(halves(result), expected, "{replies:?}");
-            let schema = service
-                .listed()
-                .first()
-                .expect("the toy")
-                .output_schema
-                .is_some();
-            assert_eq!(schema, replies != ReplyHalves::Text);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_an_error_reply() {
-        let result = call(
-            &service(|_| {}),
-            arguments("panic", "a"),
-            &Caller::default(),
-        )
-        .await;
-        assert_eq!(
-            (code(&result), text(&result)),
-            (
-                json!("io_error"),
-                "internal error in toy; it was logged".to_owned()
-            )
-        );
-    }
-
-    /// Remembers the messages and reasons of errors.
-    #[derive(Default, Clone)]
-    struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
-
-    impl tracing::Subscriber for Errors {
-        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-            *metadata.level() == tracing::Level::ERROR
-        }
-
-        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-            tracing::span::Id::from_u64(1)
-        }
-
-        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-        fn event(&self, event: &tracing::Event<'_>) {
-            let mut text = String::new();
-            event.record(
-                &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-                    text += &format!("{field}={value:?} ");
-                },
-            );
-            self.0.lock().unwrap().push(text);
-        }
-
-        fn enter(&self, _: &tracing::span::Id) {}
-
-        fn exit(&self, _: &tracing::span::Id) {}
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
-        let errors = Errors::default();
-        let _guard = tracing::subscriber::set_default(errors.clone());
-        let service = service(|deployment| deployment.max_concurrent_calls = 1);
-        for _ in 0..3 {
-            let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
-            assert_eq!(code(&result), "io_error");
-        }
-        let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
-        assert_eq!(text(&result), "text of a");
-        let logged = errors.0.lock().unwrap().clone();
-        assert_eq!(logged.len(), 3, "{logged:?}");
-        assert!(
-            logged
-                .iter()
-                .all(|line| line.contains("bug in a tool") && line.contains("toy"))
-        );
-    }
-
-    #[tokio::test]
-    async fn where_an_escape_leads_stays_here() {
-        let message = message(arguments("escape", "a")).await;
-        assert_eq!(
-            message,
-            "path resolves outside root boundary (root: open, path: a)"
-        );
-    }
-
-    #[tokio::test]
-    async fn work_ends_at_its_deadline() {
-        let start = Instant::now();
-        let result = call(
-            &service(|_| {}),
-            arguments("work", "late"),
-            &Caller::default(),
-        )
-        .await;
-        assert_eq!(code(&result), "timeout");
-        assert!(start.elapsed() < Duration::from_millis(300) + OVERDUE);
-    }
-
-    #[tokio::test]
-    async fn a_reply_does_not_wait_for_work_that_does_not_stop() {
-        let service = service(|deployment| deployment.request_timeout = Duration::ZERO);
-        let result = call(&service, arguments("sleep", "a"), &Caller::default()).await;
-        assert_eq!(code(&result), "timeout");
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_call_stops_its_work() {
-        let caller = Caller::default();
-        let token = caller.client.gone().clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            token.cancel();
-        });
-        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
-        let result = call(&service, arguments("work", "cancelled"), &caller).await;
-        assert_eq!(code(&result), "cancelled");
-        assert!(ended("cancelled").await);
-    }
-
-    #[tokio::test]
-    async fn a_dropped_call_stops_its_work() {
-        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
-        let caller = Caller::default();
-        let work = call(&service, arguments("work", "dropped"), &caller);
-        let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
-        assert!(cut.is_err());
-        assert!(ended("dropped").await);
-    }
-
-    #[tokio::test]
-    async fn running_calls_can_be_cut() {
-        let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
-        let caller = Caller::default();
-        let work = call(&service, arguments("work", "cut"), &caller);
-        let cut = async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            service.cut_calls();
-        };
-        assert_eq!(code(&tokio::join!(work, cut).0), "cancelled");
-        assert!(ended("cut").await);
-    }
-
-    /// Looks for the end of some work, for at most ten seconds.
-    async fn ended(path: &str) -> bool {
-        for _ in 0..1000 {
-            if ENDED.lock().expect("a lock").contains(path) {
-                return true;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        false
-    }
-
-    #[tokio::test]
-    async fn calls_beyond_the_cap_wait_their_turn() {
-        let service = service(|deployment| deployment.max_concurrent_calls = 1);
-        let caller = Caller::default();
-        let first = call(&service, arguments("work", "first"), &caller);
-        let second = call(&service, arguments("answer", "second"), &caller);
-        let (first, second) = tokio::join!(first, second);
-        assert_eq!(code(&first), "timeout");
-        assert!(!second.is_error);
-    }
-
-    #[tokio::test]
-    async fn tools_that_no_root_allows_are_not_listed_and_still_refused() {
-        let service = service(|deployment| {
-            deployment.roots.retain(|grant| grant.name != "open");
-        });
-        assert!(service.listed().is_empty());
-        let asked = json!({ "root": "closed", "other_root": "closed" });
-        let result = call(&service, asked, &Caller::default()).await;
-        assert_eq!(code(&result), "tool_not_allowed");
-        assert!(
-            service
-                .call("absent", json!({}), &Caller::default())
-                .await
-                .is_none()
-        );
-    }
-
-    #[test]
-    fn two_tools_of_one_name_are_a_start_up_error() {
-        let set = || ToolSet {
-            contract: workspace::toolset().contract,
-            tools: vec![tool::<Toy>()],
-        };
-        let error = Service::new(vec![set(), set()], Admission::new(Deployment::default())).err();
-        let expected =
-            "the tool sets workspace and workspace cannot share one endpoint: both have toy";
-        assert_eq!(
-            error.map(|error| error.to_string()).as_deref(),
-            Some(expected)
-        );
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 mod admission;
 mod arguments;
 mod audit;
+mod call_watch;
 mod catalogue;
 mod client;
 mod client_stats;
@@ -31,10 +32,11 @@ pub mod workspace;
 
 pub use admission::Admission;
 pub use arguments::{BadArgument, shortened};
-pub use catalogue::{Service, SetupError};
+pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, first_collision};
 pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent};
 pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
 pub use deployment::{Allowlist, Deployment, Recorded, Recorder, ReplyHalves, RootGrant};
+pub use dispatch::Service;
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};

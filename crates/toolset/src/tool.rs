@@ -179,7 +179,7 @@ pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
     pub context: Context,
     pub(crate) roots: Vec<Arc<Root>>,
-    pub(crate) directory: Arc<[RootInfo]>,
+    pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
     pub(crate) caller: Caller,
     pub(crate) client_stats: Arc<StatsTable>,
@@ -198,8 +198,8 @@ impl Call {
 
     /// What clients may know of every root.
     #[must_use]
-    pub fn directory(&self) -> &[RootInfo] {
-        &self.directory
+    pub fn root_infos(&self) -> &[RootInfo] {
+        &self.root_infos
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use rmcp::model::{JsonObject, Tool as McpTool};
 use serde_json::{Map, Value, json};
 
+use crate::catalogue::ToolEntry;
 use crate::contract::CallSubject;
-use crate::dispatch::ToolEntry;
 
 /// A Markdown page that tells everything about these tools.
 #[must_use]
@@ -67,11 +67,11 @@ fn refused_call(entry: &ToolEntry) -> Option<(Value, Value)> {
     let calls = [json!({}), json!({ "unknown": true })];
     calls.into_iter().find_map(|arguments| {
         let given: JsonObject = arguments.as_object().cloned()?;
-        let about = CallSubject::new(entry.tool.definition(), &given, None);
+        let subject = CallSubject::new(entry.tool.definition(), &given, None);
         let refused = entry.tool.prepare(given, std::time::Duration::ZERO).err()?;
         Some((
             arguments,
-            entry.contract.word(&refused.into(), &about).object,
+            entry.contract.word(&refused.into(), &subject).object,
         ))
     })
 }

@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::command_line::{Cli, Task, command};
-use crate::known::KNOWN_TOOLS;
 use crate::settings::{self, LoadedSettings, RootsNeed};
 
 /// Runs the command that was typed.
@@ -45,7 +44,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
 }
 
 fn load(cli: &Cli, need: RootsNeed) -> Result<LoadedSettings> {
-    Ok(settings::load(cli, &current()?, KNOWN_TOOLS, need)?)
+    Ok(settings::load(cli, &current()?, need)?)
 }
 
 fn current() -> Result<PathBuf> {

@@ -17,10 +17,11 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
         match format {
             Format::Markdown => {
                 let title = format!("Tools of the `{}` set", set.name());
-                write!(out, "{}", service.reference(&title))?;
+                write!(out, "{}", service.catalogue().reference(&title))?;
             }
             Format::Json => {
-                let page = json!({ "toolset": set.name(), "tools": service.described() });
+                let page =
+                    json!({ "toolset": set.name(), "tools": service.catalogue().described() });
                 writeln!(out, "{}", serde_json::to_string_pretty(&page)?)?;
             }
         }

@@ -251,7 +251,7 @@ impl Router {
             tools: self
                 .endpoints
                 .iter()
-                .flat_map(|endpoint| endpoint.server().service().metrics())
+                .flat_map(|endpoint| endpoint.server().service().catalogue().metrics())
                 .collect(),
             refusals: refusals.clone(),
             connections: self.connections.load(Ordering::Relaxed),

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use toolset::SetCollision;
+
 /// The most characters of a value that a message shows.
 const SHOWN: usize = 80;
 
@@ -86,14 +88,10 @@ pub(crate) enum SettingsError {
     NoRoots,
     /// Two tool sets cannot share standard input and output.
     #[error(
-        "the tool sets {first} and {second} both have {}; on stdio serve one of them, or use --transport http",
-        tools.join(", ")
+        "the tool sets {} and {} both have {}; on stdio serve one of them, or use --transport http",
+        .0.first, .0.second, .0.tools.join(", ")
     )]
-    Collision {
-        first: &'static str,
-        second: &'static str,
-        tools: Vec<String>,
-    },
+    Collision(SetCollision),
     /// A flag that does nothing with the tool sets that were chosen.
     #[error("{flag} is for the tool set {toolset}, which is not served; add --toolset {toolset}")]
     IdleFlag {

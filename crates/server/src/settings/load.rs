@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
+use toolset::{SetNames, every_set, first_collision};
+
 use super::SettingsError;
 use super::config_file::{self, ConfigFile};
 use super::root_settings::{name_for, named_after_their_last_component};
-use super::{
-    AllowedTools, KnownTools, OnMissingRoot, Partial, RootSettings, Settings, Toolset, Transport,
-    first_collision,
-};
+use super::{AllowedTools, OnMissingRoot, Partial, RootSettings, Settings, Toolset, Transport};
 use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
 /// The origin of a root that nobody named.
@@ -36,22 +35,18 @@ pub(crate) struct LoadedSettings {
 pub(crate) fn load(
     cli: &Cli,
     current: &Path,
-    known: KnownTools<'_>,
     need: RootsNeed,
 ) -> Result<LoadedSettings, SettingsError> {
     let file = cli.config().map(config_file::read).transpose()?;
-    let from_file = file
-        .as_ref()
-        .map(|file| partial_of(file, known))
-        .transpose()?;
+    let from_file = file.as_ref().map(partial_of).transpose()?;
     let merged = cli.partial(current).or(from_file.unwrap_or_default());
-    let settings = with_directories(merged.complete(), cli.directories(current), current, known);
-    check(cli, &settings, known, need)?;
+    let settings = with_directories(merged.complete(), cli.directories(current), current);
+    check(cli, &settings, need)?;
     Ok(LoadedSettings { settings, file })
 }
 
-fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, SettingsError> {
-    let partial = config_file::parse(&file.text, file.directory(), known);
+fn partial_of(file: &ConfigFile) -> Result<Partial, SettingsError> {
+    let partial = config_file::parse(&file.text, file.directory());
     let partial = partial.map_err(|fault| fault.in_file(&file.path))?;
     Ok(Partial {
         config_file: Some(Some(file.path.clone())),
@@ -61,12 +56,7 @@ fn partial_of(file: &ConfigFile, known: KnownTools<'_>) -> Result<Partial, Setti
 
 /// Directories on the command line replace the file's roots. One from the environment does so too, unless a directory
 /// was typed.
-fn with_directories(
-    mut settings: Settings,
-    given: Directories,
-    current: &Path,
-    known: KnownTools<'_>,
-) -> Settings {
+fn with_directories(mut settings: Settings, given: Directories, current: &Path) -> Settings {
     let serves = |set| settings.toolsets.contains(&set);
     let (with_memory, files_alone) = (
         serves(Toolset::Memory),
@@ -92,39 +82,41 @@ fn with_directories(
         settings.files_root = settings.roots.last().map(|root| root.name.clone());
     }
     if let Some(base) = base {
-        add_base(&mut settings, base, known);
+        add_base(&mut settings, base);
     }
     settings
 }
 
 /// Adds the storage of `memory` as a root of its own, which no other set may touch.
-fn add_base(settings: &mut Settings, base: GivenPath, known: KnownTools<'_>) {
+fn add_base(settings: &mut Settings, base: GivenPath) {
     let name = name_for(&base.path, &settings.roots);
     let origin = base.source.of("--base-path", "BASE_PATH");
     let root = RootSettings::open_to_all(name, base.path, origin);
     settings.memory_root = Some(root.name.clone());
     settings.roots.push(RootSettings {
-        tools: AllowedTools::all_of(Toolset::Memory, known),
+        tools: AllowedTools::all_of(Toolset::Memory),
         on_missing: OnMissingRoot::Create,
         ..root
     });
 }
 
-fn check(
-    cli: &Cli,
-    settings: &Settings,
-    known: KnownTools<'_>,
-    need: RootsNeed,
-) -> Result<(), SettingsError> {
+fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), SettingsError> {
     let faults = [
         idle_flag(cli, settings),
         relative_root(settings),
         (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
-            .then(|| first_collision(&settings.toolsets, known))
+            .then(|| collision(&settings.toolsets))
             .flatten(),
         (need == RootsNeed::Needed && lacks_roots(settings)).then_some(SettingsError::NoRoots),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+/// The first two sets that cannot be served on one connection.
+fn collision(toolsets: &[Toolset]) -> Option<SettingsError> {
+    let names = |set: &Toolset| every_set().iter().find(|names| names.set == set.name());
+    let sets: Vec<&SetNames> = toolsets.iter().filter_map(names).collect();
+    first_collision(&sets).map(SettingsError::Collision)
 }
 
 /// Finds a root with a relative path. Only the base path can be one; the other paths are already absolute.
@@ -166,7 +158,6 @@ mod tests {
     use super::super::RootAccess;
     use super::*;
     use crate::command_line::tests::typed;
-    use crate::known::KNOWN_TOOLS;
     use std::io::Write;
     use std::path::PathBuf;
 
@@ -202,7 +193,7 @@ roots:
 
     fn loaded(words: &[&str]) -> Result<Settings, SettingsError> {
         let here = Path::new("/here/now");
-        load(&typed(words), here, KNOWN_TOOLS, RootsNeed::Needed).map(|loaded| loaded.settings)
+        load(&typed(words), here, RootsNeed::Needed).map(|loaded| loaded.settings)
     }
 
     fn paths(settings: &Settings) -> Vec<(&str, &str)> {
@@ -210,6 +201,17 @@ roots:
         roots
             .map(|root| (root.name.as_str(), root.path.to_str().unwrap()))
             .collect()
+    }
+
+    #[test]
+    fn sets_that_share_names_collide() {
+        let fault = collision(&[Toolset::Guide, Toolset::Workspace, Toolset::Files]);
+        assert_eq!(
+            fault.unwrap().to_string(),
+            "the tool sets workspace and files both have copy, move; on stdio serve one of them, \
+             or use --transport http"
+        );
+        assert_eq!(collision(&[Toolset::Workspace, Toolset::Guide]), None);
     }
 
     #[test]
@@ -270,10 +272,10 @@ roots:
             }),
             base: None,
         };
-        let file = config_file::parse(FILE, Path::new("/etc"), KNOWN_TOOLS)
+        let file = config_file::parse(FILE, Path::new("/etc"))
             .unwrap()
             .complete();
-        let with = |given| with_directories(file.clone(), given, Path::new("/here"), KNOWN_TOOLS);
+        let with = |given| with_directories(file.clone(), given, Path::new("/here"));
         let settings = with(given(&[], GivenBy::Environment));
         assert_eq!(paths(&settings), [("env", "/env")]);
         assert_eq!(settings.roots[0].origin, "FS_SERVER_ROOT");
@@ -301,7 +303,7 @@ roots:
             root: None,
             base,
         };
-        let settings = with_directories(settings, given, Path::new("/here"), KNOWN_TOOLS);
+        let settings = with_directories(settings, given, Path::new("/here"));
         assert_eq!(
             paths(&settings),
             [("notes", "/y/notes"), ("notes-2", "/x/notes")]
@@ -320,12 +322,7 @@ roots:
     fn files_serves_the_current_directory_by_default() {
         let mut settings = Partial::default().complete();
         settings.toolsets = vec![Toolset::Files];
-        let settings = with_directories(
-            settings,
-            Directories::default(),
-            Path::new("/here/now"),
-            KNOWN_TOOLS,
-        );
+        let settings = with_directories(settings, Directories::default(), Path::new("/here/now"));
         assert_eq!(paths(&settings), [("now", "/here/now")]);
     }
 

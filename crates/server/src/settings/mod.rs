@@ -5,7 +5,6 @@
 //! defaults.
 
 mod choices;
-mod collision;
 pub(crate) mod config_file;
 mod error;
 mod flags;
@@ -18,7 +17,6 @@ mod value;
 use std::path::PathBuf;
 
 pub(crate) use choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport, WordValue};
-pub(crate) use collision::first_collision;
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};
@@ -26,9 +24,6 @@ pub(crate) use reference::page as reference;
 pub(crate) use root_settings::{AllowedTools, OnMissingRoot, RootAccess, RootSettings, tools_of};
 pub(crate) use table::{Partial, Settings};
 pub(crate) use value::SettingValue;
-
-/// The tool names of each tool set, in the order of the sets: `("workspace", &["list_folder", …])`.
-pub(crate) type KnownTools<'a> = &'a [(&'a str, &'a [&'a str])];
 
 impl Settings {
     /// The root that a single-root tool set uses: the one that was named, or the first.

@@ -123,14 +123,13 @@ fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known::KNOWN_TOOLS;
     use crate::settings::SettingsError;
     use crate::settings::config_file::parse;
     use crate::settings::{Partial, Transport};
     use std::path::Path;
 
     fn read(yaml: &str) -> Result<Partial, SettingsError> {
-        parse(yaml, Path::new("/etc"), KNOWN_TOOLS)
+        parse(yaml, Path::new("/etc"))
     }
 
     #[test]

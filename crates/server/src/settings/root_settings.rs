@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use sandbox::Quota;
 
-use super::{KnownTools, Toolset};
+use toolset::every_set;
+
+use super::Toolset;
 
 /// One directory that is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +72,9 @@ pub(crate) enum AllowedTools {
 
 impl AllowedTools {
     /// All tools of one set, and nothing of the others.
-    pub(crate) fn all_of(toolset: Toolset, known: KnownTools<'_>) -> AllowedTools {
+    pub(crate) fn all_of(toolset: Toolset) -> AllowedTools {
         let set = toolset.name();
-        let names = tools_of(set, known).iter();
+        let names = tools_of(set).iter();
         AllowedTools::Only(names.map(|tool| format!("{set}.{tool}")).collect())
     }
 
@@ -88,9 +90,9 @@ impl AllowedTools {
 }
 
 /// The tools of a set that an allowlist decides on.
-pub(crate) fn tools_of<'a>(set: &str, known: KnownTools<'a>) -> &'a [&'a str] {
-    let set = known.iter().find(|(name, _)| *name == set);
-    set.map_or(&[], |(_, tools)| *tools)
+pub(crate) fn tools_of(set: &str) -> &'static [&'static str] {
+    let set = every_set().iter().find(|names| names.set == set);
+    set.map_or(&[], |names| &names.restricted)
 }
 
 /// Names each directory after its last component, adding `-2`, `-3` … where a name is taken.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::choices::WordValue;
 use super::config_file::Field;
-use super::{KnownTools, RootSettings, SettingsError};
+use super::{RootSettings, SettingsError};
 
 /// The bounds of a number.
 pub(crate) type Bounds = RangeInclusive<u64>;
@@ -38,7 +38,6 @@ pub(crate) struct ReadContext<'a> {
     /// Where relative paths start from.
     pub(crate) directory: &'a Path,
     /// The tools that an allowlist may name.
-    pub(crate) known: KnownTools<'a>,
     /// The roots that were read before.
     pub(crate) roots: &'a [RootSettings],
     /// The bounds of the setting.

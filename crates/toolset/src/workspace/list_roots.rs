@@ -44,7 +44,7 @@ impl Tool for ListRoots {
     const ROOTS: &'static [RootUse] = &[];
 
     fn run(_arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let infos = call.directory().iter();
+        let infos = call.root_infos().iter();
         let roots = infos.map(|info| RootEntry {
             name: info.name.clone(),
             allowed_tools: info.allowed_tools.clone(),

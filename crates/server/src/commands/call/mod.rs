@@ -52,7 +52,12 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
     let work = service.call(tool, arguments, &caller);
     // The shell cannot be asked, so the answer is never a question.
     let Some(CallOutcome::Result(result)) = progress_bar::shown(work, done).await else {
-        let names: Vec<&str> = service.described().iter().map(|tool| &*tool.name).collect();
+        let names: Vec<&str> = service
+            .catalogue()
+            .described()
+            .iter()
+            .map(|tool| &*tool.name)
+            .collect();
         bail!("unknown tool {tool}; there are {}", names.join(", "));
     };
     print(&result.reply)?;

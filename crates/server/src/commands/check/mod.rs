@@ -18,10 +18,9 @@ pub(crate) use self::risks::open_door;
 use crate::guide_project::{self, GuideProject};
 use crate::http::CredentialStore;
 use crate::http::listener::address;
-use crate::known::KNOWN_TOOLS;
 use crate::settings::{
-    KnownTools, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport,
-    WordValue, tools_of,
+    LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport, WordValue,
+    tools_of,
 };
 use crate::{open_roots, operator_files};
 
@@ -150,13 +149,7 @@ fn root_lines<'a>(
             .toolsets
             .iter()
             .filter(|set| **set != Toolset::Guide);
-        lines.extend(sets.map(|set| {
-            format!(
-                "  {}: {}",
-                set.name(),
-                tools_in_words(root, *set, KNOWN_TOOLS)
-            )
-        }));
+        lines.extend(sets.map(|set| format!("  {}: {}", set.name(), tools_in_words(root, *set))));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
         lines.extend(
             root.quota
@@ -196,8 +189,8 @@ fn quota_in_words(quota: Quota) -> String {
     format!("quota: at most {}", limits.join(" in at most "))
 }
 
-fn tools_in_words(root: &RootSettings, set: Toolset, known: KnownTools<'_>) -> String {
-    let tools = tools_of(set.name(), known);
+fn tools_in_words(root: &RootSettings, set: Toolset) -> String {
+    let tools = tools_of(set.name());
     let allowed: Vec<&str> = tools
         .iter()
         .copied()
@@ -344,7 +337,7 @@ mod tests {
     use std::path::Path;
 
     fn loaded(yaml: &str) -> LoadedSettings {
-        let partial = config_file::parse(yaml, Path::new("/etc"), KNOWN_TOOLS).unwrap();
+        let partial = config_file::parse(yaml, Path::new("/etc")).unwrap();
         let path = PathBuf::from("/etc/config.yaml");
         let mut settings = partial.complete();
         settings.config_file = Some(path.clone());

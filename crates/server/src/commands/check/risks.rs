@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::own_files::{Holds, OwnFile};
 use super::{Audience, CheckedRoot, Findings, audience_of};
-use crate::known::KNOWN_TOOLS;
 use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transport, tools_of};
 
 /// Finds every risk: one sentence each, with what to do about it.
@@ -159,7 +158,7 @@ fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
     let is_idle = |name: &&String| {
         let only = AllowedTools::Only([(*name).clone()].into());
         let mut served = settings.toolsets.iter().flat_map(|set| {
-            let tools = tools_of(set.name(), KNOWN_TOOLS).iter();
+            let tools = tools_of(set.name()).iter();
             tools.map(move |tool| (*set, *tool))
         });
         !served.any(|(set, tool)| only.allows(set, tool))
@@ -232,7 +231,7 @@ mod tests {
     #[test]
     fn tokens_want_encryption_unless_they_stay_here() {
         let risk = |yaml: &str| {
-            let parsed = crate::settings::config_file::parse(yaml, Path::new("/etc"), KNOWN_TOOLS);
+            let parsed = crate::settings::config_file::parse(yaml, Path::new("/etc"));
             tokens_in_the_clear(&parsed.unwrap().complete()).is_some()
         };
         assert!(risk("server: {bearer_tokens_file: t}"));

@@ -79,7 +79,7 @@ async fn after_start(work: impl FnOnce()) {
 /// Builds the list of tools ahead of time, so that the first client does not wait for it.
 fn prepared(service: Service) -> impl FnOnce() {
     move || {
-        let _ = service.listed();
+        let _ = service.catalogue().listed();
     }
 }
 

@@ -3,11 +3,11 @@
 //! Which keys there are, [`super::table`] says; here is how the file is walked and how the settings that are more than a
 //! plain value are read. Nothing here touches the directories the file names: that is for whoever opens the roots.
 
+mod allowlist;
 mod file;
 mod reader;
 mod yaml;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sandbox::Quota;
@@ -20,27 +20,22 @@ use super::choices::{Toolset, Transport};
 use super::error::{KeyPath, SettingsError, quoted};
 use super::table::{self, InnerKey};
 use super::value::{Bounds, ReadContext, Reading, SettingValue};
-use super::{
-    AllowedTools, KnownTools, OnMissingRoot, Partial, RootAccess, RootSettings, Tls, tools_of,
-};
+use super::{OnMissingRoot, Partial, RootAccess, RootSettings, Tls};
+use allowlist::allowed_tools;
 use reader::Section;
 use yaml::YamlValue;
-
-/// The tool that is always available; no allowlist can name it.
-const ALWAYS_AVAILABLE: &str = "list_roots";
 
 /// The longest name of a root, in bytes: names are sent in a header.
 const MAX_NAME: usize = 128;
 
 /// Reads the text of a config file. Relative paths in it are relative to `directory`.
-pub(crate) fn parse(text: &str, directory: &Path, known: KnownTools<'_>) -> Reading<Partial> {
+pub(crate) fn parse(text: &str, directory: &Path) -> Reading<Partial> {
     let tree = YamlValue::parse(text)?;
     let mut file = ConfigReader {
         top: Field::top(&tree).section()?,
         section: "",
         open: None,
         directory,
-        known,
     };
     let partial = Partial::from_file(&mut file)?;
     file.finish()?;
@@ -59,7 +54,6 @@ pub(crate) struct ConfigReader<'a> {
     /// What the file has in that section, if anything.
     open: Option<Section<'a>>,
     directory: &'a Path,
-    known: KnownTools<'a>,
 }
 
 impl ConfigReader<'_> {
@@ -74,7 +68,6 @@ impl ConfigReader<'_> {
         let Some(key) = key else { return Ok(None) };
         let context = ReadContext {
             directory: self.directory,
-            known: self.known,
             roots: roots.unwrap_or_default(),
             bounds,
         };
@@ -203,7 +196,7 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
         name: section.require(&table::ROOT_NAME, |field| root_name(&field))?,
         path: section.require(&table::ROOT_PATH, |field| context.path(&field))?,
         origin: field.path().key("path").to_string(),
-        tools: section.require(&table::ROOT_TOOLS, |field| allowed_tools(&field, context))?,
+        tools: section.require(&table::ROOT_TOOLS, |field| allowed_tools(&field))?,
         access: section
             .read(table::ROOT_READ_ONLY.name(), |field| access(&field))?
             .unwrap_or(RootAccess::ReadWrite),
@@ -254,65 +247,6 @@ fn rate(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<CallRate> {
     };
     section.finish()?;
     Ok(rate)
-}
-
-fn allowed_tools(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<AllowedTools> {
-    let names = field.list_of(|item| tool_names(item, context.known))?;
-    let names: BTreeSet<String> = names.into_iter().flatten().collect();
-    Ok(if names.contains("*") {
-        AllowedTools::All
-    } else {
-        AllowedTools::Only(names)
-    })
-}
-
-/// The names one entry stands for: `files.*` is every tool of that set.
-fn tool_names(field: &Field<'_>, known: KnownTools<'_>) -> Reading<Vec<String>> {
-    let text = field.text()?;
-    let (toolset, tool) = match text.split_once('.') {
-        Some((toolset, tool)) => (Some(toolset), tool),
-        None => (None, text),
-    };
-    if tool == ALWAYS_AVAILABLE && toolset.is_none_or(|set| set == Toolset::Workspace.name()) {
-        let path = field.path().clone();
-        return Err(SettingsError::AlwaysAvailable {
-            path,
-            tool: ALWAYS_AVAILABLE,
-        });
-    }
-    if !is_known(known, toolset, tool) {
-        return Err(field.unknown("tool", text, tool_words(known, toolset)));
-    }
-    Ok(match toolset {
-        Some(set) if tool == "*" => narrowed(set, tools_of(set, known)),
-        _ => vec![text.to_owned()],
-    })
-}
-
-fn is_known(known: KnownTools<'_>, toolset: Option<&str>, tool: &str) -> bool {
-    let mut sets = known
-        .iter()
-        .filter(|(set, _)| toolset.is_none_or(|name| name == *set));
-    sets.any(|(_, tools)| tool == "*" || tools.contains(&tool))
-}
-
-/// The names to choose from: those of the set that was named, or else the plain names of all.
-fn tool_words(known: KnownTools<'_>, toolset: Option<&str>) -> Vec<String> {
-    let mut words = vec!["*".to_owned()];
-    match toolset.map(|set| (set, tools_of(set, known))) {
-        Some((set, tools)) if !tools.is_empty() => words.extend(narrowed(set, tools)),
-        _ => {
-            let all = known.iter().flat_map(|(_, tools)| tools.iter());
-            words.extend(all.map(|tool| (*tool).to_owned()));
-            let mut seen = BTreeSet::new();
-            words.retain(|word| seen.insert(word.clone()));
-        }
-    }
-    words
-}
-
-fn narrowed(set: &str, tools: &[&str]) -> Vec<String> {
-    tools.iter().map(|tool| format!("{set}.{tool}")).collect()
 }
 
 /// Reads the name of one of the file's own roots.

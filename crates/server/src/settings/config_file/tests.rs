@@ -1,5 +1,5 @@
 use super::*;
-use crate::known::KNOWN_TOOLS;
+use crate::settings::AllowedTools;
 use std::time::Duration;
 
 use sandbox::{Durability, Landlock};
@@ -8,7 +8,7 @@ use toolset::ReplyHalves;
 use crate::settings::{LogFormat, LogLevel, SessionPolicy, Settings};
 
 fn read(yaml: &str) -> Result<Partial, SettingsError> {
-    parse(yaml, Path::new("/etc/app"), KNOWN_TOOLS)
+    parse(yaml, Path::new("/etc/app"))
 }
 
 fn settings(yaml: &str) -> Settings {

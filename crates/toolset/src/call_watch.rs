@@ -1,0 +1,112 @@
+//! Waits for a call's work: until it ends, its deadline passes, its client gives up, or the process has to end.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use ops::Cancel;
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
+
+use crate::admission::Admission;
+use crate::client::Caller;
+use crate::contract::Failure;
+
+/// How long after its deadline an operation may take to notice before the reply is sent without it.
+pub(crate) const OVERDUE: Duration = Duration::from_secs(1);
+/// How long an operation may take to notice that it was cancelled.
+const STOPPING: Duration = Duration::from_millis(100);
+/// How often a client that asked for progress is told of it.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// Watches over the work of one call. Dropping it, because the connection closed, cancels the work.
+pub(crate) struct CallWatch<'call> {
+    cancel: Cancel,
+    caller: &'call Caller,
+    admission: &'call Admission,
+    deadline: Pin<Box<Sleep>>,
+    ticks: Option<Interval>,
+    told: u64,
+}
+
+impl<'call> CallWatch<'call> {
+    /// Starts the clock of a call that may take `timeout`.
+    pub(crate) fn new(
+        cancel: Cancel,
+        timeout: Duration,
+        caller: &'call Caller,
+        admission: &'call Admission,
+    ) -> CallWatch<'call> {
+        CallWatch {
+            cancel,
+            caller,
+            admission,
+            deadline: Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE))),
+            ticks: caller.client.wants_progress().then(progress_ticks),
+            told: 0,
+        }
+    }
+
+    /// Waits for one step of the work. A failure means that the reply must not wait any longer.
+    pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                output = &mut work => return Ok(output),
+                () = given_up(self.caller, self.admission), if !self.cancel.is_cancelled() => {
+                    self.cancel.cancel();
+                    self.deadline.as_mut().reset(Instant::now() + STOPPING);
+                }
+                () = &mut self.deadline => return Err(self.exhausted()),
+                () = tick(self.ticks.as_mut()) => self.tell_progress(),
+            }
+        }
+    }
+
+    fn exhausted(&self) -> Failure {
+        let cancelled = self.cancel.is_cancelled();
+        Failure::Operation(if cancelled {
+            ops::Error::Cancelled
+        } else {
+            ops::Error::Timeout
+        })
+    }
+
+    /// Tells the client how far the work is, if it got further.
+    fn tell_progress(&mut self) {
+        let done = self.cancel.done();
+        if done > self.told && !self.cancel.is_cancelled() {
+            self.told = done;
+            self.caller.client.tell_progress(done);
+        }
+    }
+}
+
+impl Drop for CallWatch<'_> {
+    fn drop(&mut self) {
+        // This has no effect on work that has ended.
+        self.cancel.cancel();
+    }
+}
+
+/// Waits until the client gives up or the process has to end.
+async fn given_up(caller: &Caller, admission: &Admission) {
+    tokio::select! {
+        () = caller.client.gone().cancelled() => {}
+        () = admission.cut() => {}
+    }
+}
+
+fn progress_ticks() -> Interval {
+    let mut ticks = tokio::time::interval_at(Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+async fn tick(ticks: Option<&mut Interval>) {
+    match ticks {
+        Some(ticks) => {
+            ticks.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,388 @@
+use super::*;
+use crate::call_watch::OVERDUE;
+use crate::deployment::{Allowlist, Deployment, ReplyHalves, RootGrant};
+use crate::tool::{PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
+use crate::workspace;
+use ops::Root;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+
+/// The toy calls whose work has ended.
+static ENDED: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::default);
+
+struct Toy;
+
+#[derive(Deserialize, JsonSchema)]
+struct Arguments {
+    #[expect(dead_code, reason = "admission reads it")]
+    root: String,
+    path: String,
+    #[expect(dead_code, reason = "admission reads it")]
+    other_root: String,
+    act: Act,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Act {
+    Answer,
+    Panic,
+    Escape,
+    /// Until the deadline or a cancellation.
+    Work,
+    /// Whatever the caller wants.
+    Sleep,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ToyReply {
+    path: String,
+}
+
+impl Tool for Toy {
+    type Arguments = Arguments;
+    type Reply = ToyReply;
+
+    const NAME: &'static str = "toy";
+    const TITLE: &'static str = "Toy";
+    const DESCRIPTION: &'static str = "A toy.";
+    const EFFECT: ToolEffect = ToolEffect::Write {
+        destructive: false,
+        idempotent: true,
+    };
+    const ROOTS: &'static [RootUse] = &[
+        RootUse::READ,
+        RootUse::named("other_root", "path", PlaceAccess::Write),
+    ];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<ToyReply> {
+        let path = arguments.path;
+        match arguments.act {
+            Act::Answer => Ok(ToyReply { path }),
+            Act::Panic => panic!("toy broken"),
+            Act::Escape => Err(ops::Error::Outside {
+                path,
+                leads_to: "/etc".to_owned(),
+            }),
+            Act::Sleep => {
+                std::thread::sleep(Duration::from_millis(1500));
+                Ok(ToyReply { path })
+            }
+            Act::Work => {
+                let error = loop {
+                    if let Err(error) = call.context.cancel.check() {
+                        break error;
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                };
+                ENDED.lock().expect("a lock").insert(path);
+                Err(error)
+            }
+        }
+    }
+
+    fn text(reply: &ToyReply, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("text of {}", reply.path))
+    }
+}
+
+fn service(change: impl FnOnce(&mut Deployment)) -> Service {
+    let root = || Arc::new(Root::open(&std::env::temp_dir()).expect("a directory"));
+    let only = |tool: &str| Allowlist::Only([tool.to_owned()].into());
+    let roots = vec![
+        RootGrant::new("open", root()),
+        RootGrant {
+            tools: only("list_roots"),
+            ..RootGrant::new("closed", root())
+        },
+        RootGrant {
+            read_only: true,
+            ..RootGrant::new("fixed", root())
+        },
+    ];
+    let request_timeout = Duration::from_millis(300);
+    let mut deployment = Deployment {
+        roots,
+        request_timeout,
+        ..Deployment::default()
+    };
+    change(&mut deployment);
+    let set = ToolSet {
+        contract: workspace::toolset().contract,
+        tools: vec![tool::<Toy>()],
+    };
+    Service::new(vec![set], Admission::new(deployment)).expect("a service")
+}
+
+async fn call(service: &Service, arguments: Value, caller: &Caller) -> ToolResult {
+    match service.call("toy", arguments, caller).await {
+        Some(CallOutcome::Result(result)) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn arguments(act: &str, path: &str) -> Value {
+    json!({ "root": "open", "other_root": "open", "path": path, "act": act })
+}
+
+async fn message(arguments: Value) -> String {
+    let result = call(&service(|_| {}), arguments, &Caller::default()).await;
+    assert!(result.is_error);
+    text(&result)
+}
+
+fn text(result: &ToolResult) -> String {
+    result.reply.text().unwrap_or_default().to_owned()
+}
+
+fn structured(result: &ToolResult) -> Option<Value> {
+    let json = result.reply.structured()?;
+    Some(serde_json::from_str(json).expect("JSON"))
+}
+
+fn code(result: &ToolResult) -> Value {
+    structured(result).expect("an object")["error"]["code"].clone()
+}
+
+#[tokio::test]
+async fn names_come_before_allowlists_and_these_before_arguments() {
+    let unknown = json!({ "root": "closed", "other_root": "nonexistent", "act": 3 });
+    assert_eq!(message(unknown).await, "unknown root: nonexistent");
+    let denied = json!({ "root": "fixed", "other_root": "closed", "act": 3 });
+    assert_eq!(message(denied).await, "tool toy not allowed on root closed");
+    let fixed = json!({ "root": "open", "other_root": "fixed", "act": 3 });
+    assert_eq!(
+        message(fixed).await,
+        "tool toy not allowed on root fixed: the root is read-only"
+    );
+    let bad = json!({ "root": "fixed", "other_root": "open", "act": "jump" });
+    assert_eq!(
+        message(bad).await,
+        "missing required argument: path (string)"
+    );
+    let none = json!({ "root": "open", "path": "a" });
+    assert_eq!(
+        message(none).await,
+        "missing required argument: other_root (string)"
+    );
+    let number = json!({ "root": 5, "path": "a" });
+    assert_eq!(
+        message(number).await,
+        "argument root must be a string, got number 5"
+    );
+}
+
+#[tokio::test]
+async fn a_reply_has_the_halves_the_operator_wants() {
+    let halves = |result: ToolResult| (text(&result), structured(&result));
+    let structured = || Some(json!({ "path": "a" }));
+    for (replies, expected) in [
+        (ReplyHalves::Both, ("text of a".to_owned(), structured())),
+        (ReplyHalves::Text, ("text of a".to_owned(), None)),
+        (ReplyHalves::Structured, (String::new(), structured())),
+    ] {
+        let service = service(|deployment| deployment.replies = replies);
+        let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+        assert_eq!(halves(result), expected, "{replies:?}");
+        let schema = service
+            .catalogue()
+            .listed()
+            .first()
+            .expect("the toy")
+            .output_schema
+            .is_some();
+        assert_eq!(schema, replies != ReplyHalves::Text);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_reply() {
+    let result = call(
+        &service(|_| {}),
+        arguments("panic", "a"),
+        &Caller::default(),
+    )
+    .await;
+    assert_eq!(
+        (code(&result), text(&result)),
+        (
+            json!("io_error"),
+            "internal error in toy; it was logged".to_owned()
+        )
+    );
+}
+
+/// Remembers the messages and reasons of errors.
+#[derive(Default, Clone)]
+struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Errors {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = String::new();
+        event.record(
+            &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                text += &format!("{field}={value:?} ");
+            },
+        );
+        self.0.lock().unwrap().push(text);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
+    let errors = Errors::default();
+    let _guard = tracing::subscriber::set_default(errors.clone());
+    let service = service(|deployment| deployment.max_concurrent_calls = 1);
+    for _ in 0..3 {
+        let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
+        assert_eq!(code(&result), "io_error");
+    }
+    let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
+    assert_eq!(text(&result), "text of a");
+    let logged = errors.0.lock().unwrap().clone();
+    assert_eq!(logged.len(), 3, "{logged:?}");
+    assert!(
+        logged
+            .iter()
+            .all(|line| line.contains("bug in a tool") && line.contains("toy"))
+    );
+}
+
+#[tokio::test]
+async fn where_an_escape_leads_stays_here() {
+    let message = message(arguments("escape", "a")).await;
+    assert_eq!(
+        message,
+        "path resolves outside root boundary (root: open, path: a)"
+    );
+}
+
+#[tokio::test]
+async fn work_ends_at_its_deadline() {
+    let start = Instant::now();
+    let result = call(
+        &service(|_| {}),
+        arguments("work", "late"),
+        &Caller::default(),
+    )
+    .await;
+    assert_eq!(code(&result), "timeout");
+    assert!(start.elapsed() < Duration::from_millis(300) + OVERDUE);
+}
+
+#[tokio::test]
+async fn a_reply_does_not_wait_for_work_that_does_not_stop() {
+    let service = service(|deployment| deployment.request_timeout = Duration::ZERO);
+    let result = call(&service, arguments("sleep", "a"), &Caller::default()).await;
+    assert_eq!(code(&result), "timeout");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_stops_its_work() {
+    let caller = Caller::default();
+    let token = caller.client.gone().clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        token.cancel();
+    });
+    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let result = call(&service, arguments("work", "cancelled"), &caller).await;
+    assert_eq!(code(&result), "cancelled");
+    assert!(ended("cancelled").await);
+}
+
+#[tokio::test]
+async fn a_dropped_call_stops_its_work() {
+    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let caller = Caller::default();
+    let work = call(&service, arguments("work", "dropped"), &caller);
+    let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
+    assert!(cut.is_err());
+    assert!(ended("dropped").await);
+}
+
+#[tokio::test]
+async fn running_calls_can_be_cut() {
+    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let caller = Caller::default();
+    let work = call(&service, arguments("work", "cut"), &caller);
+    let cut = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        service.cut_calls();
+    };
+    assert_eq!(code(&tokio::join!(work, cut).0), "cancelled");
+    assert!(ended("cut").await);
+}
+
+/// Looks for the end of some work, for at most ten seconds.
+async fn ended(path: &str) -> bool {
+    for _ in 0..1000 {
+        if ENDED.lock().expect("a lock").contains(path) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn calls_beyond_the_cap_wait_their_turn() {
+    let service = service(|deployment| deployment.max_concurrent_calls = 1);
+    let caller = Caller::default();
+    let first = call(&service, arguments("work", "first"), &caller);
+    let second = call(&service, arguments("answer", "second"), &caller);
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(code(&first), "timeout");
+    assert!(!second.is_error);
+}
+
+#[tokio::test]
+async fn tools_that_no_root_allows_are_not_listed_and_still_refused() {
+    let service = service(|deployment| {
+        deployment.roots.retain(|grant| grant.name != "open");
+    });
+    assert!(service.catalogue().listed().is_empty());
+    let asked = json!({ "root": "closed", "other_root": "closed" });
+    let result = call(&service, asked, &Caller::default()).await;
+    assert_eq!(code(&result), "tool_not_allowed");
+    assert!(
+        service
+            .call("absent", json!({}), &Caller::default())
+            .await
+            .is_none()
+    );
+}
+
+#[test]
+fn two_tools_of_one_name_are_a_start_up_error() {
+    let set = || ToolSet {
+        contract: workspace::toolset().contract,
+        tools: vec![tool::<Toy>()],
+    };
+    let error = Service::new(vec![set(), set()], Admission::new(Deployment::default())).err();
+    let expected = "the tool sets workspace and workspace cannot share one endpoint: both have toy";
+    assert_eq!(
+        error.map(|error| error.to_string()).as_deref(),
+        Some(expected)
+    );
+}
