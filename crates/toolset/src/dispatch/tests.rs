@@ -118,6 +118,11 @@ fn service(change: impl FnOnce(&mut Deployment)) -> Service {
     Service::new(vec![set], Admission::new(deployment)).expect("a service")
 }
 
+/// Gives calls more time than a busy machine needs, even to print a backtrace.
+fn patient(deployment: &mut Deployment) {
+    deployment.request_timeout = Duration::from_secs(60);
+}
+
 async fn call(service: &Service, arguments: Value, caller: &Caller) -> ToolResult {
     match service.call("toy", arguments, caller).await {
         Some(CallOutcome::Result(result)) => result,
@@ -201,12 +206,8 @@ async fn a_reply_has_the_halves_the_operator_wants() {
 
 #[tokio::test]
 async fn a_panic_is_an_error_reply() {
-    let result = call(
-        &service(|_| {}),
-        arguments("panic", "a"),
-        &Caller::default(),
-    )
-    .await;
+    let service = service(patient);
+    let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
     assert_eq!(
         (code(&result), text(&result)),
         (
@@ -252,7 +253,10 @@ impl tracing::Subscriber for Errors {
 async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
     let errors = Errors::default();
     let _guard = tracing::subscriber::set_default(errors.clone());
-    let service = service(|deployment| deployment.max_concurrent_calls = 1);
+    let service = service(|deployment| {
+        patient(deployment);
+        deployment.max_concurrent_calls = 1;
+    });
     for _ in 0..3 {
         let result = call(&service, arguments("panic", "a"), &Caller::default()).await;
         assert_eq!(code(&result), "io_error");
@@ -305,7 +309,7 @@ async fn a_cancelled_call_stops_its_work() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         token.cancel();
     });
-    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let service = service(patient);
     let result = call(&service, arguments("work", "cancelled"), &caller).await;
     assert_eq!(code(&result), "cancelled");
     assert!(ended("cancelled").await);
@@ -313,7 +317,7 @@ async fn a_cancelled_call_stops_its_work() {
 
 #[tokio::test]
 async fn a_dropped_call_stops_its_work() {
-    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let service = service(patient);
     let caller = Caller::default();
     let work = call(&service, arguments("work", "dropped"), &caller);
     let cut = tokio::time::timeout(Duration::from_millis(20), work).await;
@@ -323,7 +327,7 @@ async fn a_dropped_call_stops_its_work() {
 
 #[tokio::test]
 async fn running_calls_can_be_cut() {
-    let service = service(|deployment| deployment.request_timeout = Duration::from_secs(60));
+    let service = service(patient);
     let caller = Caller::default();
     let work = call(&service, arguments("work", "cut"), &caller);
     let cut = async {
