@@ -1,6 +1,6 @@
-//! Whose turn it is: so many calls run at once, so many may wait, and clients that wait take turns.
+//! Limits how many calls run and how many wait. Clients that wait take turns.
 //!
-//! Without turns a client that sends a thousand calls at once would keep everybody else waiting behind them.
+//! Without turns, a client that sends a thousand calls at once would keep every other client waiting behind them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ const WAITING_PER_RUNNING: usize = 16;
 #[derive(Debug)]
 pub(crate) struct CallSlots {
     most_running: usize,
-    /// The most of them that one client may have: a quarter stays for the others, however much he wants.
+    /// The most slots that one client may have: a quarter is kept for the others.
     most_of_one: usize,
     most_waiting: usize,
     calls: Mutex<WaitingCalls>,
@@ -52,21 +52,19 @@ impl CallSlots {
         })
     }
 
-    /// A client's turn where it has one right away.
+    /// Takes a slot if the client need not wait for one.
     pub(crate) fn try_take(self: &Arc<CallSlots>, client: &str) -> Option<CallSlot> {
-        let mut calls = self.calls();
-        let is_free =
-            calls.running < self.most_running && calls.count_of(client) < self.most_of_one;
-        is_free.then(|| self.slot(calls.begin(client.into())))
+        self.take_free(&mut self.calls(), client)
     }
 
-    /// Waits for a client's turn. Who gives up waiting just drops the future.
+    /// Waits for a slot. Dropping the future gives the place in line up.
     pub(crate) async fn take(self: &Arc<CallSlots>, client: &str) -> Result<CallSlot, QueueFull> {
-        if let Some(slot) = self.try_take(client) {
-            return Ok(slot);
-        }
         let waiting = {
+            // One lock for both: a slot that became free in between would wake nobody.
             let mut calls = self.calls();
+            if let Some(slot) = self.take_free(&mut calls, client) {
+                return Ok(slot);
+            }
             if calls.waiting >= self.most_waiting {
                 calls.forget_the_gone();
             }
@@ -77,6 +75,16 @@ impl CallSlots {
         };
         // The sender is only dropped with the whole table.
         waiting.await.map_err(|_| QueueFull)
+    }
+
+    fn take_free(
+        self: &Arc<CallSlots>,
+        calls: &mut WaitingCalls,
+        client: &str,
+    ) -> Option<CallSlot> {
+        let is_free =
+            calls.running < self.most_running && calls.count_of(client) < self.most_of_one;
+        is_free.then(|| self.slot(calls.begin(client.into())))
     }
 
     /// How many calls run and how many wait.
@@ -92,7 +100,7 @@ impl CallSlots {
         }
     }
 
-    /// Ends a client's turn, and begins those of whoever waits and may run now.
+    /// Takes back a client's slot, and hands free slots to the calls that are next in line.
     fn pass_on(self: Arc<CallSlots>, client: &Arc<str>) {
         let mut calls = self.calls();
         calls.end(client);
@@ -101,7 +109,7 @@ impl CallSlots {
         {
             let client = calls.begin(client);
             if let Err(mut unwanted) = next.send(self.slot(client)) {
-                // He gave up waiting. His turn must not be passed on again when it is dropped here.
+                // The caller gave up waiting. Dropping its slot here must not pass it on a second time.
                 unwanted.slots = None;
                 calls.end(&unwanted.client);
             }
@@ -128,7 +136,7 @@ impl WaitingCalls {
         receiver
     }
 
-    /// Makes room: whoever gave up waiting is still in line until his turn comes.
+    /// Makes room: a call that was given up stays in line until it would be served.
     fn forget_the_gone(&mut self) {
         self.queues.retain(|_, queue| {
             queue.retain(|waiting| !waiting.is_closed());
@@ -158,7 +166,7 @@ impl WaitingCalls {
         }
     }
 
-    /// Takes one call of the first client in line that has not its whole share, and sends it to the end of the line.
+    /// Takes one call of the first client in line that is below its share, and moves that client to the end of the line.
     fn next(&mut self, most_of_one: usize) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
         let first = self.order.iter();
         let place = first
@@ -186,96 +194,4 @@ impl Drop for CallSlot {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::task::Poll;
-
-    type Waiting = std::pin::Pin<Box<dyn Future<Output = Result<CallSlot, QueueFull>>>>;
-
-    fn waiting(slots: &Arc<CallSlots>, client: &'static str) -> Waiting {
-        let slots = Arc::clone(slots);
-        let mut future: Waiting = Box::pin(async move { slots.take(client).await });
-        assert!(now(&mut future).is_none());
-        future
-    }
-
-    fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending => None,
-        }
-    }
-
-    fn taken(slots: &Arc<CallSlots>, client: &'static str) -> CallSlot {
-        let slots = Arc::clone(slots);
-        let mut future: Waiting = Box::pin(async move { slots.take(client).await });
-        now(&mut future).expect("at once").expect("room")
-    }
-
-    #[test]
-    fn clients_take_turns_however_much_one_of_them_wants() {
-        let slots = CallSlots::new(1);
-        let running = taken(&slots, "greedy");
-        let mut greedy = [waiting(&slots, "greedy"), waiting(&slots, "greedy")];
-        let mut modest = waiting(&slots, "modest");
-        drop(running);
-        let first = now(&mut greedy[0]).expect("it came first");
-        drop(first);
-        let second = now(&mut modest).expect("the other client is next");
-        assert!(now(&mut greedy[1]).is_none());
-        drop(second);
-        drop(now(&mut greedy[1]).expect("then the rest"));
-        assert_eq!(slots.counts(), (0, 0));
-    }
-
-    #[test]
-    fn whoever_gives_up_loses_his_place_and_nobody_elses() {
-        let slots = CallSlots::new(1);
-        let running = taken(&slots, "a");
-        let gone = waiting(&slots, "a");
-        let mut stays = waiting(&slots, "b");
-        drop(gone);
-        drop(running);
-        drop(now(&mut stays).expect("passed on past the one who left"));
-        assert_eq!(slots.counts(), (0, 0));
-        let late = taken(&slots, "a");
-        let gone = waiting(&slots, "a");
-        drop(late);
-        drop(gone);
-        assert_eq!(
-            slots.counts(),
-            (0, 0),
-            "a slot that was not picked up comes back"
-        );
-    }
-
-    #[test]
-    fn nobody_gets_everything() {
-        let slots = CallSlots::new(4);
-        let greedy: Vec<CallSlot> = (0..3).map(|_| taken(&slots, "greedy")).collect();
-        let mut more = waiting(&slots, "greedy");
-        let modest = taken(&slots, "modest");
-        drop(modest);
-        assert!(now(&mut more).is_none(), "the last place stays for others");
-        drop(greedy);
-        drop(now(&mut more).expect("there is room in its share again"));
-        assert_eq!(slots.counts(), (0, 0));
-    }
-
-    #[test]
-    fn the_line_has_an_end() {
-        let slots = CallSlots::new(1);
-        let _running = taken(&slots, "a");
-        let line: Vec<Waiting> = (0..WAITING_PER_RUNNING)
-            .map(|_| waiting(&slots, "a"))
-            .collect();
-        let full = Arc::clone(&slots);
-        let mut more: Waiting = Box::pin(async move { full.take("b").await });
-        assert!(matches!(now(&mut more), Some(Err(QueueFull))));
-        assert_eq!(slots.counts(), (1, line.len()));
-        drop(line);
-        let _waits = waiting(&slots, "b");
-        assert_eq!(slots.counts(), (1, 1), "those who left made room");
-    }
-}
+mod tests;

@@ -1,0 +1,266 @@
+use super::*;
+use proptest::prelude::*;
+use std::task::Poll;
+
+type Waiting = std::pin::Pin<Box<dyn Future<Output = Result<CallSlot, QueueFull>>>>;
+
+fn waiting(slots: &Arc<CallSlots>, client: &'static str) -> Waiting {
+    let slots = Arc::clone(slots);
+    let mut future: Waiting = Box::pin(async move { slots.take(client).await });
+    assert!(now(&mut future).is_none());
+    future
+}
+
+fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+fn taken(slots: &Arc<CallSlots>, client: &'static str) -> CallSlot {
+    let slots = Arc::clone(slots);
+    let mut future: Waiting = Box::pin(async move { slots.take(client).await });
+    now(&mut future).expect("at once").expect("room")
+}
+
+#[test]
+fn clients_take_turns_however_much_one_of_them_wants() {
+    let slots = CallSlots::new(1);
+    let running = taken(&slots, "greedy");
+    let mut greedy = [waiting(&slots, "greedy"), waiting(&slots, "greedy")];
+    let mut modest = waiting(&slots, "modest");
+    drop(running);
+    let first = now(&mut greedy[0]).expect("it came first");
+    drop(first);
+    let second = now(&mut modest).expect("the other client is next");
+    assert!(now(&mut greedy[1]).is_none());
+    drop(second);
+    drop(now(&mut greedy[1]).expect("then the rest"));
+    assert_eq!(slots.counts(), (0, 0));
+}
+
+#[test]
+fn a_call_that_is_given_up_loses_its_place_and_no_other() {
+    let slots = CallSlots::new(1);
+    let running = taken(&slots, "a");
+    let gone = waiting(&slots, "a");
+    let mut stays = waiting(&slots, "b");
+    drop(gone);
+    drop(running);
+    drop(now(&mut stays).expect("passed on past the one who left"));
+    assert_eq!(slots.counts(), (0, 0));
+    let late = taken(&slots, "a");
+    let gone = waiting(&slots, "a");
+    drop(late);
+    drop(gone);
+    assert_eq!(
+        slots.counts(),
+        (0, 0),
+        "a slot that was not picked up comes back"
+    );
+}
+
+#[test]
+fn nobody_gets_everything() {
+    let slots = CallSlots::new(4);
+    let greedy: Vec<CallSlot> = (0..3).map(|_| taken(&slots, "greedy")).collect();
+    let mut more = waiting(&slots, "greedy");
+    let modest = taken(&slots, "modest");
+    drop(modest);
+    assert!(now(&mut more).is_none(), "the last place stays for others");
+    drop(greedy);
+    drop(now(&mut more).expect("there is room in its share again"));
+    assert_eq!(slots.counts(), (0, 0));
+}
+
+#[test]
+fn the_line_has_an_end() {
+    let slots = CallSlots::new(1);
+    let _running = taken(&slots, "a");
+    let line: Vec<Waiting> = (0..WAITING_PER_RUNNING)
+        .map(|_| waiting(&slots, "a"))
+        .collect();
+    let full = Arc::clone(&slots);
+    let mut more: Waiting = Box::pin(async move { full.take("b").await });
+    assert!(matches!(now(&mut more), Some(Err(QueueFull))));
+    assert_eq!(slots.counts(), (1, line.len()));
+    drop(line);
+    let _waits = waiting(&slots, "b");
+    assert_eq!(slots.counts(), (1, 1), "those who left made room");
+}
+
+const CLIENTS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// What the outside does with the queue.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// A client makes a call.
+    Arrive(usize),
+    /// One of the running calls ends.
+    End(usize),
+    /// One of the waiting calls is given up.
+    GiveUp(usize),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        4 => (0..CLIENTS.len()).prop_map(Act::Arrive),
+        3 => any::<usize>().prop_map(Act::End),
+        1 => any::<usize>().prop_map(Act::GiveUp),
+    ];
+    proptest::collection::vec(act, 1..200)
+}
+
+/// A queue with the calls that the test holds: those that run, and those that wait in the order they came.
+struct Bench {
+    slots: Arc<CallSlots>,
+    running: Vec<(usize, CallSlot)>,
+    waiting: Vec<(usize, Waiting)>,
+}
+
+impl Bench {
+    fn new(most_running: usize) -> Bench {
+        Bench {
+            slots: CallSlots::new(most_running),
+            running: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Arrive(client) => {
+                let slots = Arc::clone(&self.slots);
+                let mut future: Waiting =
+                    Box::pin(async move { slots.take(CLIENTS[client]).await });
+                match now(&mut future) {
+                    Some(Ok(slot)) => self.running.push((client, slot)),
+                    Some(Err(QueueFull)) => {}
+                    None => self.waiting.push((client, future)),
+                }
+            }
+            Act::End(index) if !self.running.is_empty() => {
+                let index = index % self.running.len();
+                drop(self.running.swap_remove(index));
+            }
+            Act::GiveUp(index) if !self.waiting.is_empty() => {
+                let index = index % self.waiting.len();
+                drop(self.waiting.remove(index));
+            }
+            Act::End(_) | Act::GiveUp(_) => {}
+        }
+    }
+
+    /// Lets the calls that were given a slot run, and returns their clients.
+    fn settle(&mut self) -> Vec<usize> {
+        let mut served = Vec::new();
+        for (client, mut future) in std::mem::take(&mut self.waiting) {
+            match now(&mut future) {
+                Some(slot) => {
+                    served.push(client);
+                    self.running.push((client, slot.expect("a slot")));
+                }
+                None => self.waiting.push((client, future)),
+            }
+        }
+        served
+    }
+
+    fn running_of(&self, client: usize) -> usize {
+        let own = self.running.iter().filter(|(of, _)| *of == client);
+        own.count()
+    }
+}
+
+proptest! {
+    #[test]
+    fn capacity_and_shares_are_never_exceeded_and_no_slot_idles(
+        most_running in 1..9_usize,
+        acts in acts(),
+    ) {
+        let mut bench = Bench::new(most_running);
+        let most_of_one = bench.slots.most_of_one;
+        for act in acts {
+            bench.act(act);
+            bench.settle();
+            prop_assert!(bench.running.len() <= most_running);
+            prop_assert_eq!(bench.slots.counts().0, bench.running.len());
+            for client in 0..CLIENTS.len() {
+                prop_assert!(bench.running_of(client) <= most_of_one);
+            }
+            let is_free = bench.running.len() < most_running;
+            let could_run = |client| is_free && bench.running_of(client) < most_of_one;
+            prop_assert!(!bench.waiting.iter().any(|(client, _)| could_run(*client)));
+        }
+    }
+
+    #[test]
+    fn calls_that_are_given_up_leave_no_slot_behind(
+        most_running in 1..9_usize,
+        acts in acts(),
+    ) {
+        let mut bench = Bench::new(most_running);
+        for act in acts {
+            bench.act(act);
+        }
+        bench.waiting.clear();
+        bench.running.clear();
+        prop_assert_eq!(bench.slots.counts(), (0, 0));
+        let all = CLIENTS.iter().cycle().take(most_running.min(CLIENTS.len()));
+        let taken: Vec<_> = all.map(|client| bench.slots.try_take(client)).collect();
+        prop_assert!(taken.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn a_client_is_served_in_the_order_of_its_calls(
+        most_running in 1..9_usize,
+        acts in acts(),
+    ) {
+        let mut bench = Bench::new(most_running);
+        for act in acts {
+            bench.act(act);
+            let before: Vec<usize> = bench.waiting.iter().map(|(client, _)| *client).collect();
+            let mut left = before.clone();
+            let mut served = Vec::new();
+            for (place, (client, mut future)) in
+                std::mem::take(&mut bench.waiting).into_iter().enumerate()
+            {
+                match now(&mut future) {
+                    Some(slot) => {
+                        served.push((place, client));
+                        bench.running.push((client, slot.expect("a slot")));
+                        left[place] = usize::MAX;
+                    }
+                    None => bench.waiting.push((client, future)),
+                }
+            }
+            for (place, client) in served {
+                prop_assert!(!left[..place].contains(&client), "a later call overtook an earlier one");
+            }
+        }
+    }
+
+    #[test]
+    fn turns_alternate_and_no_client_starves(
+        greedy in 2..15_usize,
+        modest in 1..4_usize,
+    ) {
+        let mut bench = Bench::new(1);
+        bench.act(Act::Arrive(0));
+        (0..greedy - 1).for_each(|_| bench.act(Act::Arrive(0)));
+        (0..modest).for_each(|_| bench.act(Act::Arrive(1)));
+        prop_assume!(bench.waiting.len() == greedy - 1 + modest);
+        let mut order = Vec::new();
+        while !bench.waiting.is_empty() {
+            bench.act(Act::End(0));
+            order.extend(bench.settle());
+        }
+        let expected = 2 * modest.min(greedy - 1);
+        let alternates = order.windows(2).take(expected - 1).all(|pair| pair[0] != pair[1]);
+        prop_assert!(alternates, "{order:?}");
+        let last = order.iter().rposition(|client| *client == 1);
+        prop_assert!(last <= Some(2 * modest - 1), "{order:?}");
+    }
+}
