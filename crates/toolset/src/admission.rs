@@ -1,5 +1,5 @@
-//! Who may do what: unknown root → allowlist → read-only, on every root of a call, before any path is parsed;
-//! then how much at once. How often a client may call at all comes before everything else.
+//! Decides whether a call may run. First the client's rate, then for every root of the call: is it known, does its
+//! allowlist have the tool, may it be changed. No path is parsed before that. Then the call waits for a slot.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::tool::{Definition, PlaceAccess, RootSource, RootUse};
 /// When to try again where too many calls wait already: by then many of them have run.
 const LATER_MS: u64 = 1000;
 
-/// Stands before every call of every tool set of the process.
+/// Admits the calls of every tool set of the process.
 #[derive(Debug)]
 pub struct Admission {
     deployment: Deployment,
@@ -126,7 +126,7 @@ impl Admission {
         })
     }
 
-    /// Counts a client's call, and says how many there were of late where that has just become more than usual.
+    /// Counts a client's call. Returns the recent number once it becomes unusual.
     pub(crate) fn called(&self, client: &str, usual: Option<u64>) -> Option<u64> {
         self.client_stats.called(client, usual, Instant::now())
     }

@@ -86,7 +86,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     })
 }
 
-/// Words a root argument that is missing or no string, before the other arguments are judged.
+/// Words a root argument that is missing or not a string. Roots are judged before the other arguments.
 pub(crate) fn not_a_string(
     schema: &JsonObject,
     argument: &str,
@@ -98,7 +98,7 @@ pub(crate) fn not_a_string(
     }
 }
 
-/// Words arguments that are no object at all.
+/// Words arguments that are not an object.
 pub(crate) fn not_an_object(got: &Value) -> BadArgument {
     mistyped("arguments", "an object", got)
 }

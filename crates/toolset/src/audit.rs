@@ -8,7 +8,7 @@ use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
 
-/// What a call came to.
+/// The log line of one call.
 pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) subject: &'call CallSubject,

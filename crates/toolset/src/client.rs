@@ -99,12 +99,12 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// Who makes a call.
+/// Who makes a call, and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// What the log calls the client.
     pub name: String,
-    /// With whom the client takes turns: nothing that a client can choose.
+    /// The account under which calls take turns. A client cannot choose it.
     pub account: String,
     /// Whose allowance of calls this one is taken from.
     pub allowance: String,

@@ -1,5 +1,5 @@
-//! What each client did so far: so that a line about a violation says whether it is the first, and so that an operator hears
-//! of clients that call unusually often. The table is bounded.
+//! Counts the calls and violations of each client, so that a warning says whether it is the first, and operators hear of
+//! clients that call unusually often. The table is bounded.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The most clients that are told apart; further ones are counted together.
 const CLIENTS_MAX: usize = 10_000;
-/// Whom the clients beyond the table are counted as.
+/// The name under which clients beyond the table are counted.
 const OTHERS: &str = "others";
 /// What frequency is measured over.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl StatsTable {
         client.stats()
     }
 
-    /// Every client in the order they came, and whether it is the one who asks.
+    /// Every client in the order of arrival, and whether it is the client that asks.
     pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(ClientStats, bool)> {
         let mut clients = self.clients();
         let each = clients.table.iter_mut().map(|(name, client)| {

@@ -1,8 +1,8 @@
-//! The words: what a tool is called, takes, answers, and how it fails; and the one road of a call.
+//! The contracts: what each tool is called, takes and answers, how it fails; and the one dispatch of calls.
 //!
-//! A tool set is a [`Contract`] (its errors and its name) and a list of tools, each a [`Tool`] in one file. Every call
-//! of every set goes the same way: admit → decode → run on the blocking pool → word → audit ([`Service::call`]).
-//! This crate knows MCP and JSON; it does not touch files (that is `ops`) and opens no port (that is `server`).
+//! A tool set is a [`Contract`] (its name and its errors) and a list of tools, each a [`Tool`] in one file. Every call
+//! of every set takes the same road: admit → decode → run → word → record ([`Service::call`]). This crate knows MCP's
+//! types and JSON, but neither JSON-RPC nor HTTP; it does not touch files (that is `ops`).
 
 mod admission;
 mod arguments;

@@ -1,4 +1,4 @@
-//! What the calls of a tool came to, counted since the start: for operators, without a path or a name of anyone.
+//! Counts the outcomes and durations of each tool's calls since the start. Metrics contain no path and no client's name.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub struct ToolMetrics {
     pub toolset: &'static str,
     /// The tool.
     pub tool: &'static str,
-    /// How many calls came to `ok` or to each error code.
+    /// The number of calls that ended with `ok` or with each error code.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// How many calls took at most as long as each of [`DURATION_BUCKETS`].
     pub at_most: [u64; DURATION_BUCKETS.len()],

@@ -78,7 +78,7 @@ pub(crate) fn halves<R: Serialize>(
     Ok(EncodedReply { structured, text })
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug)]
 pub enum CallOutcome {
     /// A success or a failure.

@@ -158,7 +158,7 @@ impl<'call> Conversation<'call> {
         }
     }
 
-    /// Asks: the call ends with the question, or goes on with whatever came.
+    /// Asks the client. The call ends with the question, or continues with the answer.
     async fn ask(
         &mut self,
         question: &AgentQuestion,

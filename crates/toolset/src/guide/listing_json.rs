@@ -105,7 +105,7 @@ static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<ListingJson>
 /// What is said of an answer that is something else altogether.
 const NO_LISTING: &str = "the agent's answer is no JSON array of entries with name and type";
 
-/// Says what is wrong to the caller, who has not seen the answer and whose words serde's are not.
+/// Words a parse error for a caller that has not seen the answer and does not know serde's terms.
 fn misread(error: &serde_json::Error) -> String {
     if error.to_string().starts_with("recursion limit exceeded") {
         return format!("it is more than {LEVELS_MAX} levels deep");
