@@ -398,9 +398,9 @@ Configuration
 
 Roots
   all: /data
-    workspace: all 14 tools
+    workspace: all COUNT tools
   logs: /data/logs
-    workspace: 2 of 14 tools: read_file, grep
+    workspace: 2 of COUNT tools: read_file, grep
     read-only: every tool that changes anything is refused
 
 Who can reach it
@@ -431,6 +431,8 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"all\" contains the config file: agents may be able to change it; keep it elsewhere
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
+        let count = tools_of(Toolset::Workspace.name()).len().to_string();
+        let expected = expected.replace("COUNT", &count);
         assert_eq!(report(&facts), expected);
     }
 
