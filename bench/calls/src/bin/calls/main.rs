@@ -26,7 +26,7 @@ use crate::single_step::Steps;
 
 /// How many calls are made before the steps are counted, and how many are counted.
 const WARM_UP: usize = 20;
-const STEPPED: usize = 10;
+const STEPPED: usize = 3;
 /// How many calls the shorter and the longer run under callgrind make; their difference is what is counted.
 const LARGE_RUNS: (usize, usize) = (5, 25);
 /// How long a server is loaded before the other has its turn, and how often.
@@ -165,8 +165,8 @@ impl Bench {
         let mut caller = server.caller(wire)?;
         caller.call(WARM_UP)?;
         let steps = Steps::of(process)?;
-        // The first stepped calls still finish what earlier ones began.
-        caller.call(2)?;
+        // The first stepped call still finishes what earlier ones began.
+        caller.call(1)?;
         let before = steps.taken();
         caller.call(STEPPED)?;
         let taken = steps.taken() - before;
