@@ -22,16 +22,16 @@ use crate::questions::Questions;
 use crate::revision::{Greeting, Lifecycle};
 use crate::server::Server;
 
-/// Where messages go that are no replies: notifications and questions of ours.
+/// Where our notifications and questions go; replies take another way.
 pub trait Outbox: fmt::Debug + Send + Sync {
-    /// Sends a message if that needs no waiting; tells whether it did.
+    /// Sends a message if that needs no waiting; says whether it did.
     fn try_send(&self, message: Vec<u8>) -> bool;
 
-    /// Sends a message; tells whether somebody reads it.
+    /// Sends a message; says whether somebody reads it.
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 }
 
-/// For requests that want nothing but their reply.
+/// For requests that get nothing but their reply.
 #[derive(Debug)]
 pub struct Nowhere;
 
@@ -64,8 +64,8 @@ pub struct Response {
     pub error: Option<ErrorCode>,
 }
 
-/// A request that is being served; it ends without a reply where the client cancels it. Dropped, it is cancelled, but
-/// still comes to its end, which is when it is logged and counted.
+/// A request that is being served. It ends without a reply if the client cancels it. If dropped, it is cancelled but still
+/// runs to its end, which is when it is logged and counted.
 pub type Serving = FinishOnDrop<Option<Response>>;
 
 /// A client.
@@ -131,7 +131,7 @@ impl Connection {
         Ok(FinishOnDrop::new(serving, cancelled))
     }
 
-    /// Takes note of something.
+    /// Handles a notification.
     pub fn notice(&self, notification: &Notification) {
         if notification.method == "notifications/cancelled" {
             let id = notification.params.get("requestId");
@@ -142,12 +142,12 @@ impl Connection {
         }
     }
 
-    /// Hands an answer to the question of ours that it answers.
+    /// Passes an answer on to the call that asked the question.
     pub fn answered(&self, answer: Answer) {
         self.questions.answered(answer);
     }
 
-    /// Cancels everything that runs: nobody reads the replies any more.
+    /// Cancels everything that runs, because nobody reads the replies any more.
     pub fn hang_up(&self) {
         self.questions.close();
         for gone in self.running().values() {
@@ -170,7 +170,7 @@ impl Connection {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a client of this connection is asked, which it says it can be.
+    /// How a client that accepts questions is asked on this connection.
     pub(crate) fn asks_by(&self, is_newest: bool) -> AskBy {
         if is_newest {
             AskBy::Result
@@ -203,8 +203,8 @@ impl Connection {
     }
 }
 
-/// An id that is in use until its request has ended. A cancelled request is not answered, but what it still says must not
-/// pass for the reply to another request of that id.
+/// Keeps an id in use until its request has ended. A cancelled request gets no reply, but its last notifications must not
+/// be taken for those of another request with the same id.
 struct InUse {
     id: RequestId,
     connection: Arc<Connection>,
@@ -261,7 +261,7 @@ impl Client for RequestClient {
     }
 }
 
-/// Runs work on the spot as far as that needs no waiting, and leaves the rest to a task of its own.
+/// Polls work once, and spawns a task for the rest if it has to wait.
 pub fn start(work: impl Future<Output = ()> + Send + 'static) {
     let mut work = Box::pin(work);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! Work that comes to its end also when nobody waits for it any more.
+//! Work that runs to its end even if nobody waits for it any more.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Work whose end is always reached, because that is when it is logged and counted. Dropped (its client hung up), the work
-/// is told to stop and runs to its end by itself.
+/// Work that always reaches its end, because that is when it is logged and counted. If dropped (the client hung up), the work
+/// is told to stop and finishes in a task of its own.
 pub struct FinishOnDrop<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     hung_up: CancellationToken,
@@ -47,7 +47,7 @@ impl<T: Send + 'static> Drop for FinishOnDrop<T> {
             return;
         };
         self.hung_up.cancel();
-        // Without a runtime the process is at its end.
+        // No runtime: the process is ending.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 work.await;

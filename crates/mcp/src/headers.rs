@@ -1,6 +1,6 @@
 //! What a request over HTTP says in its headers, and whether its body says the same.
 //!
-//! Proxies decide by headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`. From 2026-07-28 on they
+//! Proxies route by headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`. From 2026-07-28 on they
 //! are required. In every revision those that are there have to agree with the body, so that nobody passes a proxy with
 //! one and is served by the other.
 
@@ -57,9 +57,9 @@ impl Judged {
 /// Why a request is refused by its headers. The status is 400.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// In words.
+    /// As plain text.
     Text(String),
-    /// In a message.
+    /// As a JSON-RPC error.
     Message(Vec<u8>),
 }
 
@@ -130,7 +130,7 @@ fn named_revision(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
     let mut values = headers.get_all(REVISION).iter();
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
-        // Either could be read.
+        // Two values: a proxy could go by either.
         let fault = "Bad Request: there is more than one MCP-Protocol-Version header";
         return Err(Fault::Text(fault.to_owned()));
     }

@@ -1,7 +1,7 @@
-//! One message as a client wrote it, read once, and what the client is told where it is none.
+//! Reads one message as a client wrote it, and words the refusal of anything that is not one.
 //!
-//! Every refusal of what is not a message has its words here, for both transports. It carries the id of the message as far
-//! as that can be made out, so that no client waits for ever.
+//! The words are here for both transports. A refusal carries the id of the message if one can be found, so that no
+//! client waits for ever.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde::de::{Deserialize, MapAccess};
@@ -11,13 +11,13 @@ use crate::outline::{MAX_ID, Outline};
 use crate::result;
 use crate::shape::{FromKeys, Keyed, Shape};
 
-/// What some editors put before the text.
+/// The byte order mark, which some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
 const MAX_VALUES: usize = 100_000;
 
-/// How deep values may be nested: as far as serde_json goes down.
+/// How deep values may be nested: the limit of serde_json.
 const MAX_LEVELS: usize = 127;
 
 /// What the bytes of a message are.
@@ -27,7 +27,7 @@ pub enum Incoming {
     Message(Message),
     /// Nothing that wants an answer: an empty line, or a notification that cannot be read.
     Nothing,
-    /// No message; the client is told why.
+    /// Not a message; the client is told why.
     Refused(Refused),
 }
 
@@ -49,7 +49,7 @@ pub struct Request {
     pub id: RequestId,
     /// What it asks for.
     pub method: String,
-    /// With what.
+    /// What it says besides.
     pub params: Params,
 }
 
@@ -67,7 +67,7 @@ impl Request {
 pub struct Notification {
     /// What it tells.
     pub method: String,
-    /// With what.
+    /// What it says besides.
     pub params: Params,
 }
 
@@ -81,7 +81,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What a client is told whose answer nobody asked for.
+    /// The refusal of an answer that nobody asked for.
     #[must_use]
     pub fn unasked(reason: &'static str) -> Vec<u8> {
         result::error(None, &ErrorData::invalid_request(reason, None))
@@ -93,7 +93,7 @@ impl Answer {
 pub struct Params(Option<Value>);
 
 impl Params {
-    /// One of them; `None` where it is missing, or where the params are no object.
+    /// One of them; `None` if it is missing or the params are not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.as_ref()?.get(name)
@@ -187,7 +187,7 @@ pub fn read(bytes: &[u8]) -> Incoming {
     }
 }
 
-/// Refuses a message that is longer than what is taken.
+/// Refuses a message that is larger than the limit.
 #[must_use]
 pub fn too_large(outline: Outline, most: usize) -> Refused {
     let message = format!(
@@ -196,7 +196,7 @@ pub fn too_large(outline: Outline, most: usize) -> Refused {
     Refused::new(ErrorCode::INVALID_REQUEST, message, outline)
 }
 
-/// Refuses a request whose id another one still has. Without the id: the request that has it gets its own reply.
+/// Refuses a request whose id is still in use. The refusal has no id: the reply with that id belongs to the other request.
 #[must_use]
 pub fn id_in_use(id: &RequestId) -> Refused {
     let id = match id {
@@ -224,7 +224,7 @@ fn misshapen(what: &str) -> Incoming {
 
 fn unreadable(mistake: &serde_json::Error) -> String {
     let mistake = mistake.to_string();
-    // It may well be JSON, but it was not read to its end.
+    // It may be JSON, but serde_json stopped before its end.
     if mistake.starts_with("recursion limit exceeded") {
         return format!(
             "Parse error: the message is nested more than {MAX_LEVELS} levels deep; send less at once"
@@ -247,7 +247,7 @@ fn overfull(bytes: &[u8]) -> Refused {
     Refused::new(ErrorCode::INVALID_REQUEST, message, Outline::of(bytes))
 }
 
-/// Counts what begins or parts values outside of strings.
+/// Counts the brackets and commas outside of strings.
 fn has_more_values_than(most: usize, bytes: &[u8]) -> bool {
     let (mut values, mut rest) = (0, bytes);
     while let Some((byte, behind)) = rest.split_first() {
@@ -301,7 +301,7 @@ impl Envelope {
         }
     }
 
-    /// What makes it no message.
+    /// Says why it is not a message.
     fn fault(&self) -> Option<&'static str> {
         let has_method = matches!(self.method, Some(Value::String(_)));
         let is_answer = self.is_answer();
@@ -420,7 +420,7 @@ impl FromKeys for Box<Envelope> {
                 Field::Result => &mut envelope.result,
                 Field::Error => &mut envelope.error,
                 Field::Other => {
-                    // Read like the others: what is no JSON in it makes the message none.
+                    // Unknown fields are read too: a message has to be JSON throughout.
                     keys.next_value::<Value>()?;
                     continue;
                 }

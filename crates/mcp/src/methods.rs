@@ -39,7 +39,7 @@ pub(crate) async fn answer(request: Request, context: RequestContext) -> Respons
     }
 }
 
-/// Agrees on the revision of a request. The first one of a client that does not greet decides that it never will.
+/// Agrees on the revision of a request. A client whose first request is not `initialize` introduces itself in every one.
 fn agree(method: &str, params: &Params, connection: &Connection) -> Result<Agreed, ErrorData> {
     let mut lifecycle = connection.lifecycle();
     let greets = revision::greets(Some(method), params);
@@ -65,7 +65,7 @@ impl AgreedRequest<'_> {
                 self.id,
                 &self.context.connection.server().discovered(),
             )),
-            // The newest revision has no use for it.
+            // The newest revision has no ping.
             "ping" if self.agreed.is_legacy => {
                 Ok(result::result(self.id, &Value::Object(Default::default())))
             }

@@ -17,14 +17,14 @@ pub enum Origin {
 pub struct HttpClient {
     /// The address and port.
     pub address: Arc<str>,
-    /// Whom the operator knows it as by its token.
+    /// The operator's name for its token.
     pub token: Option<Arc<str>>,
     /// The session it is in.
     pub session: Option<Arc<str>>,
 }
 
 impl Origin {
-    /// With whom its client takes turns: the operator's name for it, else the host it calls from.
+    /// The account that shares turns: the operator's name for the client, else the host it calls from.
     pub(crate) fn account(&self) -> String {
         match self {
             Origin::Stdio => String::new(),
@@ -35,7 +35,7 @@ impl Origin {
         }
     }
 
-    /// Whose allowance its calls are taken from. A session is not enough: anyone can begin many.
+    /// The account whose rate limit applies. Sessions do not count: anyone can begin many.
     pub(crate) fn allowance(&self) -> String {
         match self {
             Origin::Stdio => String::new(),
@@ -46,7 +46,7 @@ impl Origin {
         }
     }
 
-    /// For the log: the client's own name where it gives one, where it calls from and whom the operator knows it as.
+    /// The client as the log shows it: the name it gives itself, its address, and the operator's name for it.
     pub(crate) fn shown(&self, named: Option<String>) -> String {
         let Origin::Http(client) = self else {
             return named.unwrap_or_else(|| "unknown".to_owned());

@@ -1,14 +1,14 @@
-//! What can be made out of a message that cannot be read: its id, and whether it answers a question of ours.
+//! Finds the id of a message that cannot be read, and whether it answers a question of ours.
 //!
-//! A message that is too long is not kept, and one that is not JSON has no fields. So the bytes are looked through one by
-//! one, in constant memory.
+//! A message that is too long is not kept, and one that is not JSON has no fields. So the bytes are scanned one by one,
+//! in constant memory.
 
 use rmcp::model::RequestId;
 
-/// The longest id that is made out.
+/// The longest id that is kept.
 pub(crate) const MAX_ID: usize = 256;
 
-/// What was made out of a message.
+/// What was found in a message.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Outline {
     /// Its id.
@@ -18,7 +18,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Looks through a whole message.
+    /// Scans a whole message.
     pub(crate) fn of(bytes: &[u8]) -> Outline {
         let mut search = OutlineSearch::default();
         search.feed(bytes);
@@ -26,7 +26,7 @@ impl Outline {
     }
 }
 
-/// Looks for the id and the kind of a message, piece by piece. Keys and plain values of the outermost object pass
+/// Scans a message for its id and kind, piece by piece. Keys and plain values of the outermost object pass
 /// through `token`.
 #[derive(Debug, Default)]
 pub struct OutlineSearch {
@@ -41,7 +41,7 @@ pub struct OutlineSearch {
 }
 
 impl OutlineSearch {
-    /// Looks through the next bytes of the message.
+    /// Scans the next bytes of the message.
     pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.in_string {
@@ -52,7 +52,7 @@ impl OutlineSearch {
         }
     }
 
-    /// What was found, when the whole message went by.
+    /// Says what was found once the whole message was scanned.
     #[must_use]
     pub fn finish(self) -> Outline {
         Outline {

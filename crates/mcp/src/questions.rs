@@ -1,4 +1,4 @@
-//! What we ask the client by requests of ours, and the answers that are still to come.
+//! Our requests to the client, and the calls that wait for their answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ impl Questions {
         outbox.send(message).await.then_some(open)
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Passes an answer on to the call that waits for it.
     pub(crate) fn answered(&self, answer: Answer) {
         let id = answer.id.map(as_given);
         let waits = id.and_then(|id| self.lock().answers.remove(&id));
@@ -85,11 +85,11 @@ fn as_given(id: RequestId) -> RequestId {
     }
 }
 
-/// Tells the client that its answer is not wanted any more. Whoever withdraws a question does not wait for that.
+/// Tells the client that its answer is not wanted any more, without waiting for the message to be sent.
 fn tell_withdrawn(id: RequestId, reason: &str, outbox: Arc<dyn Outbox>) {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
     let message = result::notification("notifications/cancelled", &params);
-    // Without a runtime the process is at its end.
+    // No runtime: the process is ending.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { outbox.send(message).await });
     }

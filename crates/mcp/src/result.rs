@@ -9,7 +9,7 @@ use toolset::ToolResult;
 
 use crate::escape::escape;
 
-/// What surrounds the halves of a tool's reply in a message.
+/// The bytes around the text and the structured content of a reply.
 const ROOM_BESIDES: usize = 160;
 
 /// How results are worded.
@@ -44,12 +44,12 @@ struct MethodCall<T> {
     params: T,
 }
 
-/// The reply to a request that went well.
+/// The reply to a request that succeeded.
 pub(crate) fn result(id: &RequestId, result: &impl Serialize) -> Vec<u8> {
     encoded(Some(id), Outcome::Result(result))
 }
 
-/// The reply to a request that is refused; without an id where none is known, or where it is another's.
+/// The reply to a request that is refused; without an id if none is known or if it belongs to another request.
 pub(crate) fn error(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     encoded(id, Outcome::Error(error))
 }

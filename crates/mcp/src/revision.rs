@@ -16,7 +16,7 @@ use crate::result::Wording;
 
 /// The first revision in which every request introduces its client.
 pub(crate) const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
-/// What an HTTP request without a word about it is made in.
+/// The revision of an HTTP request that names none.
 pub(crate) const UNSAID: ProtocolVersion = ProtocolVersion::V_2025_03_26;
 
 const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -24,9 +24,9 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const PROGRESS: &str = "progressToken";
 
-/// The method by which a client greets.
+/// The method by which a client begins, up to 2025-11-25.
 pub(crate) const INITIALIZE: &str = "initialize";
-/// The method by which a client asks what there is, before anything is agreed on.
+/// The method by which a client asks what is offered, before anything is agreed on.
 pub(crate) const DISCOVER: &str = "server/discover";
 const PING: &str = "ping";
 
@@ -61,7 +61,7 @@ impl Greeting {
     }
 }
 
-/// How far a connection has come with its client.
+/// What a connection has agreed on with its client so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lifecycle {
     /// What the client said when it greeted.
@@ -228,7 +228,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 
 /// A revision by its name, whether it is known or not.
 pub(crate) fn named(name: &str) -> ProtocolVersion {
-    // A revision is any text.
+    // Any text can be a revision.
     ProtocolVersion::deserialize(Value::from(name)).unwrap_or(UNSAID)
 }
 

@@ -11,7 +11,7 @@ use toolset::Service;
 
 use crate::result::Wording;
 
-/// How long clients may keep the tool list: an operator's change comes with a restart.
+/// How long clients may keep the tool list. It changes only when the server restarts.
 const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// One endpoint. Cloning is cheap.

@@ -1,7 +1,7 @@
 //! Sessions of clients up to 2025-11-25 on HTTP: what outlives a request.
 //!
-//! A session belongs to whoever began it. Each request in it is answered by a stream of its own; where that breaks, the
-//! request goes on, and the client comes back for what it missed. What is kept for that has a bound in bytes and in time.
+//! A session belongs to the client that began it. Each request is answered by a stream of its own. If the stream breaks, the
+//! request goes on, and the client can come back for the events it missed. They are kept within a limit of bytes and time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,11 +15,11 @@ use crate::origin::{HttpClient, Origin};
 use crate::server::Server;
 use crate::sse::{EventId, EventStream, KeptBytes, Stream};
 
-/// How long a session may go unused after it was begun, where others want its place.
+/// How long a new session may stay unused while others wait for its place.
 const USED_WITHIN: Duration = Duration::from_secs(20);
 /// How long a session may be idle.
 const IDLE: Duration = Duration::from_secs(300);
-/// How often idle sessions are looked for.
+/// How often idle sessions are ended.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// How long the events of a request that has ended are kept.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ impl Sessions {
         self.table().sessions.len()
     }
 
-    /// Begins a session with a greeting. One that is not answered well begins none.
+    /// Begins a session by answering `initialize`. An error begins none.
     pub async fn begin(
         self: &Arc<Sessions>,
         greeting: Request,
@@ -94,7 +94,7 @@ impl Sessions {
         let id = random_id().ok_or(NoRoom)?;
         let session = Session::new(id.into(), self.server.clone(), owner);
         let origin = session.origin(client);
-        // A greeting is answered without a word before.
+        // Nothing is sent before the answer to `initialize`.
         let serving = session
             .connection
             .serve(greeting, origin, Arc::new(Nowhere));
@@ -112,7 +112,7 @@ impl Sessions {
         Ok((Some(session), reply))
     }
 
-    /// A session of this owner. One that another began does not exist.
+    /// Finds a session of this owner. Sessions of others do not exist for it.
     #[must_use]
     pub fn find(&self, id: &str, owner: Owner) -> Option<Arc<Session>> {
         let session = self.table().sessions.get(id).cloned()?;
@@ -122,7 +122,7 @@ impl Sessions {
         })
     }
 
-    /// Ends a session, and with it everything that runs in it.
+    /// Ends a session and everything that runs in it.
     pub fn end(&self, session: &Session) {
         self.table().sessions.remove(&session.id);
         session.close();
@@ -177,7 +177,7 @@ impl Sessions {
         });
     }
 
-    /// Ends idle sessions; tells whether none is left.
+    /// Ends idle sessions; says whether none is left.
     fn sweep_once(&self) -> bool {
         let idle = self.limits.idle;
         self.end_where(|session, now| session.is_idle(now, idle));
@@ -253,13 +253,13 @@ impl Session {
         })
     }
 
-    /// What the client calls it by.
+    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Serves a request; its stream ends with the reply, or without one where the client cancels it.
+    /// Serves a request. Its stream ends with the reply, or without one if the client cancels it.
     pub fn request(
         self: &Arc<Session>,
         request: Request,
@@ -284,17 +284,17 @@ impl Session {
         Ok(reader)
     }
 
-    /// Takes note of something.
+    /// Handles a notification.
     pub fn notice(&self, notification: &Notification) {
         self.connection.notice(notification);
     }
 
-    /// Hands an answer to the question of ours that it answers.
+    /// Passes an answer on to the call that asked the question.
     pub fn answered(&self, answer: Answer) {
         self.connection.answered(answer);
     }
 
-    /// Listens to what belongs to no request.
+    /// Opens a stream for what belongs to no request.
     #[must_use]
     pub fn listen(&self) -> EventStream {
         let mut state = self.state();
@@ -316,8 +316,8 @@ impl Session {
         reader
     }
 
-    /// Goes on behind an event. Where nothing is known of it the stream is empty: an error would make clients ask for it
-    /// again and again.
+    /// Goes on after an event. The stream is empty if the event is not known: an error would make clients ask again and
+    /// again.
     #[must_use]
     pub fn resume(&self, last_event: &str) -> EventStream {
         let Some(last) = EventId::parse(last_event) else {
@@ -354,7 +354,7 @@ impl Session {
         stream
     }
 
-    /// Lets go of the streams that ended long ago and that nobody reads.
+    /// Drops the streams that ended long ago and that nobody reads.
     fn forget_old(&self) {
         let now = Instant::now();
         let is_old = |stream: &Stream| {
@@ -366,7 +366,7 @@ impl Session {
             .retain(|_, stream| stream.has_reader() || !is_old(stream));
     }
 
-    /// Lets go of events while they take too much room, the oldest first. Runs after every request, so it looks at no more
+    /// Drops events while they take too much room, the oldest first. This runs after every request, so it looks at no more
     /// streams than it has to.
     fn keep_within_budget(&self) {
         let mut state = self.state();

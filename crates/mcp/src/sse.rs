@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::connection::Outbox;
 
-/// What keeps a silent stream open: a comment.
+/// A comment, which keeps a silent stream open.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 /// How long a client should wait before it comes back to a stream that broke, in milliseconds.
 const RETRY_MS: u32 = 3000;
@@ -150,14 +150,14 @@ impl Stream {
         state.wake();
     }
 
-    /// Ends it: whoever reads it comes to its end.
+    /// Ends it, for its reader too.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended_at.get_or_insert_with(Instant::now);
         state.wake();
     }
 
-    /// Since when it has ended.
+    /// Says when it ended.
     pub(crate) fn ended_at(&self) -> Option<Instant> {
         self.lock().ended_at
     }
@@ -173,7 +173,7 @@ impl Stream {
         self.lock().reader.is_some()
     }
 
-    /// Lets go of events that its reader has had, and of all where it has none.
+    /// Drops the events that its reader has read, or all of them if it has no reader.
     pub(crate) fn forget_read(&self) {
         let mut state = self.lock();
         while state.first < state.unread || state.reader.is_none() {
@@ -186,14 +186,14 @@ impl Stream {
         }
     }
 
-    /// Reads on behind an event, or from the beginning. Whoever read it before reads no more.
+    /// Reads on after an event, or from the beginning. An earlier reader gets no more events.
     pub(crate) fn read_after(&self, last: Option<u64>) -> EventStream {
         let mut state = self.lock();
         let next = last.map_or(0, |last| last.saturating_add(1));
         state.unread = next.max(state.first);
         state.readers += 1;
         state.reader = Some(state.readers);
-        // Whoever read it before wakes up to its end.
+        // Wakes the earlier reader, whose stream ends here.
         state.wake();
         EventStream {
             reader: state.readers,
@@ -252,7 +252,7 @@ impl EventStream {
         stream.read_after(None)
     }
 
-    /// The next event; `None` at the end, or where another reader took over.
+    /// The next event; `None` at the end, or if another reader took over.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.stream.lock();
         if state.reader != Some(self.reader) {
@@ -269,7 +269,7 @@ impl EventStream {
         Poll::Pending
     }
 
-    /// All that is left, where the stream has ended already.
+    /// Everything that is left, if the stream has ended already.
     #[must_use]
     pub fn take_ended(&mut self) -> Option<Bytes> {
         let mut state = self.stream.lock();
