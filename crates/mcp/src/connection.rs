@@ -74,6 +74,8 @@ pub struct Connection {
     server: Server,
     /// Whether answers to our questions can come back on it.
     hears_answers: bool,
+    /// Cancelled once nobody reads replies any more; requests that come later are cancelled from the start.
+    closed: CancellationToken,
     lifecycle: Mutex<Lifecycle>,
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     questions: Arc<Questions>,
@@ -100,6 +102,7 @@ impl Connection {
         Arc::new(Connection {
             server,
             hears_answers,
+            closed: CancellationToken::new(),
             lifecycle: Mutex::new(lifecycle),
             running: Mutex::default(),
             questions: Arc::default(),
@@ -113,7 +116,7 @@ impl Connection {
         origin: Origin,
         outbox: Arc<dyn Outbox>,
     ) -> Result<Serving, Refused> {
-        let gone = CancellationToken::new();
+        let gone = self.closed.child_token();
         let in_use = self.begin(&request.id, &gone)?;
         let cancelled = gone.clone();
         let connection = Arc::clone(self);
@@ -150,9 +153,12 @@ impl Connection {
     /// Cancels everything that runs, because nobody reads the replies any more.
     pub fn hang_up(&self) {
         self.questions.close();
-        for gone in self.running().values() {
-            gone.cancel();
-        }
+        self.closed.cancel();
+    }
+
+    /// Ends all questions, because no answer can come any more. Requests run on.
+    pub fn end_questions(&self) {
+        self.questions.close();
     }
 
     /// Whether a request is being served.

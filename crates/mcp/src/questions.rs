@@ -18,6 +18,7 @@ pub(crate) struct Questions(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
+    is_closed: bool,
     next: i64,
     answers: HashMap<RequestId, oneshot::Sender<Result<Value, ErrorData>>>,
 }
@@ -53,7 +54,9 @@ impl Questions {
 
     /// Ends all questions: the client is gone.
     pub(crate) fn close(&self) {
-        self.lock().answers.clear();
+        let mut waiting = self.lock();
+        waiting.is_closed = true;
+        waiting.answers.clear();
     }
 
     fn register(&self) -> (RequestId, oneshot::Receiver<Result<Value, ErrorData>>) {
@@ -61,7 +64,10 @@ impl Questions {
         let mut waiting = self.lock();
         let id = RequestId::Number(waiting.next);
         waiting.next += 1;
-        waiting.answers.insert(id.clone(), waits);
+        // Dropped on a closed connection, so that the call does not wait for an answer.
+        if !waiting.is_closed {
+            waiting.answers.insert(id.clone(), waits);
+        }
         (id, answer)
     }
 

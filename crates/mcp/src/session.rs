@@ -23,8 +23,6 @@ const IDLE: Duration = Duration::from_secs(300);
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// How long the events of a request that has ended are kept.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// The most bytes of events that a session keeps for clients that come back.
-const KEPT_BYTES: usize = 1024 * 1024;
 /// The most streams that a session has open beside those of its requests.
 const MOST_LISTENING: usize = 32;
 
@@ -350,6 +348,9 @@ impl Session {
         let number = state.next;
         state.next += 1;
         let stream = Stream::new(Some(number), &state.kept);
+        if state.is_closed {
+            stream.end();
+        }
         state.requests.insert(number, stream.clone());
         stream
     }
@@ -372,7 +373,7 @@ impl Session {
         let mut state = self.state();
         let mut empty = Vec::new();
         for (number, stream) in &state.requests {
-            if state.kept.bytes() <= KEPT_BYTES {
+            if !state.kept.is_over() {
                 break;
             }
             stream.forget_read();
@@ -398,7 +399,7 @@ impl Session {
 
     fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let state = self.state();
-        let is_heard = state.common.has_reader();
+        let is_heard = state.common.has_reader() || state.silent.iter().any(Stream::has_reader);
         !is_heard
             && !self.connection.is_busy()
             && now.saturating_duration_since(state.used_at) > idle

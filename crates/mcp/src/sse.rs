@@ -61,14 +61,17 @@ impl fmt::Display for EventId {
     }
 }
 
+/// The most bytes of events that the streams of a session keep for clients that come back.
+const KEPT_BYTES: usize = 1024 * 1024;
+
 /// How many bytes several streams keep together. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeptBytes(Arc<AtomicUsize>);
 
 impl KeptBytes {
-    /// How many they are now.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    /// Whether they are more than a session may keep.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > KEPT_BYTES
     }
 
     fn add(&self, bytes: usize) {
@@ -122,14 +125,15 @@ impl Stream {
     }
 
     /// Sends a message.
-    pub(crate) fn push(&self, message: &[u8]) {
-        self.add(message, None);
+    /// Says whether the stream is still open for it.
+    pub(crate) fn push(&self, message: &[u8]) -> bool {
+        self.add(message, None)
     }
 
-    fn add(&self, message: &[u8], retry: Option<u32>) {
+    fn add(&self, message: &[u8], retry: Option<u32>) -> bool {
         let mut state = self.lock();
         if state.ended_at.is_some() {
-            return;
+            return false;
         }
         let id = EventId {
             number: state.first + state.events.len() as u64,
@@ -148,6 +152,7 @@ impl Stream {
         state.kept.add(event.len());
         state.events.push_back(event.into());
         state.wake();
+        true
     }
 
     /// Ends it, for its reader too.
@@ -175,15 +180,7 @@ impl Stream {
 
     /// Drops the events that its reader has read, or all of them if it has no reader.
     pub(crate) fn forget_read(&self) {
-        let mut state = self.lock();
-        while state.first < state.unread || state.reader.is_none() {
-            let Some(event) = state.events.pop_front() else {
-                return;
-            };
-            state.first += 1;
-            state.bytes -= event.len();
-            state.kept.subtract(event.len());
-        }
+        self.lock().forget_read();
     }
 
     /// Reads on after an event, or from the beginning. An earlier reader gets no more events.
@@ -212,6 +209,24 @@ impl StreamState {
         self.events.get(index).cloned()
     }
 
+    fn forget_read(&mut self) {
+        while self.first < self.unread || self.reader.is_none() {
+            let Some(event) = self.events.pop_front() else {
+                return;
+            };
+            self.first += 1;
+            self.bytes -= event.len();
+            self.kept.subtract(event.len());
+        }
+    }
+
+    /// Makes room as soon as a large reply was read or its reader left: the session may stay idle from now on.
+    fn keep_within_budget(&mut self) {
+        if self.kept.is_over() {
+            self.forget_read();
+        }
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -227,13 +242,12 @@ impl Drop for StreamState {
 
 impl Outbox for Stream {
     fn try_send(&self, message: Vec<u8>) -> bool {
-        self.push(&message);
-        true
+        self.push(&message)
     }
 
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        self.push(&message);
-        Box::pin(std::future::ready(true))
+        let is_open = self.push(&message);
+        Box::pin(std::future::ready(is_open))
     }
 }
 
@@ -260,6 +274,7 @@ impl EventStream {
         }
         if let Some(event) = state.next_event() {
             state.unread += 1;
+            state.keep_within_budget();
             return Poll::Ready(Some(event));
         }
         if state.ended_at.is_some() {
@@ -281,6 +296,7 @@ impl EventStream {
             rest.extend_from_slice(&event);
             state.unread += 1;
         }
+        state.keep_within_budget();
         Some(rest.into())
     }
 }
@@ -289,6 +305,7 @@ impl Drop for EventStream {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         state.reader.take_if(|reader| *reader == self.reader);
+        state.keep_within_budget();
     }
 }
 
@@ -302,6 +319,35 @@ mod tests {
             Poll::Ready(event) => event.map(|event| String::from_utf8(event.to_vec()).unwrap()),
             Poll::Pending => Some("pending".to_owned()),
         }
+    }
+
+    fn bytes(kept: &KeptBytes) -> usize {
+        kept.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_large_reply_is_kept_until_it_was_read_and_no_longer() {
+        let kept = KeptBytes::default();
+        let stream = Stream::new(Some(0), &kept);
+        let mut reader = stream.read_after(None);
+        stream.push(&vec![b'x'; 3 * KEPT_BYTES]);
+        stream.end();
+        assert!(kept.is_over(), "nobody has read it yet");
+        assert!(text(&mut reader).is_some());
+        assert_eq!(bytes(&kept), 0);
+        let unread = Stream::new(Some(1), &kept);
+        let reader = unread.read_after(None);
+        unread.push(&vec![b'x'; 3 * KEPT_BYTES]);
+        drop(reader);
+        assert_eq!(bytes(&kept), 0, "its reader hung up");
+    }
+
+    #[test]
+    fn a_stream_that_has_ended_takes_nothing_more() {
+        let stream = Stream::new(None, &KeptBytes::default());
+        assert!(Outbox::try_send(&stream, b"{}".to_vec()));
+        stream.end();
+        assert!(!Outbox::try_send(&stream, b"{}".to_vec()));
     }
 
     #[test]
@@ -351,15 +397,15 @@ mod tests {
         stream.push(b"b");
         text(&mut reader);
         stream.forget_read();
-        assert_eq!(kept.bytes(), "data: b\nid: 1\n\n".len());
+        assert_eq!(bytes(&kept), "data: b\nid: 1\n\n".len());
         drop(reader);
         stream.forget_read();
-        assert_eq!(kept.bytes(), 0);
+        assert_eq!(bytes(&kept), 0);
         stream.push(b"c");
         let mut reader = stream.read_after(None);
         assert_eq!(text(&mut reader).unwrap(), "data: c\nid: 2\n\n");
         drop((stream, reader));
-        assert_eq!(kept.bytes(), 0, "a stream that is gone keeps nothing");
+        assert_eq!(bytes(&kept), 0, "a stream that is gone keeps nothing");
     }
 
     #[test]

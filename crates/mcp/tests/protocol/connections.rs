@@ -188,3 +188,13 @@ async fn what_a_client_brings_back_has_the_right_types() {
         assert!(message.starts_with(name), "{message}");
     }
 }
+
+#[tokio::test]
+async fn a_request_that_comes_after_the_end_is_cancelled_from_the_start() {
+    let connection = Connection::new(server());
+    reply(&connection, greeting("2025-11-25")).await;
+    connection.hang_up();
+    let late = connection.serve(call(1, 60_000), Origin::Stdio, Arc::new(Nowhere));
+    let late = tokio::time::timeout(Duration::from_secs(20), late.expect("a free id"));
+    assert_eq!(late.await.expect("it does not run on"), None);
+}

@@ -56,8 +56,8 @@ pub(crate) fn server() -> Server {
         contract: workspace::toolset().contract,
         tools: vec![tool::<Toy>()],
     };
-    let gate = Admission::new(Deployment::default());
-    Server::new(Service::new(vec![set], gate).expect("a service"))
+    let admission = Admission::new(Deployment::default());
+    Server::new(Service::new(vec![set], admission).expect("a service"))
 }
 
 /// A message as a client sends it.

@@ -40,7 +40,7 @@ impl ReplyBudget {
     }
 
     /// Counts a reply until its last byte is written, or refuses it if too much waits already. Streams are not
-    /// counted: their events are small.
+    /// counted here: a session bounds what it keeps, and the number of connections what is on its way.
     pub(super) async fn hold(
         &self,
         reply: Response<UnsyncBoxBody<Bytes, Infallible>>,

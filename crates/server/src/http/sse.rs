@@ -49,12 +49,13 @@ impl Notified {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        if let Poll::Ready(Some(next)) = self.notifications.poll_recv(context) {
-            return Poll::Ready(Some(next));
-        }
+        // The reply is the last message: a notification that was sent with it is left out.
         let Some(serving) = &mut self.serving else {
             return Poll::Ready(None);
         };
+        if let Poll::Ready(Some(next)) = self.notifications.poll_recv(context) {
+            return Poll::Ready(Some(next));
+        }
         let reply = Pin::new(serving).poll(context);
         reply.map(|reply| {
             self.serving = None;

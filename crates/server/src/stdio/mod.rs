@@ -49,7 +49,8 @@ async fn converse<R, W>(
     let mut lines = InputLines::new(read, max_message_size);
     let listening = async { while client.hear(lines.next().await).await.is_some() {} };
     tokio::select! {
-        () = listening => {}
+        // Nobody can answer our questions any more; everything else runs on to its reply.
+        () = listening => client.connection.end_questions(),
         () = shutdown.cancelled() => {}
         // Nobody can read the results any more.
         () = unheard.cancelled() => client.connection.hang_up(),
