@@ -14,7 +14,7 @@ use toolset::Service;
 use crate::connection::Response;
 use crate::message::{Message, Params};
 use crate::result;
-use crate::revision::{self, DISCOVER, Meta, NEWEST, UNSAID};
+use crate::revision::{self, DISCOVER, Meta, UNSAID};
 
 const REVISION: &str = "MCP-Protocol-Version";
 const METHOD: &str = "Mcp-Method";
@@ -107,7 +107,7 @@ pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Resul
         check_known(named)?;
     }
     if let (Some(method), Some(params)) = (method, params) {
-        let is_required = !greets && named.is_some_and(is_newest_name);
+        let is_required = !greets && named.is_some_and(revision::is_newest_name);
         let agreed = check_agreement(headers, method, params, service, is_required);
         agreed.map_err(|reason| Fault::mismatch(id, reason))?;
     }
@@ -149,10 +149,6 @@ fn check_known(named: Option<&str>) -> Result<(), Fault> {
     }
 }
 
-fn is_newest_name(name: &str) -> bool {
-    name >= NEWEST.as_str()
-}
-
 /// A greeting may leave the header out: nothing is agreed on yet.
 fn check_greeting(
     named: Option<&str>,
@@ -183,7 +179,7 @@ fn check_revision(
     id: Option<&RequestId>,
 ) -> Result<(), Fault> {
     match (named, meta.revision()) {
-        (named, None) if discovers || named.is_some_and(is_newest_name) => {
+        (named, None) if discovers || named.is_some_and(revision::is_newest_name) => {
             let introduced = meta.check_introduction();
             introduced.map_err(|fault| {
                 let fault = format!("Invalid params: {fault}");

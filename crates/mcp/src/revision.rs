@@ -14,8 +14,6 @@ use serde_json::Value;
 use crate::message::Params;
 use crate::result::Wording;
 
-/// The first revision in which every request introduces its client.
-pub(crate) const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 /// The revision of an HTTP request that names none.
 pub(crate) const UNSAID: ProtocolVersion = ProtocolVersion::V_2025_03_26;
 
@@ -92,7 +90,7 @@ impl<'request> Meta<'request> {
 
     /// Whether it introduces its client in a revision that has no greetings.
     fn is_newest(self) -> bool {
-        self.revision().is_some_and(|own| is_newest(&named(own)))
+        self.revision().is_some_and(is_newest_name)
     }
 
     fn capabilities(self) -> Option<ClientCapabilities> {
@@ -169,6 +167,11 @@ impl Agreed {
 /// Whether a revision is the newest, or one that nobody knows yet.
 pub(crate) fn is_newest(revision: &ProtocolVersion) -> bool {
     !revision.has_initialize()
+}
+
+/// Whether the revision of this name is the newest, or one that nobody knows yet.
+pub(crate) fn is_newest_name(name: &str) -> bool {
+    is_newest(&named(name))
 }
 
 /// Whether a message greets. A client that introduces itself instead of what a greeting says has no use for `initialize`.
