@@ -1,7 +1,8 @@
 //! The directories of the project that may be named.
 
+use sandbox::is_within;
+
 use crate::error::Error;
-use crate::project_path::is_within;
 
 /// The directories of the project that may be named; everything else is denied.
 #[derive(Debug, Clone, Default)]

@@ -74,13 +74,6 @@ pub(crate) fn without_dots(path: &str) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// Tells whether a path is a directory or is below it; both are in their normal form.
-pub(crate) fn is_within(path: &str, directory: &str) -> bool {
-    // Security: `docs-private` is not inside `docs`.
-    let rest = path.strip_prefix(directory);
-    directory == PROJECT_ROOT || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// Returns the path of a name in a directory.
 pub(crate) fn joined(directory: &str, name: &str) -> String {
     match directory {

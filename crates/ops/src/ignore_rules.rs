@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use sandbox::{Dir, FileKind, Follow, Name, RelPath, Root, WalkItem};
+use sandbox::{Dir, FileKind, Follow, Name, RelPath, Root, WalkItem, is_within};
 
 use crate::pattern::check_glob;
 
@@ -183,13 +183,6 @@ fn components(path: &str) -> usize {
     } else {
         path.split('/').count()
     }
-}
-
-fn is_within(path: &str, directory: &str) -> bool {
-    directory.is_empty()
-        || path
-            .strip_prefix(directory)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

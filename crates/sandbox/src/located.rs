@@ -132,7 +132,7 @@ impl<'root> Located<'root> {
     /// Tells whether `other` is this place or is inside it. Roots may overlap, so the real paths decide.
     #[must_use]
     pub fn contains(&self, other: &Located<'_>) -> bool {
-        is_within(&self.host_path(), &other.host_path())
+        is_within(&other.host_path(), &self.host_path())
     }
 
     /// The resolved path on the host, to compare places only: never shown and never opened.
@@ -239,12 +239,13 @@ impl<'root> Located<'root> {
     }
 }
 
-/// Tells whether the path `inner` is `outer` or below it. An empty `outer`, `.` and `/` hold everything.
+/// Tells whether a path is a directory or is below it. An empty directory, `.` and `/` hold everything.
 #[must_use]
-pub fn is_within(outer: &str, inner: &str) -> bool {
-    matches!(outer, "" | "." | "/")
-        || inner
-            .strip_prefix(outer)
+pub fn is_within(path: &str, directory: &str) -> bool {
+    // Security: `docs-private` is not inside `docs`.
+    matches!(directory, "" | "." | "/")
+        || path
+            .strip_prefix(directory)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -254,11 +255,11 @@ mod tests {
 
     #[test]
     fn a_path_is_within_itself_and_what_is_above_it() {
-        for (outer, inner) in [("a", "a"), ("a", "a/b"), ("", "a"), (".", "a"), ("/", "/a")] {
-            assert!(is_within(outer, inner), "{inner} in {outer}");
+        for (path, directory) in [("a", "a"), ("a/b", "a"), ("a", ""), ("a", "."), ("/a", "/")] {
+            assert!(is_within(path, directory), "{path} in {directory}");
         }
-        for (outer, inner) in [("a", "ab"), ("a/b", "a"), ("b", "a/b"), ("a", "")] {
-            assert!(!is_within(outer, inner), "{inner} in {outer}");
+        for (path, directory) in [("ab", "a"), ("a", "a/b"), ("a/b", "b"), ("", "a")] {
+            assert!(!is_within(path, directory), "{path} in {directory}");
         }
     }
 }

@@ -4,8 +4,8 @@
 )]
 
 use super::*;
-use crate::project_path::is_within;
 use proptest::prelude::*;
+use sandbox::is_within;
 use std::fs;
 use std::os::unix::fs::symlink;
 

@@ -213,7 +213,7 @@ impl CopyWalk {
             LinkTarget::Outside => self.skip(item, SkipReason::LeadsOutside, builder),
             LinkTarget::Loop => self.skip(item, SkipReason::Loop, builder),
             LinkTarget::Dangling => self.dangling(item, builder),
-            LinkTarget::Inside { path, .. } if is_within(self.top(), &path) => {
+            LinkTarget::Inside { path, .. } if is_within(&path, self.top()) => {
                 self.inner_link(item, &path, builder)
             }
             LinkTarget::Inside { path, metadata } => match metadata.kind {
@@ -294,8 +294,8 @@ impl CopyWalk {
         builder: &mut BatchBuilder,
     ) -> Result<()> {
         let host = self.job.source.host_path(&path);
-        let around = self.tops.iter().any(|top| is_within(&host, top));
-        if around || is_within(&path, item.dir.path()) || self.trees.len() > LINKS_ON_THE_WAY {
+        let around = self.tops.iter().any(|top| is_within(top, &host));
+        if around || is_within(item.dir.path(), &path) || self.trees.len() > LINKS_ON_THE_WAY {
             return self.skip(item, SkipReason::Loop, builder);
         }
         let opened = self
