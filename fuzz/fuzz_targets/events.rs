@@ -51,7 +51,7 @@ fn client() -> HttpClient {
 }
 
 async fn session() -> Arc<Session> {
-    let gate = Admission::new(Deployment::default());
+    let gate = Admission::new(Deployment::for_tests());
     let service = Service::new(vec![workspace::toolset()], gate).expect("a service");
     let sessions = Sessions::new(Server::new(service), SessionLimits::of(1));
     let params = json!({

@@ -61,7 +61,7 @@ fuzz_target!(|input: Input| {
         ignore_rules: IgnoreRules::Disregard,
     };
     let context = Context {
-        limits: Arc::new(Limits::default()),
+        limits: Arc::new(Limits::for_tests()),
         users: Arc::clone(users()),
         line_index_cache: Arc::default(),
         cancel: Cancel::never(),

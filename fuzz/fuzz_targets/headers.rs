@@ -13,7 +13,7 @@ use toolset::{Admission, Deployment, Service, workspace};
 static SERVICE: LazyLock<Service> = LazyLock::new(|| {
     Service::new(
         vec![workspace::toolset()],
-        Admission::new(Deployment::default()),
+        Admission::new(Deployment::for_tests()),
     )
     .expect("a service")
 });

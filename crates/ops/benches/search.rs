@@ -99,7 +99,7 @@ fn searches(criterion: &mut Criterion) {
     build(directory.path());
     let root = Arc::new(Root::open(directory.path()).unwrap());
     let context = Context {
-        limits: Arc::new(Limits::default()),
+        limits: Arc::new(Limits::for_tests()),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
         cancel: Cancel::never(),

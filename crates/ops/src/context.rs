@@ -18,8 +18,10 @@ pub struct Limits {
     pub durability: sandbox::Durability,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Limits {
+    /// Creates limits for tests and benches. The program takes its limits from its settings.
+    #[must_use]
+    pub fn for_tests() -> Limits {
         Limits {
             max_full_read_size: 1024 * 1024,
             max_file_size: 10 * 1024 * 1024,

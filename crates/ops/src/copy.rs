@@ -483,11 +483,11 @@ mod tests {
         assert_eq!(copied.destination, "there/dir");
         assert_eq!(to.read("there/dir/file"), "x");
         request(&from, "link", &to, "there")
-            .run(&with_limits(Limits::default()))
+            .run(&with_limits(Limits::for_tests()))
             .unwrap();
         assert_eq!(to.read("there/link"), "x");
         let durable = request(&from, "", &to, "all")
-            .run(&with_limits(Limits::default()))
+            .run(&with_limits(Limits::for_tests()))
             .unwrap();
         assert_eq!((durable.files, to.read("all/dir/file")), (1, "x".into()));
     }

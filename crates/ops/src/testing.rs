@@ -161,7 +161,7 @@ impl Tree {
 pub(crate) fn context() -> Context {
     with_limits(Limits {
         durability: Durability::Fast,
-        ..Limits::default()
+        ..Limits::for_tests()
     })
 }
 

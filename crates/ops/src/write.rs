@@ -295,7 +295,7 @@ mod tests {
             mode: WriteMode::CreateOnly,
             parents,
         };
-        write.run(&with_limits(Limits::default())).unwrap();
+        write.run(&with_limits(Limits::for_tests())).unwrap();
         assert_eq!(tree.read("a/b"), "x");
     }
 }

@@ -52,11 +52,13 @@ pub enum Recorded {
     Change,
 }
 
-impl Default for Deployment {
-    fn default() -> Deployment {
+impl Deployment {
+    /// Creates a deployment without roots for tests. The program takes every field from its settings.
+    #[must_use]
+    pub fn for_tests() -> Deployment {
         Deployment {
             roots: Vec::new(),
-            limits: Arc::default(),
+            limits: Arc::new(Limits::for_tests()),
             users: Arc::default(),
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,

@@ -56,7 +56,7 @@ pub(crate) fn server() -> Server {
         contract: workspace::toolset().contract,
         tools: vec![tool::<Toy>()],
     };
-    let admission = Admission::new(Deployment::default());
+    let admission = Admission::new(Deployment::for_tests());
     Server::new(Service::new(vec![set], admission).expect("a service"))
 }
 

@@ -487,7 +487,7 @@ fn a_reply_holds_no_more_text_than_the_limit() {
     }
     let limits = Limits {
         max_file_size: 100_000,
-        ..Limits::default()
+        ..Limits::for_tests()
     };
     let context = with_limits(limits);
     let request = Grep {

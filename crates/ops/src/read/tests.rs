@@ -209,7 +209,7 @@ fn replies_are_cut_between_characters() {
     let limits = Limits {
         max_file_size: 2,
         durability: Durability::Fast,
-        ..Limits::default()
+        ..Limits::for_tests()
     };
     let mut request = request(&tree, "file", bytes(0, u64::MAX));
     request.max_bytes = Some(u64::MAX);

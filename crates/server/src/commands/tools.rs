@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use anyhow::Result;
+use sandbox::{Roots, Users};
 use serde_json::json;
-use toolset::{Admission, Deployment, Service};
+use toolset::{Admission, Service};
 
 use crate::command_line::Format;
-use crate::settings::{Settings, Toolset};
+use crate::deployment::deployment;
+use crate::settings::{Partial, Settings, Toolset};
 use crate::tool_sets::tools_of;
 
 /// Prints the reference of the chosen sets.
@@ -31,8 +33,9 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
 
 /// A service that nobody calls: it only describes its tools.
 fn every_tool(set: Toolset) -> Result<Service> {
+    let settings = Partial::default().complete();
     Ok(Service::new(
         vec![tools_of(set, None)],
-        Admission::new(Deployment::default()),
+        Admission::new(deployment(&settings, &Roots::default(), Users::default())),
     )?)
 }

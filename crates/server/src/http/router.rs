@@ -293,7 +293,7 @@ mod tests {
         let roots = vec![RootGrant::new("temp", root)];
         let admission = Admission::new(Deployment {
             roots,
-            ..Deployment::default()
+            ..Deployment::for_tests()
         });
         let service =
             Service::new(vec![workspace::toolset()], Arc::clone(&admission)).expect("a service");

@@ -108,7 +108,7 @@ fn service(change: impl FnOnce(&mut Deployment)) -> Service {
     let mut deployment = Deployment {
         roots,
         request_timeout,
-        ..Deployment::default()
+        ..Deployment::for_tests()
     };
     change(&mut deployment);
     let set = ToolSet {
@@ -383,7 +383,7 @@ fn two_tools_of_one_name_are_a_start_up_error() {
         contract: workspace::toolset().contract,
         tools: vec![tool::<Toy>()],
     };
-    let error = Service::new(vec![set(), set()], Admission::new(Deployment::default())).err();
+    let error = Service::new(vec![set(), set()], Admission::new(Deployment::for_tests())).err();
     let expected = "the tool sets workspace and workspace cannot share one endpoint: both have toy";
     assert_eq!(
         error.map(|error| error.to_string()).as_deref(),
