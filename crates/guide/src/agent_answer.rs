@@ -87,7 +87,7 @@ pub(crate) fn is_fenced(answer: &str) -> bool {
 
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    line.chars().take(200).collect()
+    sandbox::first_chars(line, 200).to_owned()
 }
 
 #[cfg(test)]

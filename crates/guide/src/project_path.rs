@@ -101,9 +101,6 @@ pub(crate) fn bad_format(path: &str, fault: FormatFault) -> Error {
 }
 
 /// Cuts a long path, so that an error does not repeat all of it.
-pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", text.split_at(end).0),
-        None => text.to_owned(),
-    }
+pub(crate) fn shortened(path: &str) -> String {
+    sandbox::truncated(path, SHOWN_MAX)
 }

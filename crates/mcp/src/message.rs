@@ -201,17 +201,12 @@ pub fn too_large(outline: Outline, most: usize) -> Refused {
 pub fn id_in_use(id: &RequestId) -> Refused {
     let id = match id {
         RequestId::Number(number) => number.to_string(),
-        RequestId::String(text) => format!("{:?}", shortened(text)),
+        RequestId::String(text) => format!("{:?}", toolset::first_chars(text, MAX_ID)),
     };
     let message = format!(
         "Invalid Request: the id {id} is in use by a request that still runs; give every request an id of its own"
     );
     Refused::new(ErrorCode::INVALID_REQUEST, message, Outline::default())
-}
-
-fn shortened(text: &str) -> &str {
-    let end = text.char_indices().nth(MAX_ID).map(|(end, _)| end);
-    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 fn misshapen(what: &str) -> Incoming {

@@ -73,5 +73,5 @@ pub use write::{Write, WriteEffect, WriteMode, Written};
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
     Durability, FileAccess, FileKind, LinkTarget, Metadata, OnExisting, OnFault, Parents,
-    PathFault, QuotaLimit, Root, Time, Users,
+    PathFault, QuotaLimit, Root, Time, Users, first_chars, truncated,
 };

@@ -40,6 +40,7 @@ mod replace;
 mod resolve;
 mod root;
 mod roots;
+mod shorten;
 mod syscall;
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,7 @@ pub use replace::Staged;
 pub use resolve::{Follow, Resolver};
 pub use root::Root;
 pub use roots::{NamedRoot, Roots};
+pub use shorten::{first_chars, truncated};
 pub use users::Users;
 pub use walk::{
     AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,

@@ -39,7 +39,7 @@ impl RelPath {
     /// Parses what a client sent. Percent signs, backslashes, `~` and `$` are ordinary characters.
     pub fn parse(text: &str) -> Result<RelPath> {
         let fault = |fault| Error::InvalidPath {
-            path: shortened(text),
+            path: crate::shorten::truncated(text, SHOWN_MAX),
             fault,
         };
         let path = RelPath::of(text).ok_or_else(|| fault(PathFault::Nul))?;
@@ -156,13 +156,6 @@ pub(crate) fn steps(bytes: &[u8]) -> Vec<PathStep> {
 /// Tells whether a slash at the end says that only a directory will do.
 pub(crate) fn ends_as_directory(bytes: &[u8]) -> bool {
     bytes.ends_with(b"/") || bytes.ends_with(b"/.")
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

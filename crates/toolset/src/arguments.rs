@@ -382,14 +382,12 @@ fn described(value: &Value) -> String {
 /// A client's text as a message or a log line can hold it: cut, and control characters escaped.
 pub fn shortened(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN_MAX));
-    for c in text.chars().take(SHOWN_MAX) {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+    for c in ops::truncated(text, SHOWN_MAX).chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
         }
-    }
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        shown.push('…');
     }
     shown
 }

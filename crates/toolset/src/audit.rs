@@ -151,10 +151,7 @@ fn path(place: &NamedPlace) -> Option<&str> {
 }
 
 fn capped(text: &str) -> &str {
-    match text.char_indices().nth(VALUE_MAX) {
-        Some((end, _)) => &text[..end],
-        None => text,
-    }
+    ops::first_chars(text, VALUE_MAX)
 }
 
 /// Milliseconds with the microseconds that most calls take.

@@ -38,6 +38,8 @@ pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Word
 pub use deployment::{Allowlist, Deployment, Recorded, Recorder, ReplyHalves, RootGrant};
 pub use dispatch::Service;
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
+/// For callers that know only this crate.
+pub use ops::first_chars;
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};
 pub use tool::{

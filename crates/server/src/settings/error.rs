@@ -161,11 +161,7 @@ fn is_plain(key: &str) -> bool {
 
 /// Quotes text on one line and cuts it if it is long.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut short: String = text.chars().take(SHOWN).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    format!("{short:?}")
+    format!("{:?}", sandbox::truncated(text, SHOWN))
 }
 
 /// Quotes a host path on one line, uncut: the reader is the operator.
