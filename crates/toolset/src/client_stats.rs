@@ -49,7 +49,7 @@ struct ClientRecord {
 }
 
 impl StatsTable {
-    /// Counts a call of a client, and says how many there were in this window where they have just become more than usual.
+    /// Counts a call; returns the window's total when it first exceeds the usual.
     pub(crate) fn called(&self, client: &str, usual: Option<u64>, now: Instant) -> Option<u64> {
         let mut clients = self.clients();
         let client = clients.entry(client, now);

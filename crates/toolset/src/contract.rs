@@ -191,7 +191,7 @@ pub trait Contract: Send + Sync + 'static {
     /// What keeps clients in bounds, for the reference.
     fn security(&self) -> &'static str;
 
-    /// How many calls of one client within ten seconds are nothing to tell the operator of.
+    /// How many calls in ten seconds are normal for one client.
     fn usual_calls(&self) -> Option<u64> {
         None
     }

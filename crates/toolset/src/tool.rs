@@ -36,7 +36,7 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// What it does to files: gives the hints.
     const EFFECT: ToolEffect;
-    /// Which roots a call uses, and for what: gives admission and the write gate.
+    /// Which roots a call uses, and for what. Admission and the read-only check come from this.
     const ROOTS: &'static [RootUse];
     /// Whether [`Tool::try_inline`] may be worth trying.
     const TRY_INLINE: bool = false;
@@ -274,7 +274,7 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
-/// CallWork that needs nobody else.
+/// Work that needs nobody else.
 pub trait BlockingWork: Send {
     /// Does it without waiting, or gives back what is left to do.
     fn try_inline(self: Box<Self>, call: &Call) -> Result<Result<EncodedReply, Failure>, Blocking>;
@@ -296,9 +296,9 @@ impl<Step: FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static> Bloc
     }
 }
 
-/// CallWork that runs on the blocking pool from beginning to end.
+/// Work that runs on the blocking pool from beginning to end.
 pub type Blocking = Box<dyn BlockingWork>;
-/// CallWork that waits for the client in between; only its steps run on the blocking pool.
+/// Work that waits for the client in between; only its steps run on the blocking pool.
 pub type Asking =
     Box<dyn for<'admission> FnOnce(Call, &'admission Admission) -> Talk<'admission> + Send>;
 /// A conversation with the client, which ends in a reply or a question.

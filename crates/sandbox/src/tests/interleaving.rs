@@ -1,5 +1,5 @@
-//! An attacker makes each of his moves before every single system call, and undoes it one to three calls
-//! later or never: whatever he does at whatever moment, nothing outside is read or changed.
+//! An attacker makes each possible move before every single system call, and undoes it one to three calls
+//! later or never: whatever the move and the moment, nothing outside is read or changed.
 //!
 //! The normal run takes a selection; with `SANDBOX_EXHAUSTIVE` set, nothing is left out.
 

@@ -1,4 +1,4 @@
-//! An attacker swaps directories and files for links to outside as fast as he can while others work.
+//! An attacker swaps directories and files for links to outside as fast as possible while others work.
 
 use std::fs;
 use std::io::Read;

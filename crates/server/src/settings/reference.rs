@@ -18,7 +18,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("guide", "The tool set `guide`: files on the agent's side."),
     (
         "server",
-        "HTTP: who is let in, and how much he may ask for.",
+        "HTTP: who is let in, and how much a client may ask for.",
     ),
     ("limits", "What one call, and one client, may cost."),
     ("sandbox", "The second wall around the process."),

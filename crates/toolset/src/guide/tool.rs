@@ -143,7 +143,7 @@ fn alone<T: GuideTool>(
     }
 }
 
-/// The state, which is only missing where nobody calls.
+/// The state; missing only when tools are listed and not called.
 pub(super) fn open(state: Option<Arc<GuideState>>) -> Result<Arc<GuideState>, Failure> {
     state.ok_or_else(|| Failure::Internal {
         reason: "the guide set has no project".to_owned(),

@@ -200,7 +200,7 @@ fn reply(arguments: &Arguments, contents: Contents) -> Reply {
     }
 }
 
-/// A line of which the rest does not follow by its number says where it does.
+/// Says where a cut line continues when its line number cannot.
 fn cut_line(contents: &Contents) -> Option<String> {
     let bytes = contents.body.as_bytes();
     let next = contents.start_byte + bytes.len() as u64;
