@@ -103,7 +103,7 @@ impl Admission {
         })
     }
 
-    /// A client's turn where nobody has to be waited for.
+    /// Takes a slot if one is free now.
     pub(crate) fn try_enter(&self, client: &str) -> Option<CallSlot> {
         self.slots.try_take(client)
     }
@@ -115,15 +115,7 @@ impl Admission {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.enter(client).await?;
-        let task = tokio::task::spawn_blocking(move || {
-            // Held by the work, not by the caller: work that is slow to stop still counts as running.
-            let _turn = slot;
-            work()
-        });
-        task.await.map_err(|error| {
-            let panic = error.try_into_panic();
-            crashed(panic.as_deref().ok())
-        })
+        run_with(slot, work).await
     }
 
     /// Counts a client's call. Returns the recent number once it becomes unusual.
@@ -235,6 +227,22 @@ impl Admission {
             nearest: self.root_like(root),
         })
     }
+}
+
+/// Does some work on the blocking pool, for a call that has its slot.
+pub(crate) async fn run_with<T: Send + 'static>(
+    slot: CallSlot,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let task = tokio::task::spawn_blocking(move || {
+        // Held by the work, not by the caller: work that is slow to stop still counts as running.
+        let _slot = slot;
+        work()
+    });
+    task.await.map_err(|error| {
+        let panic = error.try_into_panic();
+        crashed(panic.as_deref().ok())
+    })
 }
 
 /// The failure that a panic is, with what it said.

@@ -9,7 +9,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, crashed};
+use crate::admission::{Admission, crashed, run_with};
 use crate::arguments;
 use crate::audit::{self, CallRecord};
 use crate::call_watch::CallWatch;
@@ -18,6 +18,7 @@ use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::Recorded;
+use crate::fair_queue::CallSlot;
 use crate::metrics::OK;
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
 use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet};
@@ -84,6 +85,9 @@ struct Dispatch<'call> {
     admission: &'call Admission,
     caller: &'call Caller,
 }
+
+/// What is left of work that could not end inline, and the slot that it has already.
+type RestOfWork = (Blocking, Option<CallSlot>);
 
 impl Dispatch<'_> {
     async fn call(self, arguments: Value) -> CallOutcome {
@@ -187,12 +191,17 @@ impl Dispatch<'_> {
         call: Call,
         watch: &mut CallWatch<'_>,
     ) -> Result<EncodedReply, Failure> {
-        let work = match self.try_inline(work, &call) {
+        let (work, slot) = match self.try_inline(work, &call) {
             Ok(reply) => return reply,
             Err(rest) => rest,
         };
-        let account = &self.caller.account;
-        let run = self.admission.run(account, move || work.run(&call));
+        let run = async {
+            let slot = match slot {
+                Some(slot) => slot,
+                None => self.admission.enter(&self.caller.account).await?,
+            };
+            run_with(slot, move || work.run(&call)).await
+        };
         watch.wait(run).await??
     }
 
@@ -201,15 +210,16 @@ impl Dispatch<'_> {
         self,
         work: Blocking,
         call: &Call,
-    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
+    ) -> Result<Result<EncodedReply, Failure>, RestOfWork> {
         if !self.entry.tool.tries_inline() {
-            return Err(work);
+            return Err((work, None));
         }
-        let Some(_slot) = self.admission.try_enter(&self.caller.account) else {
-            return Err(work);
+        let Some(slot) = self.admission.try_enter(&self.caller.account) else {
+            return Err((work, None));
         };
         catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
             .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
+            .map_err(|rest| (rest, Some(slot)))
     }
 
     fn succeeded(self, subject: &CallSubject, start: Instant, reply: EncodedReply) -> ToolResult {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::call_watch::OVERDUE;
 use crate::deployment::{Allowlist, Deployment, ReplyHalves, RootGrant};
-use crate::tool::{PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
+use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
 use crate::workspace;
 use ops::Root;
 use schemars::JsonSchema;
@@ -90,7 +90,51 @@ impl Tool for Toy {
     }
 }
 
+/// The staged calls that ran, in their order.
+static STAGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Lets the staged call that waits inline go on.
+static RELEASED: Mutex<bool> = Mutex::new(false);
+
+/// Begins inline, where the call `first` waits until it is released, and ends on the blocking pool.
+struct Staged;
+
+#[derive(Deserialize, JsonSchema)]
+struct StagedArguments {
+    #[expect(dead_code, reason = "admission reads it")]
+    root: String,
+    path: String,
+}
+
+impl Tool for Staged {
+    type Arguments = StagedArguments;
+    type Reply = ToyReply;
+
+    const NAME: &'static str = "staged";
+    const TITLE: &'static str = "Staged";
+    const DESCRIPTION: &'static str = "Works in two stages.";
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+    const TRY_INLINE: bool = true;
+
+    fn run(arguments: StagedArguments, _call: &Call) -> ops::Result<ToyReply> {
+        let path = arguments.path;
+        STAGED.lock().expect("a lock").push(path.clone());
+        Ok(ToyReply { path })
+    }
+
+    fn try_inline(arguments: StagedArguments, _call: &Call) -> Inline<ToyReply> {
+        while arguments.path == "first" && !*RELEASED.lock().expect("a lock") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Inline::Later(Box::new(|call| Self::run(arguments, call)))
+    }
+}
+
 fn service(change: impl FnOnce(&mut Deployment)) -> Service {
+    service_of(tool::<Toy>(), change)
+}
+
+fn service_of(tool: Box<dyn AnyTool>, change: impl FnOnce(&mut Deployment)) -> Service {
     let root = || Arc::new(Root::open(&std::env::temp_dir()).expect("a directory"));
     let only = |tool: &str| Allowlist::Only([tool.to_owned()].into());
     let roots = vec![
@@ -113,7 +157,7 @@ fn service(change: impl FnOnce(&mut Deployment)) -> Service {
     change(&mut deployment);
     let set = ToolSet {
         contract: workspace::toolset().contract,
-        tools: vec![tool::<Toy>()],
+        tools: vec![tool],
     };
     Service::new(vec![set], Admission::new(deployment)).expect("a service")
 }
@@ -358,6 +402,36 @@ async fn calls_beyond_the_cap_wait_their_turn() {
     let (first, second) = tokio::join!(first, second);
     assert_eq!(code(&first), "timeout");
     assert!(!second.is_error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_began_inline_keeps_its_slot_for_the_rest() {
+    let service = service_of(tool::<Staged>(), |deployment| {
+        patient(deployment);
+        deployment.max_concurrent_calls = 1;
+    });
+    let start = |path: &'static str| {
+        let service = service.clone();
+        tokio::spawn(async move {
+            let arguments = json!({ "root": "open", "path": path });
+            let caller = Caller::default();
+            service.call("staged", arguments, &caller).await
+        })
+    };
+    let busy = async |wanted| {
+        while service.inner.admission.busy() != wanted {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let first = start("first");
+    busy((1, 0)).await;
+    let second = start("second");
+    busy((1, 1)).await;
+    *RELEASED.lock().expect("a lock") = true;
+    for call in [first, second] {
+        call.await.expect("a call").expect("a tool");
+    }
+    assert_eq!(*STAGED.lock().expect("a lock"), ["first", "second"]);
 }
 
 #[tokio::test]
