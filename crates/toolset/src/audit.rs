@@ -8,6 +8,9 @@ use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
 
+/// The target of lines about calls that are not for the audit file.
+const UNRECORDED: &str = "toolset::unrecorded";
+
 /// The log line of one call.
 pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
@@ -50,6 +53,21 @@ impl CallRecord<'_> {
                 "bug in a tool"
             );
         }
+    }
+
+    /// Tells the operator of a refused call that the audit file has no room for.
+    pub(crate) fn unrecorded(&self, failure: &Failure, worded: &Worded) {
+        let place = self.subject.place_of(failure);
+        tracing::warn!(
+            target: UNRECORDED,
+            toolset = self.toolset,
+            tool = self.subject.tool,
+            root = root(&place),
+            path = path(&place),
+            error_code = worded.code,
+            client = self.client,
+            "a refused call is only counted in the audit file: too many lines wait for it"
+        );
     }
 
     /// Where a call that names two places puts something.

@@ -29,7 +29,7 @@ pub struct Deployment {
     pub replies: ReplyHalves,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
-    /// Where every call has to be recorded; none is where nobody asks for that.
+    /// Where calls are recorded; `None` without an audit file.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
@@ -41,6 +41,9 @@ pub trait Recorder: fmt::Debug + Send + Sync {
 
     /// Waits until one more call can be recorded.
     fn room(&self, call: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Counts a call that did nothing and is not recorded, because there was no room. The record shows the count later.
+    fn count_unrecorded(&self);
 }
 
 /// What a call does, as far as its record is concerned.

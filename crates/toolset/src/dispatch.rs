@@ -86,10 +86,17 @@ struct Dispatch<'call> {
     caller: &'call Caller,
 }
 
+/// A call that was admitted and decoded, and for whose record there was room.
+struct BegunCall<'call> {
+    call: Call,
+    work: CallWork,
+    watch: CallWatch<'call>,
+}
+
 /// What is left of work that could not end inline, and the slot that it has already.
 type RestOfWork = (Blocking, Option<CallSlot>);
 
-impl Dispatch<'_> {
+impl<'call> Dispatch<'call> {
     async fn call(self, arguments: Value) -> CallOutcome {
         let start = Instant::now();
         self.count();
@@ -98,11 +105,15 @@ impl Dispatch<'_> {
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
         let subject = self.subject(&arguments);
-        let ended = match wrong {
+        let begun = match wrong {
             Some(wrong) => Err(wrong.into()),
-            None => self.admit_and_run(arguments).await,
+            None => self.begin(arguments).await,
         };
-        match ended {
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(failure) => return CallOutcome::Result(self.refused(&subject, start, &failure)),
+        };
+        match self.run(begun).await {
             Ok(Ended::Question(question)) => {
                 let size = 0;
                 self.record(&subject, start, size).success();
@@ -130,22 +141,36 @@ impl Dispatch<'_> {
         CallSubject::new(self.entry.tool.definition(), arguments, home)
     }
 
-    async fn admit_and_run(self, arguments: JsonObject) -> Result<Ended, Failure> {
+    /// Does everything that comes before a call's work. Nothing has happened to files yet.
+    async fn begin(self, arguments: JsonObject) -> Result<BegunCall<'call>, Failure> {
         self.admission.check_rate(&self.caller.allowance)?;
         let (call, prepared) = self.admit_and_decode(arguments)?;
         let cancel = call.context.cancel.clone();
         let mut watch = CallWatch::new(cancel, prepared.timeout, self.caller, self.admission);
         self.wait_for_record(&mut watch).await?;
-        match prepared.work {
+        Ok(BegunCall {
+            call,
+            work: prepared.work,
+            watch,
+        })
+    }
+
+    async fn run(self, begun: BegunCall<'_>) -> Result<Ended, Failure> {
+        let BegunCall {
+            call,
+            work,
+            mut watch,
+        } = begun;
+        match work {
             CallWork::Blocking(work) => {
-                let reply = self.run(work, call, &mut watch).await;
+                let reply = self.run_blocking(work, call, &mut watch).await;
                 reply.map(Ended::Reply)
             }
             CallWork::Asking(work) => watch.wait(work(call, self.admission)).await?,
         }
     }
 
-    /// Admits a call to its roots and decodes its arguments. Nothing has happened to files yet.
+    /// Admits a call to its roots and decodes its arguments.
     fn admit_and_decode(self, arguments: JsonObject) -> Result<(Call, Prepared), Failure> {
         let entry = self.entry;
         let deployment = self.admission.deployment();
@@ -185,7 +210,7 @@ impl Dispatch<'_> {
         watch.wait(recorder.room(kind)).await
     }
 
-    async fn run(
+    async fn run_blocking(
         self,
         work: Blocking,
         call: Call,
@@ -235,6 +260,27 @@ impl Dispatch<'_> {
     }
 
     fn failed(self, subject: &CallSubject, start: Instant, failure: &Failure) -> ToolResult {
+        self.fail(subject, start, failure, true)
+    }
+
+    /// Ends a call that has not begun. It may not have waited for room, so without room it is counted and not recorded:
+    /// a client that is refused again and again must not use up memory.
+    fn refused(self, subject: &CallSubject, start: Instant, failure: &Failure) -> ToolResult {
+        let recorder = self.admission.deployment().recorder.as_ref();
+        let full = recorder.filter(|recorder| !recorder.has_room(Recorded::Read));
+        if let Some(recorder) = full {
+            recorder.count_unrecorded();
+        }
+        self.fail(subject, start, failure, full.is_none())
+    }
+
+    fn fail(
+        self,
+        subject: &CallSubject,
+        start: Instant,
+        failure: &Failure,
+        is_recorded: bool,
+    ) -> ToolResult {
         let contract = self.entry.contract;
         let worded = contract.word(failure, subject);
         let structured = self.admission.deployment().replies.structured();
@@ -246,7 +292,11 @@ impl Dispatch<'_> {
         self.entry
             .counters
             .add(worded.code, record.duration, record.response_size);
-        record.failure(failure, &worded);
+        if is_recorded {
+            record.failure(failure, &worded);
+        } else {
+            record.unrecorded(failure, &worded);
+        }
         ToolResult {
             reply,
             is_error: true,

@@ -2,7 +2,7 @@
 //!
 //! Standard error may be a pipe that nobody reads. So its queue is bounded: a line that finds it full is dropped and
 //! counted, and the count is written once there is room again. The audit file's queue drops nothing: where it is full,
-//! calls wait before they begin, changes first ([`Recorder`]).
+//! calls wait before they begin, changes first, and calls that are refused are counted ([`Recorder`]).
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -142,6 +142,10 @@ impl Recorder for LineQueue {
             }
         })
     }
+
+    fn count_unrecorded(&self) {
+        self.state.dropped.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Writes lines until the last sender is gone. Lines are written in batches: waking this thread and writing for each of
@@ -196,7 +200,7 @@ fn write(lines: &mut Vec<u8>, output: &mut impl LogOutput) {
 fn write_lost(state: &QueueState, format: LogFormat, output: &mut impl LogOutput) {
     let lost = state.dropped.swap(0, Ordering::Relaxed);
     if lost > 0 {
-        let _ = output.write_all(&lost_line(lost, format));
+        write(&mut lost_line(lost, format), output);
     }
 }
 
@@ -288,9 +292,10 @@ pub(in crate::log) mod tests {
     #[tokio::test]
     async fn calls_wait_for_a_record_that_is_stuck_and_changes_wait_first() {
         let (release, gate) = channel::<()>();
+        let written = Shared::default();
         let output = Gated {
             gate: Some(gate),
-            output: Shared::default(),
+            output: written.clone(),
         };
         let queue = LineQueue::start(output, LogFormat::Json, OnFull::Keep).unwrap();
         let fill = |lines| (0..lines).for_each(|_| queue.push(b"line\n".to_vec()));
@@ -300,8 +305,12 @@ pub(in crate::log) mod tests {
         assert!(!queue.has_room(Recorded::Read));
         let early = tokio::time::timeout(Duration::from_millis(20), queue.room(Recorded::Read));
         assert!(early.await.is_err());
+        queue.count_unrecorded();
         drop(release);
         queue.room(Recorded::Change).await;
         assert!(queue.has_room(Recorded::Change));
+        queue.flush();
+        let counted = r#""message":"log lines were dropped","dropped":1}"#;
+        assert!(written.text().contains(counted));
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::call_watch::OVERDUE;
-use crate::deployment::{Allowlist, Deployment, ReplyHalves, RootGrant};
+use crate::deployment::{Allowlist, Deployment, Recorder, ReplyHalves, RootGrant};
+use crate::rate::CallRate;
 use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
 use crate::workspace;
 use ops::Root;
@@ -8,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
@@ -261,13 +264,29 @@ async fn a_panic_is_an_error_reply() {
     );
 }
 
-/// Remembers the messages and reasons of errors.
-#[derive(Default, Clone)]
-struct Errors(Arc<std::sync::Mutex<Vec<String>>>);
+/// Remembers the fields of some log lines.
+#[derive(Clone)]
+struct LogLines {
+    wanted: fn(&tracing::Metadata<'_>) -> bool,
+    lines: Arc<Mutex<Vec<String>>>,
+}
 
-impl tracing::Subscriber for Errors {
+impl LogLines {
+    fn of(wanted: fn(&tracing::Metadata<'_>) -> bool) -> LogLines {
+        LogLines {
+            wanted,
+            lines: Arc::default(),
+        }
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.lines.lock().expect("a lock").clone()
+    }
+}
+
+impl tracing::Subscriber for LogLines {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::ERROR
+        (self.wanted)(metadata)
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
@@ -285,7 +304,7 @@ impl tracing::Subscriber for Errors {
                 text += &format!("{field}={value:?} ");
             },
         );
-        self.0.lock().unwrap().push(text);
+        self.lines.lock().expect("a lock").push(text);
     }
 
     fn enter(&self, _: &tracing::span::Id) {}
@@ -295,7 +314,7 @@ impl tracing::Subscriber for Errors {
 
 #[tokio::test]
 async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
-    let errors = Errors::default();
+    let errors = LogLines::of(|metadata| *metadata.level() == tracing::Level::ERROR);
     let _guard = tracing::subscriber::set_default(errors.clone());
     let service = service(|deployment| {
         patient(deployment);
@@ -307,7 +326,7 @@ async fn a_panic_is_logged_as_a_bug_and_the_next_call_is_served() {
     }
     let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
     assert_eq!(text(&result), "text of a");
-    let logged = errors.0.lock().unwrap().clone();
+    let logged = errors.all();
     assert_eq!(logged.len(), 3, "{logged:?}");
     assert!(
         logged
@@ -432,6 +451,68 @@ async fn a_call_that_began_inline_keeps_its_slot_for_the_rest() {
         call.await.expect("a call").expect("a tool");
     }
     assert_eq!(*STAGED.lock().expect("a lock"), ["first", "second"]);
+}
+
+/// A record that has room for so many calls.
+#[derive(Debug, Default)]
+struct SmallRecord {
+    room: AtomicUsize,
+    unrecorded: AtomicUsize,
+}
+
+impl Recorder for SmallRecord {
+    fn has_room(&self, _: Recorded) -> bool {
+        let take = |room: usize| room.checked_sub(1);
+        let taken = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.is_ok()
+    }
+
+    fn room(&self, _: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn count_unrecorded(&self) {
+        self.unrecorded.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn refused_calls_that_find_no_room_are_counted_and_not_kept() {
+    let recorded = LogLines::of(|metadata| metadata.target() == "toolset::audit");
+    let _guard = tracing::subscriber::set_default(recorded.clone());
+    let record = Arc::new(SmallRecord::default());
+    let service = service(|deployment| {
+        deployment.request_timeout = Duration::ZERO;
+        deployment.recorder = Some(record.clone());
+        deployment.rate = Some(CallRate {
+            per_second: 1,
+            burst: 10,
+        });
+    });
+    let mut closed = arguments("answer", "a");
+    closed["root"] = json!("closed");
+    let calls = [
+        (json!("not an object"), "invalid_arguments"),
+        (closed.clone(), "tool_not_allowed"),
+        (json!({ "root": "open" }), "invalid_arguments"),
+        (arguments("answer", "a"), "timeout"),
+    ];
+    for (arguments, expected) in calls {
+        let result = call(&service, arguments, &Caller::default()).await;
+        assert_eq!(code(&result), expected);
+    }
+    let hammer = async || code(&call(&service, closed.clone(), &Caller::default()).await);
+    while hammer().await != "rate_limited" {}
+    let unrecorded = record.unrecorded.load(Ordering::Relaxed);
+    assert!(unrecorded >= 5, "{unrecorded}");
+    assert_eq!(recorded.all(), Vec::<String>::new());
+
+    record.room.store(1, Ordering::Relaxed);
+    hammer().await;
+    assert_eq!(recorded.all().len(), 1);
+    assert_eq!(record.unrecorded.load(Ordering::Relaxed), unrecorded);
 }
 
 #[tokio::test]
