@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde_json::Value;
-use toolset::Service;
+use toolset::{Service, shortened};
 
 use crate::connection::Response;
 use crate::message::{Message, Params};
@@ -279,21 +279,34 @@ fn check_params(
             (Some(value), Some(own)) => check_value(&header, value, &own)?,
         }
     }
-    check_unmarked(headers, arguments.and_then(Value::as_object))
+    let is_marked = |name: &str| {
+        marked
+            .iter()
+            .any(|(_, header)| header.eq_ignore_ascii_case(name))
+    };
+    check_unmarked(headers, arguments.and_then(Value::as_object), is_marked)
 }
 
-fn check_unmarked(headers: &HeaderMap, arguments: Option<&JsonObject>) -> Result<(), String> {
+/// Compares the headers that no schema asks for. One that repeats no argument is refused: a proxy could go by it.
+fn check_unmarked(
+    headers: &HeaderMap,
+    arguments: Option<&JsonObject>,
+    is_marked: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     let prefix = PARAM.to_ascii_lowercase();
-    for header in headers.keys() {
-        let Some(name) = header.as_str().strip_prefix(&prefix) else {
-            continue;
-        };
+    let names = headers.keys().map(|header| header.as_str());
+    let names = names.filter_map(|header| header.strip_prefix(&prefix));
+    for name in names.filter(|name| !is_marked(name)) {
+        let header = format!("{PARAM}{name}");
         let same = |(key, _): &(&String, &Value)| key.eq_ignore_ascii_case(name);
         let own = arguments.and_then(|arguments| arguments.iter().find(same));
-        if let Some(own) = own.and_then(|(_, own)| plain(own))
-            && let Some(value) = only_value(headers, header.as_str())?
-        {
-            check_value(&format!("{PARAM}{name}"), value, &own)?;
+        let Some(own) = own.and_then(|(_, own)| plain(own)) else {
+            return Err(format!(
+                "unexpected {header} header: there is no such argument to compare it with"
+            ));
+        };
+        if let Some(value) = only_value(headers, &header)? {
+            check_value(&header, value, &own)?;
         }
     }
     Ok(())
@@ -324,8 +337,9 @@ fn check_value(header: &str, value: &str, own: &str) -> Result<(), String> {
     if decoded == own {
         return Ok(());
     }
+    let (said, own) = (shortened(&decoded), shortened(own));
     Err(format!(
-        "{header} header `{decoded}` does not match body value `{own}`"
+        "{header} header `{said}` does not match body value `{own}`"
     ))
 }
 

@@ -92,6 +92,10 @@ fn in_older_revisions_headers_may_be_missing_and_have_to_agree_where_they_are_th
                 ("mcp-param-root", "s"),
                 "Mcp-Param-root header `s` does not match",
             ),
+            (
+                ("mcp-param-other", "x"),
+                "unexpected Mcp-Param-other header: there is no such argument",
+            ),
         ] {
             let told = with(header).unwrap_err();
             assert!(told.contains(fault), "{told}");
