@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{
-    Change, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Root, Sharing,
+    Change, CopyStep, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Root,
+    Sharing,
 };
 
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{
-    CopySide, CopyTally, DirNewness, OnSkip, Skipped, copy_tree, fill, make_in,
+    CopySide, CopyTally, DirNewness, FileCopy, OnSkip, Skipped, copy_tree, make_in,
 };
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, key};
@@ -130,15 +131,16 @@ impl Transfer<'_, '_> {
             .change
             .stage(self.target, self.on_existing, Parents::Create)?;
         let cancel = &context.cancel;
-        let stop = || cancel.must_stop();
-        let bytes = fill(
-            staged,
-            &open,
-            &Sharing::default(),
-            &stop,
-            &|bytes| cancel.advance(bytes),
-            cancel,
-        )?;
+        let sharing = Sharing::default();
+        let mut copy = FileCopy::begin(staged, open)?;
+        loop {
+            cancel.check()?;
+            match copy.step(&sharing)? {
+                CopyStep::Copied(bytes) => cancel.advance(bytes),
+                CopyStep::Finished => break,
+            }
+        }
+        let bytes = copy.finish()?;
         Ok(CopyTally {
             files: 1,
             bytes,
@@ -215,6 +217,9 @@ mod tests {
     use crate::Limits;
     use crate::copy_tree::SkipReason;
     use crate::error::ErrorKind;
+    use crate::grep::{Grep, SearchOutput};
+    use crate::ignore_rules::IgnoreRules;
+    use crate::pattern::{Case, Pattern, Syntax};
     use crate::remove::{OnMissing, Remove, RemoveTarget};
     use crate::testing::{Tree, cancelled, context, with_limits};
 
@@ -540,6 +545,99 @@ mod tests {
             (2_000, 8, 2_000)
         );
         assert!((0..2_000).all(|n| tree.read(&format!("dst/d{}/f{n}", n % 7)) == n.to_string()));
+    }
+
+    /// More files than a copy begins with on its caller's thread.
+    const SMALL_FILES: usize = 70;
+    const LARGE_FILES: usize = 80;
+
+    /// Makes small files and many large ones behind them, and a tree of links to them.
+    fn large_files(tree: &Tree, directory: &str, links: &str) {
+        tree.directory(directory).directory(links);
+        let small = (0..SMALL_FILES).map(|n| (format!("a{n}"), 1));
+        let large = (0..LARGE_FILES).map(|n| (format!("b{n}"), 64 << 20));
+        for (name, size) in small.chain(large) {
+            tree.sparse_file(&format!("{directory}/{name}"), size).link(
+                &format!("{links}/{name}"),
+                &format!("../{directory}/{name}"),
+            );
+        }
+    }
+
+    fn needles(tree: &Tree) -> Grep {
+        Grep {
+            place: tree.place("texts"),
+            pattern: Pattern {
+                text: "needle".to_owned(),
+                syntax: Syntax::Literal,
+                case: Case::Sensitive,
+            },
+            filter: None,
+            context_lines: 0,
+            max_results: 1000,
+            timeout: Duration::from_secs(60),
+            max_depth: None,
+            max_file_size: None,
+            ignore_rules: IgnoreRules::Disregard,
+            output: SearchOutput::Matches,
+        }
+    }
+
+    /// Searches for another client while `source` is copied; tells how many large files the copy had by then.
+    fn copied_during_a_search(tree: &Tree, source: &str) -> usize {
+        let (mut copying, mut searching) = (context(), context());
+        copying.cancel = copying.cancel.of_client("one");
+        searching.cancel = searching.cancel.of_client("other");
+        for n in 0..500 {
+            tree.file(&format!("texts/d{}/f{n}", n % 50), "needle");
+        }
+        std::thread::scope(|scope| {
+            let copy = scope.spawn(|| request(tree, source, tree, "dst").run(&copying));
+            while !tree.has("dst") || tree.names("dst").len() <= SMALL_FILES {
+                std::thread::yield_now();
+            }
+            let found = needles(tree).run(&searching).unwrap();
+            assert_eq!(found.total_matches, 500);
+            let copied = tree.names("dst").len() - SMALL_FILES;
+            copying.cancel.cancel();
+            let failure = copy.join().unwrap().unwrap_err();
+            assert_eq!(failure.kind(), ErrorKind::Cancelled);
+            assert!(!tree.has("dst"));
+            copied
+        })
+    }
+
+    #[test]
+    fn other_clients_do_not_wait_for_large_files() {
+        let tree = Tree::new();
+        large_files(&tree, "large", "links");
+        for source in ["large", "links"] {
+            let copied = copied_during_a_search(&tree, source);
+            assert!(copied < LARGE_FILES / 4, "{source}: {copied} files");
+        }
+    }
+
+    #[test]
+    fn large_files_arrive_whole() {
+        let tree = Tree::new();
+        let content: Vec<u8> = (0..7_000_001_u32).map(|n| (n % 127) as u8).collect();
+        tree.file("src/a", "first").file("src/b", &content);
+        tree.file("src/c", &content).file("src/d", "last");
+        tree.file("beside", &content).link("src/e", "../beside");
+        tree.set_mode("src/c", 0o640);
+        let copied = copy(&tree, "src", "dst").unwrap();
+        assert_eq!((copied.files, copied.links), (5, 0));
+        assert_eq!(copied.bytes, 3 * 7_000_001 + 9);
+        for name in ["b", "c", "e"] {
+            let copy = tree.read(&format!("dst/{name}"));
+            assert!(copy.as_bytes() == content, "{name}");
+        }
+        assert_eq!(
+            (tree.read("dst/a"), tree.read("dst/d")),
+            ("first".into(), "last".into())
+        );
+        assert_eq!(tree.mode("dst/c"), 0o640);
+        assert_eq!(tree.names("dst"), ["a", "b", "c", "d", "e"]);
     }
 
     /// Builds a chain of directories with a file in each through descriptors: no path is that long.

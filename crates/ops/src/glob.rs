@@ -155,7 +155,7 @@ impl GlobSearch {
     fn worked(&self, unit: GlobUnit, rest: Option<SharedWalk>) -> Worked<Globbed, SharedWalk> {
         self.cancel.advance(unit.found.entries.len() as u64);
         Worked {
-            found: unit.found,
+            found: Some(unit.found),
             rest,
         }
     }

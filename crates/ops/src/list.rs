@@ -294,7 +294,7 @@ impl Stages for Describing {
         let entries = batch.iter();
         let found = entries.filter_map(|entry| self.describe.entry(&self.dir, entry));
         Worked {
-            found: found.collect(),
+            found: Some(found.collect()),
             rest: None,
         }
     }

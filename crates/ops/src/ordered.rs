@@ -25,7 +25,7 @@ const OWN_UNITS: usize = 2;
 
 /// The stages every batch goes through.
 pub(crate) trait Stages: Send + Sync + 'static {
-    /// Where batches come from; one thread at a time has it.
+    /// Where batches come from; one thread at a time has it, and the others do not wait for it.
     type Source: Send + 'static;
     /// A piece of the sequence.
     type Batch: Send + 'static;
@@ -49,8 +49,8 @@ pub(crate) trait Stages: Send + Sync + 'static {
 
 /// What a unit did.
 pub(crate) struct Worked<Found, Batch> {
-    /// What it found.
-    pub found: Found,
+    /// What it found; `None` where that is yet to come from the rest.
+    pub found: Option<Found>,
     /// What is left of its batch: too much for one unit, or interrupted.
     pub rest: Option<Batch>,
 }
@@ -127,6 +127,9 @@ struct RunState<S: Stages> {
     /// Uncommitted batches in the order of the sequence.
     slots: VecDeque<BatchSlot<S>>,
     next_number: u64,
+    /// Where batches come from, unless a thread pulls one just now.
+    source: Option<S::Source>,
+    /// Threads that pull or work.
     running: usize,
     /// Tickets that wait for something to do.
     parked: usize,
@@ -138,7 +141,6 @@ struct RunState<S: Stages> {
 
 struct Run<S: Stages> {
     stages: S,
-    source: Mutex<S::Source>,
     state: Mutex<RunState<S>>,
     ended: Condvar,
     halt: Halt,
@@ -146,9 +148,9 @@ struct Run<S: Stages> {
 }
 
 /// What a worker gets when it asks for something to do.
-enum NextUnit<Batch> {
-    Batch(u64, Batch),
-    Pull,
+enum NextUnit<S: Stages> {
+    Batch(u64, S::Batch),
+    Pull(S::Source),
     Nothing(AfterUnit),
 }
 
@@ -163,6 +165,7 @@ impl<S: Stages> Run<S> {
         let state = RunState {
             slots: VecDeque::new(),
             next_number: 0,
+            source: Some(source),
             running: 0,
             parked: 0,
             exhausted: false,
@@ -172,7 +175,6 @@ impl<S: Stages> Run<S> {
         };
         Run {
             stages,
-            source: Mutex::new(source),
             state: Mutex::new(state),
             ended: Condvar::new(),
             halt: Halt::new(cancel),
@@ -200,8 +202,12 @@ impl<S: Stages> Run<S> {
         }
         self.halt.stop();
         let outcome = state.outcome.take();
-        let ending = self.ending(&state)?;
+        let ending = self.ending(&state);
+        // What a batch holds ends with the call, not with the last ticket.
+        let left = std::mem::take(&mut state.slots);
         drop(state);
+        drop(left);
+        let ending = ending?;
         Ok((outcome.ok_or_else(internal)?, ending))
     }
 
@@ -230,7 +236,7 @@ impl<S: Stages> Run<S> {
 
     /// Finds the earliest thing to do. Only the first batch may go beyond the window, so that all can end; batches
     /// that wait hold no results and do not count.
-    fn take(&self) -> NextUnit<S::Batch> {
+    fn take(&self) -> NextUnit<S> {
         let mut state = self.lock();
         if self.halt.must_stop() {
             return NextUnit::Nothing(AfterUnit::Finished);
@@ -242,16 +248,19 @@ impl<S: Stages> Run<S> {
         match pending {
             Some(index) if index == 0 || !full => self.start(&mut state, index),
             None if state.exhausted && state.running == 0 => NextUnit::Nothing(AfterUnit::Finished),
-            None if !state.exhausted && !full => NextUnit::Pull,
-            _ => {
-                state.parked += 1;
-                NextUnit::Nothing(AfterUnit::Parked)
-            }
+            None if !state.exhausted && !full => match state.source.take() {
+                Some(source) => {
+                    state.running += 1;
+                    NextUnit::Pull(source)
+                }
+                None => park(&mut state),
+            },
+            _ => park(&mut state),
         }
     }
 
     /// Marks a pending slot as running and puts what its batch leaves for others behind it.
-    fn start(&self, state: &mut RunState<S>, index: usize) -> NextUnit<S::Batch> {
+    fn start(&self, state: &mut RunState<S>, index: usize) -> NextUnit<S> {
         let Some(slot) = state.slots.get_mut(index) else {
             return NextUnit::Nothing(AfterUnit::Finished);
         };
@@ -267,34 +276,42 @@ impl<S: Stages> Run<S> {
         NextUnit::Batch(number, now)
     }
 
-    /// Pulls the next batch into the last slot. The source stays locked until the slot is there, so that
-    /// slots are in the source's order.
-    fn pull(&self) -> NextUnit<S::Batch> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = if self.halt.must_stop() {
-            None
-        } else {
-            self.stages.pull(&mut source)
-        };
+    /// Pulls the next batch into the last slot. The source goes back together with that, so that slots are in the
+    /// source's order.
+    fn pull(&self, mut source: S::Source) -> NextUnit<S> {
+        let pulled = catch_unwind(AssertUnwindSafe(|| self.stages.pull(&mut source)));
         let mut state = self.lock();
-        let Some(batch) = batch else {
-            state.exhausted |= !self.halt.must_stop();
-            // The end of a short sequence needs no other thread to see it.
-            let step = if self.is_over(&state) {
-                AfterUnit::Finished
-            } else {
-                AfterUnit::Again
-            };
-            return NextUnit::Nothing(step);
-        };
-        let last = state.slots.len();
-        insert(&mut state, last, batch);
-        self.start(&mut state, last)
+        state.running -= 1;
+        state.source = Some(source);
+        match pulled {
+            Ok(Some(batch)) => {
+                let last = state.slots.len();
+                insert(&mut state, last, batch);
+                self.start(&mut state, last)
+            }
+            Ok(None) => {
+                state.exhausted |= !self.halt.must_stop();
+                NextUnit::Nothing(self.after_the_last(&state))
+            }
+            Err(_) => {
+                self.fail(&mut state);
+                NextUnit::Nothing(AfterUnit::Finished)
+            }
+        }
+    }
+
+    /// The end of a short sequence needs no other thread to see it.
+    fn after_the_last(&self, state: &RunState<S>) -> AfterUnit {
+        if self.is_over(state) {
+            AfterUnit::Finished
+        } else {
+            AfterUnit::Again
+        }
     }
 
     fn unit(self: &Arc<Self>) -> AfterUnit {
         let taken = match self.take() {
-            NextUnit::Pull => self.pull(),
+            NextUnit::Pull(source) => self.pull(source),
             taken => taken,
         };
         match taken {
@@ -304,16 +321,17 @@ impl<S: Stages> Run<S> {
                 self.finish(number, worked.ok());
                 AfterUnit::Again
             }
-            NextUnit::Pull => AfterUnit::Again,
+            NextUnit::Pull(_) => AfterUnit::Again,
             NextUnit::Nothing(step) => step,
         }
     }
 
-    /// Wakes parked workers when a batch left something for others.
+    /// Wakes parked workers when a batch left something for others, or the source has more.
     fn wake(self: &Arc<Self>) {
         let mut state = self.lock();
         let waits = |slot: &BatchSlot<S>| matches!(slot.stage, Stage::Pending(_));
-        let tickets = if state.slots.iter().any(waits) {
+        let has_more = !state.exhausted && state.source.is_some();
+        let tickets = if has_more || state.slots.iter().any(waits) {
             std::mem::take(&mut state.parked)
         } else {
             0
@@ -385,6 +403,12 @@ impl<S: Stages> PoolJob for Run<S> {
     }
 }
 
+/// Keeps a ticket until there is something to do.
+fn park<S: Stages>(state: &mut RunState<S>) -> NextUnit<S> {
+    state.parked += 1;
+    NextUnit::Nothing(AfterUnit::Parked)
+}
+
 fn insert<S: Stages>(state: &mut RunState<S>, index: usize, batch: S::Batch) {
     let number = state.next_number;
     state.next_number += 1;
@@ -402,11 +426,21 @@ fn record<S: Stages>(state: &mut RunState<S>, number: u64, worked: Worked<S::Fou
     let Some(index) = state.slots.iter().position(|slot| slot.number == number) else {
         return;
     };
+    let stage = match (worked.found, worked.rest) {
+        (None, None) => {
+            state.slots.remove(index);
+            return;
+        }
+        (None, Some(rest)) => Stage::Pending(rest),
+        (Some(found), rest) => {
+            if let Some(rest) = rest {
+                insert(state, index + 1, rest);
+            }
+            Stage::Done(found)
+        }
+    };
     if let Some(slot) = state.slots.get_mut(index) {
-        slot.stage = Stage::Done(worked.found);
-    }
-    if let Some(rest) = worked.rest {
-        insert(state, index + 1, rest);
+        slot.stage = stage;
     }
 }
 
@@ -437,6 +471,7 @@ fn internal() -> Error {
 mod tests {
     use super::*;
     use std::ops::Range;
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// Collects numbers below `end`, cut and left over in ways that depend on the numbers.
     struct Numbers {
@@ -475,7 +510,7 @@ mod tests {
             }
             if halt.must_stop() {
                 return Worked {
-                    found: Vec::new(),
+                    found: Some(Vec::new()),
                     rest: Some(batch),
                 };
             }
@@ -486,7 +521,7 @@ mod tests {
             };
             let rest = (cut < batch.end).then_some(cut..batch.end);
             Worked {
-                found: (batch.start..cut).collect(),
+                found: Some((batch.start..cut).collect()),
                 rest,
             }
         }
@@ -569,6 +604,80 @@ mod tests {
             ..numbers()
         };
         let outcome = run(stages, 0..u64::MAX / 2, Vec::new(), &Cancel::never());
+        assert!(matches!(outcome, Err(Error::Io { .. })));
+        everything_comes_in_order();
+    }
+
+    /// A source that waits at its third batch until it is told to go on.
+    struct SlowSource {
+        waits: Sender<()>,
+        goes_on: Mutex<Receiver<()>>,
+    }
+
+    impl Stages for SlowSource {
+        type Source = Range<u64>;
+        type Batch = u64;
+        type Found = bool;
+        type Outcome = bool;
+
+        fn pull(&self, source: &mut Range<u64>) -> Option<u64> {
+            let number = source.next()?;
+            if number == 3 {
+                self.waits.send(()).unwrap();
+                let goes_on = self.goes_on.lock().unwrap();
+                goes_on.recv_timeout(Duration::from_secs(10)).ok()?;
+            }
+            Some(number)
+        }
+
+        fn split(&self, batch: u64) -> (u64, Option<u64>) {
+            (batch, None)
+        }
+
+        fn work(&self, batch: u64, _: &Halt) -> Worked<bool, u64> {
+            Worked {
+                found: Some(batch > 3),
+                rest: None,
+            }
+        }
+
+        fn commit(&self, outcome: &mut bool, found: bool) -> ControlFlow<()> {
+            *outcome |= found;
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn a_slow_source_holds_one_worker_only() {
+        if Pool::get().workers() < 2 {
+            return;
+        }
+        let ((waits, waiting), (go_on, goes_on)) = (channel(), channel());
+        let slow = SlowSource {
+            waits,
+            goes_on: Mutex::new(goes_on),
+        };
+        std::thread::scope(|scope| {
+            let slow_run = scope.spawn(|| run(slow, 0..100, false, &Cancel::never()));
+            waiting.recv().unwrap();
+            for _ in 0..20 {
+                everything_comes_in_order();
+            }
+            go_on.send(()).unwrap();
+            let outcome = slow_run.join().unwrap().unwrap();
+            assert_eq!(outcome, (true, RunEnd::Complete), "the others waited");
+        });
+    }
+
+    #[test]
+    fn a_panic_of_the_source_fails_its_call_only() {
+        let (waits, waiting) = channel();
+        drop(waiting);
+        let broken = SlowSource {
+            waits,
+            goes_on: Mutex::new(channel().1),
+        };
+        let outcome = run(broken, 0..100, false, &Cancel::never());
         assert!(matches!(outcome, Err(Error::Io { .. })));
         everything_comes_in_order();
     }

@@ -17,8 +17,8 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::place::Place;
 
-/// How many entries one thread removes before others may go on.
-const ENTRIES_PER_UNIT: u64 = 256;
+/// How many entries one thread looks at before others may go on, be they removed or not.
+const STEPS_PER_UNIT: usize = 256;
 
 /// What the caller means to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,7 +262,9 @@ impl Stages for TreeRemoval {
     fn work(&self, mut remover: TreeRemover, halt: &Halt) -> Worked<RemovalProgress, TreeRemover> {
         let mut found = RemovalProgress::default();
         let mut is_finished = false;
-        while !is_finished && !halt.must_stop() && found.removal.entries() < ENTRIES_PER_UNIT {
+        let mut steps = 0;
+        while !is_finished && !halt.must_stop() && steps < STEPS_PER_UNIT {
+            steps += 1;
             match remover.step(&mut found.removal) {
                 Ok(RemovalStep::Progressed) => {}
                 Ok(RemovalStep::Emptied(dir)) => found.emptied.push(dir),
@@ -275,7 +277,10 @@ impl Stages for TreeRemoval {
         }
         self.cancel.advance(found.removal.entries());
         let rest = (!is_finished).then_some(remover);
-        Worked { found, rest }
+        Worked {
+            found: Some(found),
+            rest,
+        }
     }
 
     fn commit(&self, outcome: &mut RemovalProgress, found: RemovalProgress) -> ControlFlow<()> {
@@ -418,6 +423,24 @@ mod tests {
         let mut remove = request(&tree, "no/where", RemoveTarget::Any, Recurse::Yes);
         remove.on_missing = OnMissing::Succeed;
         assert_eq!(remove.run(&context()).unwrap().kind, None);
+    }
+
+    #[test]
+    fn a_unit_is_small_whatever_it_removes() {
+        let tree = Tree::new();
+        for n in 0..300 {
+            tree.directory(&format!("dir/d{n}"));
+        }
+        let context = context();
+        let place = tree.place("dir");
+        let located = place.locate(sandbox::Follow::Never).unwrap();
+        let (on_fault, cancel) = (OnFault::Collect, context.cancel.clone());
+        let remover = context.change().tree_remover(&located, on_fault).unwrap();
+        let halt = Halt::new(&cancel);
+        let unit = TreeRemoval { on_fault, cancel }.work(remover, &halt);
+        // Each directory takes two steps: the way in and the way out.
+        assert!(unit.found.unwrap().removal.entries() <= STEPS_PER_UNIT as u64 / 2);
+        assert!(unit.rest.is_some());
     }
 
     #[test]

@@ -48,7 +48,7 @@ mod users;
 mod walk;
 
 pub use change::{Change, Durability, OnExisting, Parents};
-pub use copy_content::{Sharing, copy_content, copy_part};
+pub use copy_content::{ContentCopy, CopyStep, Sharing, copy_part};
 pub use descent::Descent;
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};

@@ -1,16 +1,19 @@
 //! Copies a tree of directories.
 //!
 //! A walk goes through the source, makes directories and links in the copy and hands out files in batches, which the
-//! pool's threads copy. Each file appears whole; the tree as such does not.
+//! pool's threads copy. A large file is copied in several units, so that other clients get their turn in between. Each
+//! file appears whole; the tree as such does not.
 
 mod link_text;
 mod walk;
 
+use std::collections::VecDeque;
 use std::ops::{AddAssign, ControlFlow};
 use std::sync::Arc;
 
 use sandbox::{
-    Change, Dir, FileKind, Name, OnExisting, OpenFile, Parents, Root, Sharing, Staged, copy_content,
+    Change, ContentCopy, CopyStep, Dir, FileKind, Follow, Name, OnExisting, OpenFile, Parents,
+    RelPath, Root, Sharing, Staged,
 };
 
 use self::walk::CopyWalk;
@@ -18,6 +21,8 @@ use crate::context::{Cancel, Context};
 use crate::error::{Error, Result};
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 
+/// How much a unit copies at least before it hands back the rest of its batch.
+const BYTES_PER_UNIT: u64 = 2 * 1024 * 1024;
 /// How many of the things left out are named.
 const SKIPPED_KEPT: usize = 1000;
 /// A copy must take entries, whatever the mode of its source.
@@ -173,10 +178,25 @@ pub(crate) fn copy_tree(
 /// Files to copy, and what the walk did on the way to them.
 #[derive(Default)]
 struct CopyBatch {
-    groups: Vec<FileGroup>,
+    /// The file that an earlier unit copied a part of.
+    begun: Option<FileCopy>,
+    groups: VecDeque<FileGroup>,
+    /// What the walk and earlier units did.
     tally: CopyTally,
     /// Why the walk ended early.
     failure: Option<Error>,
+}
+
+impl CopyBatch {
+    /// Takes out the next file, with the group that it is in.
+    fn next_file(&mut self) -> Option<(&FileGroup, FileEntry)> {
+        while self.groups.front()?.files.is_empty() {
+            self.groups.pop_front();
+        }
+        let group = self.groups.front_mut()?;
+        let file = group.files.pop_front()?;
+        Some((group, file))
+    }
 }
 
 /// Files to copy from one directory to another.
@@ -184,7 +204,14 @@ struct FileGroup {
     source: Dir,
     destination: Dir,
     newness: DirNewness,
-    names: Vec<Name>,
+    files: VecDeque<FileEntry>,
+}
+
+/// A file to copy.
+struct FileEntry {
+    name: Name,
+    /// Where the content is in the source's root, if the name is a link to a file outside the tree.
+    linked: Option<RelPath>,
 }
 
 /// What was copied before the first failure.
@@ -205,37 +232,57 @@ struct CopyJob {
 }
 
 impl CopyJob {
-    fn copy_entry(
+    /// Copies the next piece of a batch and tells its bytes; `None` when nothing is left.
+    fn copy_piece(&self, batch: &mut CopyBatch, tally: &mut CopyTally) -> Result<Option<u64>> {
+        let begun = match batch.begun.take() {
+            Some(begun) => Some(begun),
+            None => match batch.next_file() {
+                Some((group, file)) => self.begin(group, &file, tally)?,
+                None => return Ok(None),
+            },
+        };
+        let Some(mut copy) = begun else {
+            return Ok(Some(0));
+        };
+        match copy.step(&self.sharing)? {
+            CopyStep::Copied(bytes) => {
+                batch.begun = Some(copy);
+                Ok(Some(bytes))
+            }
+            CopyStep::Finished => {
+                tally.bytes += copy.finish()?;
+                tally.files += 1;
+                Ok(Some(0))
+            }
+        }
+    }
+
+    fn begin(
         &self,
         group: &FileGroup,
-        name: &Name,
-        stop: &dyn Fn() -> bool,
+        file: &FileEntry,
         tally: &mut CopyTally,
-    ) -> Result<()> {
-        match group.source.open_file(name) {
+    ) -> Result<Option<FileCopy>> {
+        match self.open(group, file) {
             Ok(open) => {
-                let staged = self.stage(&group.destination, name, group.newness)?;
-                self.copy_file(staged, &open, stop, tally)
+                let staged = self.stage(&group.destination, &file.name, group.newness)?;
+                Ok(Some(FileCopy::begin(staged, open)?))
             }
             // It vanished or became something else since it was listed.
-            Err(sandbox::Error::NotFound { .. }) => Ok(()),
+            Err(sandbox::Error::NotFound { .. }) => Ok(None),
             Err(sandbox::Error::NotAFile { path, kind }) => {
-                self.skip(tally, path, SkipReason::Special(kind))
+                self.skip(tally, path, SkipReason::Special(kind))?;
+                Ok(None)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn copy_file(
-        &self,
-        staged: Staged,
-        open: &OpenFile,
-        stop: &dyn Fn() -> bool,
-        tally: &mut CopyTally,
-    ) -> Result<()> {
-        tally.bytes += fill(staged, open, &self.sharing, stop, &|_| {}, &self.cancel)?;
-        tally.files += 1;
-        Ok(())
+    fn open(&self, group: &FileGroup, file: &FileEntry) -> sandbox::Result<OpenFile> {
+        match &file.linked {
+            Some(path) => self.source.locate(path, Follow::Never)?.open_file(),
+            None => group.source.open_file(&file.name),
+        }
     }
 
     /// Begins a file; one that is there is replaced if it may be written. Syncing is done once for the tree.
@@ -279,36 +326,47 @@ impl Stages for TreeCopy {
         walk.next_batch()
     }
 
-    fn split(&self, batch: CopyBatch) -> (CopyBatch, Option<CopyBatch>) {
-        (batch, None)
+    /// Leaves the files behind a large one to others.
+    fn split(&self, mut batch: CopyBatch) -> (CopyBatch, Option<CopyBatch>) {
+        if batch.begun.is_none() || batch.groups.is_empty() {
+            return (batch, None);
+        }
+        let large = CopyBatch {
+            begun: batch.begun.take(),
+            tally: std::mem::take(&mut batch.tally),
+            ..CopyBatch::default()
+        };
+        (large, Some(batch))
     }
 
-    fn work(&self, batch: CopyBatch, halt: &Halt) -> Worked<CopyProgress, CopyBatch> {
-        let CopyBatch {
-            groups,
-            mut tally,
-            mut failure,
-        } = batch;
-        let stop = || halt.must_stop();
-        let files = groups
-            .iter()
-            .flat_map(|group| group.names.iter().map(move |name| (group, name)));
-        let mut rest = None;
-        for (group, name) in files {
-            if stop() {
-                // Tells only that not everything was copied: nothing goes on after a halt.
-                rest = Some(CopyBatch::default());
-                break;
+    fn work(&self, mut batch: CopyBatch, halt: &Halt) -> Worked<CopyProgress, CopyBatch> {
+        let mut tally = std::mem::take(&mut batch.tally);
+        let (files_before, mut bytes) = (tally.files, 0);
+        let copied = loop {
+            if halt.must_stop() || bytes >= BYTES_PER_UNIT {
+                break Ok(Some(()));
             }
-            if let Err(error) = self.0.copy_entry(group, name, &stop, &mut tally) {
-                failure = Some(error);
-                break;
+            match self.0.copy_piece(&mut batch, &mut tally) {
+                Ok(Some(piece)) => bytes += piece,
+                Ok(None) => break Ok(None),
+                Err(error) => break Err(error),
             }
-        }
-        self.0.cancel.advance(tally.files);
+        };
+        self.0.cancel.advance(tally.files - files_before);
+        let failure = match copied {
+            Ok(Some(())) => {
+                batch.tally = tally;
+                return Worked {
+                    found: None,
+                    rest: Some(batch),
+                };
+            }
+            Ok(None) => batch.failure,
+            Err(error) => Some(error),
+        };
         Worked {
-            found: CopyProgress { tally, failure },
-            rest,
+            found: Some(CopyProgress { tally, failure }),
+            rest: None,
         }
     }
 
@@ -336,22 +394,34 @@ fn occupied(error: sandbox::Error, there: &sandbox::Located<'_>) -> Error {
     }
 }
 
-/// Copies content and mode into a new file and makes it visible; tells the bytes copied.
-pub(crate) fn fill(
-    mut staged: Staged,
-    open: &OpenFile,
-    sharing: &Sharing,
-    stop: &dyn Fn() -> bool,
-    advance: &dyn Fn(u64),
-    cancel: &Cancel,
-) -> Result<u64> {
-    // A file that is replaced keeps its own mode.
-    if staged.existing().is_none() {
-        staged.copy_mode(&open.metadata);
+/// The copy of one file: its content step by step, then its mode, and then it is visible.
+pub(crate) struct FileCopy {
+    staged: Staged,
+    open: OpenFile,
+    content: ContentCopy,
+}
+
+impl FileCopy {
+    pub(crate) fn begin(mut staged: Staged, open: OpenFile) -> Result<FileCopy> {
+        // A file that is replaced keeps its own mode.
+        if staged.existing().is_none() {
+            staged.copy_mode(&open.metadata);
+        }
+        staged.reserve(open.metadata.size)?;
+        Ok(FileCopy {
+            staged,
+            open,
+            content: ContentCopy::default(),
+        })
     }
-    staged.reserve(open.metadata.size)?;
-    let copied = copy_content(open, &staged, sharing, stop, advance);
-    let bytes = copied.map_err(|error| cancel.explain(error))?;
-    staged.publish()?;
-    Ok(bytes)
+
+    pub(crate) fn step(&mut self, sharing: &Sharing) -> Result<CopyStep> {
+        Ok(self.content.step(&self.open, &self.staged, sharing)?)
+    }
+
+    /// Makes the file visible and tells its bytes.
+    pub(crate) fn finish(self) -> Result<u64> {
+        self.staged.publish()?;
+        Ok(self.content.copied())
+    }
 }

@@ -3,6 +3,7 @@
 //! The source is walked as every tree is; a second descent follows it through the copy. A link to a directory outside
 //! the tree starts a walk of its own at that place.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sandbox::{
@@ -11,7 +12,9 @@ use sandbox::{
 };
 
 use super::link_text::{depth_in, relative_text, stays_below};
-use super::{CopyBatch, CopyJob, CopySide, DirNewness, FileGroup, SkipReason, make_in, occupied};
+use super::{
+    CopyBatch, CopyJob, CopySide, DirNewness, FileEntry, FileGroup, SkipReason, make_in, occupied,
+};
 use crate::error::{Error, Result};
 
 /// How many files are handed out at once.
@@ -166,25 +169,34 @@ impl CopyWalk {
 
     fn entry(&mut self, item: WalkItem, builder: &mut BatchBuilder) -> Result<()> {
         match item.kind {
-            FileKind::File => self.file(item, builder),
-            FileKind::Symlink => self.link(&item, builder),
+            FileKind::File => self.file(item, None, builder),
+            FileKind::Symlink => self.link(item, builder),
             kind => self.skip(&item, SkipReason::Special(kind), builder),
         }
     }
 
-    fn file(&mut self, item: WalkItem, builder: &mut BatchBuilder) -> Result<()> {
+    fn file(
+        &mut self,
+        item: WalkItem,
+        linked: Option<RelPath>,
+        builder: &mut BatchBuilder,
+    ) -> Result<()> {
         builder.files += 1;
         let groups = &mut builder.batch.groups;
-        if let Some(group) = groups.last_mut().filter(|_| builder.goes_on) {
-            group.names.push(item.name);
+        let file = FileEntry {
+            name: item.name,
+            linked,
+        };
+        if let Some(group) = groups.back_mut().filter(|_| builder.goes_on) {
+            group.files.push_back(file);
             return Ok(());
         }
         let (destination, newness) = self.destination()?;
-        groups.push(FileGroup {
+        groups.push_back(FileGroup {
             source: item.dir,
             destination,
             newness,
-            names: vec![item.name],
+            files: VecDeque::from([file]),
         });
         builder.goes_on = true;
         Ok(())
@@ -199,7 +211,7 @@ impl CopyWalk {
         self.trees.last().map_or("", |tree| &tree.top)
     }
 
-    fn link(&mut self, item: &WalkItem, builder: &mut BatchBuilder) -> Result<()> {
+    fn link(&mut self, item: WalkItem, builder: &mut BatchBuilder) -> Result<()> {
         let job = Arc::clone(&self.job);
         let link = item.dir.locate(&job.source, &item.name)?;
         if link
@@ -210,16 +222,17 @@ impl CopyWalk {
             return Ok(());
         }
         match link.link_target()? {
-            LinkTarget::Outside => self.skip(item, SkipReason::LeadsOutside, builder),
-            LinkTarget::Loop => self.skip(item, SkipReason::Loop, builder),
-            LinkTarget::Dangling => self.dangling(item, builder),
+            LinkTarget::Outside => self.skip(&item, SkipReason::LeadsOutside, builder),
+            LinkTarget::Loop => self.skip(&item, SkipReason::Loop, builder),
+            LinkTarget::Dangling => self.dangling(&item, builder),
             LinkTarget::Inside { path, .. } if is_within(&path, self.top()) => {
-                self.inner_link(item, &path, builder)
+                self.inner_link(&item, &path, builder)
             }
             LinkTarget::Inside { path, metadata } => match metadata.kind {
-                FileKind::File => self.link_to_file(item, &path, builder),
-                FileKind::Directory => self.link_to_directory(item, path, builder),
-                kind => self.skip(item, SkipReason::Special(kind), builder),
+                // A link to a file outside the tree becomes a file.
+                FileKind::File => self.file(item, Some(RelPath::parse(&path)?), builder),
+                FileKind::Directory => self.link_to_directory(&item, path, builder),
+                kind => self.skip(&item, SkipReason::Special(kind), builder),
             },
         }
     }
@@ -266,24 +279,6 @@ impl CopyWalk {
         self.job.change.make_link_in(&destination, name, text)?;
         builder.batch.tally.links += 1;
         Ok(())
-    }
-
-    /// A link to a file outside the tree becomes a file.
-    fn link_to_file(
-        &mut self,
-        item: &WalkItem,
-        path: &str,
-        builder: &mut BatchBuilder,
-    ) -> Result<()> {
-        let (destination, newness) = self.destination()?;
-        let job = &self.job;
-        let open = job
-            .source
-            .locate(&RelPath::parse(path)?, Follow::Never)?
-            .open_file()?;
-        let staged = job.stage(&destination, &item.name, newness)?;
-        let stop = || job.cancel.must_stop();
-        job.copy_file(staged, &open, &stop, &mut builder.batch.tally)
     }
 
     /// A link to a directory outside the tree becomes a directory with all that one holds.

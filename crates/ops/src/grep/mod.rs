@@ -495,7 +495,7 @@ impl Stages for GrepSearch {
             .advance(unit.found.searched + unit.found.skipped);
         self.give_back(unit.scratch);
         Worked {
-            found: unit.found,
+            found: Some(unit.found),
             rest,
         }
     }

@@ -11,8 +11,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::support::{change, locate, locate_itself, rename_as, stage, write};
 use crate::syscall;
 use crate::{
-    Change, Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting, OnFault, Parents,
-    RelPath, Root, Sharing, WalkOptions, Walker, copy_content,
+    Change, ContentCopy, CopyStep, Dir, Durability, Error, LinkTarget, Metadata, Name, OnExisting,
+    OnFault, Parents, RelPath, Root, Sharing, WalkOptions, Walker,
 };
 
 /// The content of every file outside; nothing that is read may hold it.
@@ -456,7 +456,8 @@ fn copy(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let source = locate(root, shape.file)?.open_file()?;
     let mut staged = stage(&locate(root, &in_dir(shape, "new"))?)?;
     staged.copy_mode(&source.metadata);
-    copy_content(&source, &staged, &Sharing::default(), &|| false, &|_| {})?;
+    let (mut content, sharing) = (ContentCopy::default(), Sharing::default());
+    while content.step(&source, &staged, &sharing)? != CopyStep::Finished {}
     staged.commit().map(drop)
 }
 

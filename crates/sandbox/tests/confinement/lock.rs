@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Change, Durability, Error, Exception, ExceptionRights, Landlock, NamedRoot, OnExisting,
-    OnFault, Parents, Protection, Resolver, Root, Roots, Sharing, WalkOptions, Walker,
-    copy_content, lock_in,
+    Change, ContentCopy, CopyStep, Durability, Error, Exception, ExceptionRights, Landlock,
+    NamedRoot, OnExisting, OnFault, Parents, Protection, Resolver, Root, Roots, Sharing,
+    WalkOptions, Walker, lock_in,
 };
 
 use crate::child;
@@ -89,7 +89,8 @@ fn everything_inside_works(root: &Root) {
 fn copies(root: &Root) {
     let source = locate(root, "a/c/d/moved").unwrap().open_file().unwrap();
     let mut staged = stage(&locate(root, "a/copy").unwrap()).unwrap();
-    copy_content(&source, &staged, &Sharing::default(), &|| false, &|_| {}).unwrap();
+    let (mut content, sharing) = (ContentCopy::default(), Sharing::default());
+    while content.step(&source, &staged, &sharing).unwrap() != CopyStep::Finished {}
     staged.flush().unwrap();
     staged.commit().unwrap();
     assert_eq!(read(root, "a/copy").unwrap(), b"two");
