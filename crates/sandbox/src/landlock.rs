@@ -95,7 +95,7 @@ pub fn lock_in(
     mode: Landlock,
     exceptions: &[Exception<'_>],
 ) -> Result<Protection, LandlockError> {
-    // What needs /proc or /etc has to have it before the door closes.
+    // What needs /proc or /etc has to have it before the process locks itself in.
     Root::prepare_temporary_names();
     if mode == Landlock::Off {
         return Ok(Protection::Off);

@@ -1,5 +1,5 @@
 //! What a tool is. A tool is one unit struct in one file that implements [`Tool`]; the registry holds it in its
-//! erased form, [`AnyTool`]. Name, schemas, hints, write gate and allowlist entry all come from that one place.
+//! erased form, [`AnyTool`]. Name, schemas, hints, read-only check and allowlist entry all come from that one place.
 
 use std::marker::PhantomData;
 use std::pin::Pin;

@@ -25,7 +25,7 @@ pub use state::{BadKey, GuideOptions, GuideState};
 use crate::tool::ToolSet;
 use tool::guide_tool;
 
-/// The set, its tools in the specification's order. Without a desk its tools can be described but not called.
+/// The set, its tools in the specification's order. Without a state its tools can be described but not called.
 #[must_use]
 pub fn toolset(state: Option<Arc<GuideState>>) -> ToolSet {
     ToolSet {
