@@ -72,9 +72,10 @@ impl Clients {
             self.swept = Some(now);
             self.whole_at.retain(|_, whole_at| *whole_at > now);
         }
-        match self.whole_at.len() < CLIENTS_MAX {
-            true => client,
-            false => OTHERS,
+        if self.whole_at.len() < CLIENTS_MAX {
+            client
+        } else {
+            OTHERS
         }
     }
 }

@@ -67,9 +67,10 @@ impl Tool for CopyTool {
             destination: call.destination(&arguments.destination)?,
             on_existing: on_existing(arguments.overwrite),
             on_directory: OnDirectory::Onto,
-            recurse: match arguments.recursive {
-                true => Recurse::Yes,
-                false => Recurse::No,
+            recurse: if arguments.recursive {
+                Recurse::Yes
+            } else {
+                Recurse::No
             },
         };
         let copied = copy.run(&call.context)?;

@@ -64,16 +64,18 @@ impl Tool for Delete {
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let (on_missing, on_fault) = match arguments.force {
-            true => (OnMissing::Succeed, OnFault::Collect),
-            false => (OnMissing::Fail, OnFault::Stop),
+        let (on_missing, on_fault) = if arguments.force {
+            (OnMissing::Succeed, OnFault::Collect)
+        } else {
+            (OnMissing::Fail, OnFault::Stop)
         };
         let remove = Remove {
             place: call.place(&arguments.path)?,
             target: RemoveTarget::Any,
-            recurse: match arguments.recursive {
-                true => Recurse::Yes,
-                false => Recurse::No,
+            recurse: if arguments.recursive {
+                Recurse::Yes
+            } else {
+                Recurse::No
             },
             on_missing,
             on_fault,

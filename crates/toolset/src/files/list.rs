@@ -88,14 +88,16 @@ impl Tool for ListTool {
         let list = List {
             place: call.place(&arguments.path)?,
             max_depth: (!arguments.recursive).then_some(1),
-            hidden: match arguments.include_hidden {
-                true => Hidden::Include,
-                false => Hidden::Skip,
+            hidden: if arguments.include_hidden {
+                Hidden::Include
+            } else {
+                Hidden::Skip
             },
             pattern: Some(arguments.pattern),
-            detail: match arguments.metadata {
-                true => Detail::Metadata,
-                false => Detail::Names,
+            detail: if arguments.metadata {
+                Detail::Metadata
+            } else {
+                Detail::Names
             },
             max_entries: List::MAX_ENTRIES,
         };

@@ -43,9 +43,10 @@ impl Tool for Mkdir {
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let (parents, on_existing) = match arguments.recursive {
-            true => (Parents::Create, OnExistingDirectory::Succeed),
-            false => (Parents::Require, OnExistingDirectory::Fail),
+        let (parents, on_existing) = if arguments.recursive {
+            (Parents::Create, OnExistingDirectory::Succeed)
+        } else {
+            (Parents::Require, OnExistingDirectory::Fail)
         };
         let make = MakeDirectory {
             place: call.place(&arguments.path)?,

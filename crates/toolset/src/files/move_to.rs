@@ -66,8 +66,9 @@ impl Tool for MoveTool {
 
 /// What `overwrite` means, for copies too.
 pub(super) fn on_existing(overwrite: bool) -> OnExisting {
-    match overwrite {
-        true => OnExisting::Replace,
-        false => OnExisting::Fail,
+    if overwrite {
+        OnExisting::Replace
+    } else {
+        OnExisting::Fail
     }
 }

@@ -136,13 +136,15 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         place: call.place(&arguments.root_path)?,
         pattern: Pattern {
             text: arguments.pattern,
-            syntax: match arguments.regex {
-                true => Syntax::Regex,
-                false => Syntax::Literal,
+            syntax: if arguments.regex {
+                Syntax::Regex
+            } else {
+                Syntax::Literal
             },
-            case: match arguments.case_sensitive {
-                true => Case::Sensitive,
-                false => Case::Insensitive,
+            case: if arguments.case_sensitive {
+                Case::Sensitive
+            } else {
+                Case::Insensitive
             },
         },
         filter: Some(arguments.file_pattern).filter(|pattern| pattern != "*"),

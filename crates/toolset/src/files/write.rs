@@ -94,9 +94,10 @@ impl Tool for WriteTool {
                 Mode::Append => WriteMode::Append,
                 Mode::Create | Mode::CreateNew => WriteMode::CreateOnly,
             },
-            parents: match arguments.make_dirs {
-                true => Parents::Create,
-                false => Parents::Require,
+            parents: if arguments.make_dirs {
+                Parents::Create
+            } else {
+                Parents::Require
             },
         };
         let written = write.run(&call.context)?;

@@ -47,9 +47,10 @@ impl GivenFile<'_> {
 
 /// Text or bytes.
 pub(super) fn shape(binary: bool) -> ContentShape {
-    match binary {
-        true => ContentShape::Bytes,
-        false => ContentShape::Text,
+    if binary {
+        ContentShape::Bytes
+    } else {
+        ContentShape::Text
     }
 }
 

@@ -163,9 +163,10 @@ impl FileArgument {
 fn data(stored: &StoredFiles, is_batch: bool, cache: CacheFigures) -> Data {
     let files: Vec<StoredFile> = stored.files.iter().map(StoredFile::of).collect();
     let file_count = files.len();
-    let (one, files) = match is_batch {
-        true => (None, Some(files)),
-        false => (files.into_iter().next(), None),
+    let (one, files) = if is_batch {
+        (None, Some(files))
+    } else {
+        (files.into_iter().next(), None)
     };
     Data {
         one,

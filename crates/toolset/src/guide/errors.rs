@@ -333,9 +333,10 @@ fn is_about_directory(tool: &str) -> bool {
 
 /// How the agent hands over by itself what a tool would ask it for.
 fn hand_over(tool: &str) -> &'static str {
-    match is_about_directory(tool) {
-        true => "List the directory yourself and hand it over with guide_list_directory",
-        false => "Read the file yourself and hand it over with guide_cache_file",
+    if is_about_directory(tool) {
+        "List the directory yourself and hand it over with guide_list_directory"
+    } else {
+        "Read the file yourself and hand it over with guide_cache_file"
     }
 }
 
@@ -346,9 +347,10 @@ fn named(directories: &[String]) -> String {
         .take(NAMED_MAX)
         .map(String::as_str)
         .collect();
-    let more = match directories.len() > NAMED_MAX {
-        true => ", …",
-        false => "",
+    let more = if directories.len() > NAMED_MAX {
+        ", …"
+    } else {
+        ""
     };
     format!("{}{more}", shown.join(", "))
 }

@@ -144,9 +144,10 @@ pub(super) fn warning(warning: &Warning) -> String {
 /// Says which chunks of a file to send next.
 pub(super) fn chunks_missing(path: &str, received: u32, count: u32, missing: &[u32]) -> String {
     let named: Vec<String> = missing.iter().map(u32::to_string).collect();
-    let more = match (count - received) as usize > missing.len() {
-        true => ", …",
-        false => "",
+    let more = if (count - received) as usize > missing.len() {
+        ", …"
+    } else {
+        ""
     };
     format!(
         "{received} of {count} chunks of {path} have come; send the others (chunk_index {}{more})",

@@ -33,9 +33,10 @@ impl<T> Success<T> {
         Success {
             success: true,
             data,
-            message: Some(match warnings.iter().any(prompts::is_partial) {
-                true => prompts::partial(&message),
-                false => message,
+            message: Some(if warnings.iter().any(prompts::is_partial) {
+                prompts::partial(&message)
+            } else {
+                message
             }),
             warnings: warnings.iter().map(prompts::warning).collect(),
             paths,

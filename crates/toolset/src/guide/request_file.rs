@@ -130,9 +130,10 @@ fn success(read: FileRead, cache: CacheFigures) -> Success<Data> {
 
 /// Whether what is held will do.
 pub(super) fn freshness(refresh: bool) -> Freshness {
-    match refresh {
-        true => Freshness::Refresh,
-        false => Freshness::Cached,
+    if refresh {
+        Freshness::Refresh
+    } else {
+        Freshness::Cached
     }
 }
 

@@ -108,9 +108,10 @@ fn path(failure: &Failure, subject: &CallSubject) -> String {
         _ => subject.places.first(),
     };
     let path = given(place).unwrap_or_default();
-    match path.len() < PATH_MAX {
-        true => path,
-        false => shortened(&path),
+    if path.len() < PATH_MAX {
+        path
+    } else {
+        shortened(&path)
     }
 }
 
