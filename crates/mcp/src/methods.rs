@@ -10,7 +10,7 @@ use toolset::{Answers, AskBy, CallOutcome, Caller, shortened};
 use crate::connection::{Connection, RequestClient, RequestContext, Response};
 use crate::message::{Params, Request};
 use crate::result;
-use crate::revision::{self, Agreed, DISCOVER, Greeting, INITIALIZE, Meta};
+use crate::revision::{self, Agreed, ClientName, DISCOVER, Greeting, INITIALIZE, Meta};
 
 /// Serves one request to its end.
 pub(crate) async fn answer(request: Request, context: RequestContext) -> Response {
@@ -99,7 +99,10 @@ impl AgreedRequest<'_> {
     fn list_tools(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
         match params.get("cursor") {
             None | Some(Value::Null) => {
-                let list = self.context.connection.server().list(self.agreed.wording());
+                let client = self.client(Meta(params.meta()));
+                let program = client.as_ref().map(|client| client.program.as_str());
+                let server = self.context.connection.server();
+                let list = server.list(self.agreed.wording(), program);
                 Ok(result::result(self.id, &list))
             }
             // All tools fit one page, so no cursor was ever given out.
@@ -141,10 +144,11 @@ impl AgreedRequest<'_> {
             None
         };
         let meta = Meta(params.meta());
-        let name = meta.client().or_else(|| self.greeted_as());
+        let client = self.client(meta);
         let origin = &self.context.origin;
         Ok(Caller {
-            name: origin.shown(name),
+            name: origin.shown(client.as_ref().map(ClientName::shown)),
+            program: client.map(|client| client.program),
             account: origin.account(),
             allowance: origin.allowance(),
             answers,
@@ -156,12 +160,16 @@ impl AgreedRequest<'_> {
         })
     }
 
-    fn greeted_as(&self) -> Option<String> {
-        let lifecycle = self.context.connection.lifecycle();
-        if lifecycle.introduces_itself {
-            return None;
-        }
-        lifecycle.greeting.as_ref()?.name.clone()
+    /// What the client calls itself: in this request, or else when it greeted.
+    fn client(&self, meta: Meta<'_>) -> Option<ClientName> {
+        let greeted_as = || {
+            let lifecycle = self.context.connection.lifecycle();
+            if lifecycle.introduces_itself {
+                return None;
+            }
+            lifecycle.greeting.as_ref()?.client.clone()
+        };
+        meta.client().or_else(greeted_as)
     }
 }
 

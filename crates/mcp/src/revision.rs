@@ -34,7 +34,7 @@ pub(crate) struct Greeting {
     /// The revision that was agreed on.
     pub(crate) revision: ProtocolVersion,
     /// What the client calls itself.
-    pub(crate) name: Option<String>,
+    pub(crate) client: Option<ClientName>,
     /// Whether it can be asked to let its model answer.
     pub(crate) samples: bool,
 }
@@ -44,7 +44,7 @@ impl Greeting {
     pub(crate) fn unsaid(revision: ProtocolVersion) -> Greeting {
         Greeting {
             revision,
-            name: None,
+            client: None,
             samples: false,
         }
     }
@@ -53,7 +53,10 @@ impl Greeting {
     pub(crate) fn of(params: &InitializeRequestParams) -> Greeting {
         Greeting {
             revision: negotiated(&params.protocol_version),
-            name: Some(name(&params.client_info.name, &params.client_info.version)),
+            client: Some(ClientName {
+                program: params.client_info.name.clone(),
+                version: params.client_info.version.clone(),
+            }),
             samples: params.capabilities.sampling.is_some(),
         }
     }
@@ -98,10 +101,13 @@ impl<'request> Meta<'request> {
     }
 
     /// What its client calls itself.
-    pub(crate) fn client(self) -> Option<String> {
+    pub(crate) fn client(self) -> Option<ClientName> {
         let client = self.get(CLIENT)?;
-        let text = |key| client.get(key).and_then(Value::as_str);
-        Some(name(text("name")?, text("version")?))
+        let text = |key| Some(client.get(key)?.as_str()?.to_owned());
+        Some(ClientName {
+            program: text("name")?,
+            version: text("version")?,
+        })
     }
 
     /// What its client calls the work that it wants to hear of.
@@ -134,8 +140,19 @@ impl<'request> Meta<'request> {
     }
 }
 
-fn name(name: &str, version: &str) -> String {
-    format!("{name}/{version}")
+/// What a client calls itself (`clientInfo`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClientName {
+    /// The name of its program.
+    pub(crate) program: String,
+    version: String,
+}
+
+impl ClientName {
+    /// Both as the log shows them.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}/{}", self.program, self.version)
+    }
 }
 
 /// What is agreed on for one request.

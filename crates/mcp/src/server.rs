@@ -7,7 +7,7 @@ use rmcp::model::{
     CacheScope, DiscoverResult, InitializeResult, ListToolsResult, ProtocolVersion, ResultType,
 };
 use serde_json::value::RawValue;
-use toolset::Service;
+use toolset::{ReplyHalves, Service};
 
 use crate::result::Wording;
 
@@ -22,8 +22,17 @@ pub struct Server {
 
 struct ServerState {
     service: Service,
-    older_list: OnceLock<Box<RawValue>>,
-    newest_list: OnceLock<Box<RawValue>>,
+    older_lists: ToolLists,
+    newest_lists: ToolLists,
+}
+
+/// The encoded tool lists of one wording.
+#[derive(Default)]
+struct ToolLists {
+    /// For clients that get the structured half.
+    with_output: OnceLock<Box<RawValue>>,
+    /// For clients that get text alone: without output schemas, no client library waits for a structured half.
+    without_output: OnceLock<Box<RawValue>>,
 }
 
 impl Server {
@@ -33,8 +42,8 @@ impl Server {
         Server {
             inner: Arc::new(ServerState {
                 service,
-                older_list: OnceLock::new(),
-                newest_list: OnceLock::new(),
+                older_lists: ToolLists::default(),
+                newest_lists: ToolLists::default(),
             }),
         }
     }
@@ -58,20 +67,36 @@ impl Server {
         DiscoverResult::from_server_info(known, self.inner.service.catalogue().info().clone())
     }
 
-    /// What `tools/list` is answered with: the same for everyone and for as long as the process lives.
-    pub(crate) fn list(&self, wording: Wording) -> &RawValue {
-        let list = match wording {
-            Wording::Older => &self.inner.older_list,
-            Wording::Newest => &self.inner.newest_list,
+    /// What `tools/list` is answered with, for a client of this name. It stays the same for as long as the process lives.
+    pub(crate) fn list(&self, wording: Wording, client: Option<&str>) -> &RawValue {
+        let lists = match wording {
+            Wording::Older => &self.inner.older_lists,
+            Wording::Newest => &self.inner.newest_lists,
         };
-        list.get_or_init(|| self.encoded_list(wording))
+        let halves = self.inner.service.catalogue().halves(client);
+        let list = if halves.structured() {
+            &lists.with_output
+        } else {
+            &lists.without_output
+        };
+        list.get_or_init(|| self.encoded_list(wording, halves))
     }
 
-    fn encoded_list(&self, wording: Wording) -> Box<RawValue> {
-        let mut list =
-            ListToolsResult::with_all_items(self.inner.service.catalogue().listed().to_vec())
-                .with_ttl_ms(LIST_LIFETIME_MS)
-                .with_cache_scope(CacheScope::Public);
+    fn encoded_list(&self, wording: Wording, halves: ReplyHalves) -> Box<RawValue> {
+        let catalogue = self.inner.service.catalogue();
+        let mut tools = catalogue.listed().to_vec();
+        if !halves.structured() {
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
+        // A shared cache would hand one client's list to another.
+        let (lifetime, scope) = if catalogue.is_uniform() {
+            (LIST_LIFETIME_MS, CacheScope::Public)
+        } else {
+            (0, CacheScope::Private)
+        };
+        let mut list = ListToolsResult::with_all_items(tools)
+            .with_ttl_ms(lifetime)
+            .with_cache_scope(scope);
         list.result_type = match wording {
             Wording::Older => None,
             Wording::Newest => Some(ResultType::COMPLETE),

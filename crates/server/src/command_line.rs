@@ -243,7 +243,7 @@ impl Cli {
         &self,
         settings: &Settings,
         absolute: &impl Fn(&PathBuf) -> String,
-    ) -> [(&'static str, Option<String>); 9] {
+    ) -> [(&'static str, Option<String>); 10] {
         let (flags, given) = (&self.flags, &self.given);
         // As flags these two could conflict with others, so unused ones from the environment are left out.
         let is_used = self.root_dir_source == GivenBy::Flag || self.directories.is_empty();
@@ -263,6 +263,7 @@ impl Cli {
             ("--max-file-size", in_yaml(&given.max_file_size)),
             ("--request-timeout", in_yaml(&given.request_timeout)),
             ("--log-level", in_yaml(&given.log_level)),
+            ("--replies", in_yaml(&given.replies)),
         ]
     }
 

@@ -25,6 +25,7 @@ pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> De
         max_concurrent_calls: settings.max_concurrent_calls,
         rate: settings.rate,
         replies: settings.replies,
+        text: settings.text,
         root_header: settings.root_header,
         recorder: None,
     }

@@ -13,6 +13,7 @@ use rmcp::model::{
 use crate::admission::Admission;
 use crate::arguments::{nearest, shortened};
 use crate::contract::Contract;
+use crate::deployment::ReplyHalves;
 use crate::metrics::{CallCounters, ToolMetrics};
 use crate::schema;
 use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
@@ -187,6 +188,18 @@ impl Catalogue {
         &self.descriptions().listed
     }
 
+    /// The halves of replies that a client of this name gets.
+    #[must_use]
+    pub fn halves(&self, client: Option<&str>) -> ReplyHalves {
+        self.admission.deployment().replies.halves(client)
+    }
+
+    /// Whether every client sees the same list of tools.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.admission.deployment().replies.is_uniform()
+    }
+
     /// Every tool, also those that no root allows, in order.
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
@@ -310,7 +323,7 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
     )
     .with_title(definition.title)
     .with_annotations(definition.annotations());
-    if deployment.replies.structured() {
+    if deployment.replies.halves(None).structured() {
         let either = schema::or_error(&definition.output, &entry.contract.error_schema());
         tool = tool.with_raw_output_schema(Arc::new(either));
     }

@@ -104,6 +104,8 @@ impl Drop for OpenQuestion {
 pub struct Caller {
     /// What the log calls the client.
     pub name: String,
+    /// What the client's program calls itself, without its version.
+    pub program: Option<String>,
     /// The account under which calls take turns. A client cannot choose it.
     pub account: String,
     /// Whose allowance of calls this one is taken from.
@@ -127,6 +129,7 @@ impl Default for Caller {
     fn default() -> Caller {
         Caller {
             name: String::new(),
+            program: None,
             account: String::new(),
             allowance: String::new(),
             answers: None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ops::{Limits, Root, Users};
 
+use crate::known_clients::drops_text;
 use crate::rate::CallRate;
 
 /// Everything the tool sets need to know of this deployment.
@@ -26,7 +27,9 @@ pub struct Deployment {
     /// How often a client may call; none is as often as it likes.
     pub rate: Option<CallRate>,
     /// Which halves of a reply are sent.
-    pub replies: ReplyHalves,
+    pub replies: ReplyPolicy,
+    /// How the text half is written.
+    pub text: TextForm,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
     /// Where calls are recorded; `None` without an audit file.
@@ -66,7 +69,8 @@ impl Deployment {
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,
             rate: None,
-            replies: ReplyHalves::Both,
+            replies: ReplyPolicy::Auto,
+            text: TextForm::Compact,
             root_header: true,
             recorder: None,
         }
@@ -124,7 +128,45 @@ impl Allowlist {
     }
 }
 
-/// Which halves of a reply are sent. Clients hand the model only one of them, and not all the same one.
+/// Which halves of a reply the operator wants sent. Clients hand the model only one of them, and not all the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplyPolicy {
+    /// Both, but to a client that would drop the text only the text.
+    #[default]
+    Auto,
+    /// The same halves to every client.
+    Always(ReplyHalves),
+}
+
+impl ReplyPolicy {
+    /// The halves for a client that calls itself by this name, if it does.
+    #[must_use]
+    pub fn halves(self, client: Option<&str>) -> ReplyHalves {
+        match self {
+            ReplyPolicy::Always(halves) => halves,
+            ReplyPolicy::Auto if client.is_some_and(drops_text) => ReplyHalves::Text,
+            ReplyPolicy::Auto => ReplyHalves::Both,
+        }
+    }
+
+    /// Whether every client gets the same halves.
+    #[must_use]
+    pub fn is_uniform(self) -> bool {
+        self != ReplyPolicy::Auto
+    }
+}
+
+/// How the text half of a reply is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextForm {
+    /// As each tool words it for a model.
+    #[default]
+    Compact,
+    /// As the JSON of the reply object, for programs that read only text.
+    Json,
+}
+
+/// Which halves of one reply are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplyHalves {
     /// Text and structured content.

@@ -17,7 +17,7 @@ use crate::catalogue::{Catalogue, SetupError, ToolEntry};
 use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
-use crate::deployment::Recorded;
+use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
 use crate::metrics::OK;
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
@@ -188,7 +188,8 @@ impl<'call> Dispatch<'call> {
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             root_infos: Arc::clone(&entry.root_infos),
-            replies: deployment.replies,
+            replies: self.halves(),
+            text_form: deployment.text,
             caller: self.caller.clone(),
             client_stats: self.admission.client_stats(),
         };
@@ -283,7 +284,7 @@ impl<'call> Dispatch<'call> {
     ) -> ToolResult {
         let contract = self.entry.contract;
         let worded = contract.word(failure, subject);
-        let structured = self.admission.deployment().replies.structured();
+        let structured = self.halves().structured();
         let reply = encode_failure(&worded, contract.failure_text(), structured);
         let mut record = self.record(subject, start, reply.size());
         if audit::violation(failure).is_some() {
@@ -301,6 +302,12 @@ impl<'call> Dispatch<'call> {
             reply,
             is_error: true,
         }
+    }
+
+    /// The halves of a reply that this client gets.
+    fn halves(self) -> ReplyHalves {
+        let policy = self.admission.deployment().replies;
+        policy.halves(self.caller.program.as_deref())
     }
 
     fn record<'record>(

@@ -19,6 +19,7 @@ mod fair_queue;
 pub mod files;
 pub mod guide;
 mod iso_time;
+mod known_clients;
 pub mod memory;
 mod metrics;
 mod rate;
@@ -26,6 +27,7 @@ mod reply;
 mod schema;
 mod search_bounds;
 mod skipped;
+mod text_form;
 mod tool;
 mod tool_reference;
 pub mod workspace;
@@ -35,7 +37,9 @@ pub use arguments::{BadArgument, shortened};
 pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, first_collision};
 pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent};
 pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
-pub use deployment::{Allowlist, Deployment, Recorded, Recorder, ReplyHalves, RootGrant};
+pub use deployment::{
+    Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
+};
 pub use dispatch::Service;
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 /// For callers that know only this crate.

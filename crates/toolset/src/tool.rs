@@ -17,7 +17,7 @@ use crate::arguments::{self, BadArgument};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
 use crate::contract::{Contract, Failure};
-use crate::deployment::ReplyHalves;
+use crate::deployment::{ReplyHalves, TextForm};
 use crate::reply::{self, EncodedReply};
 use crate::schema;
 
@@ -57,7 +57,8 @@ pub trait Tool: Send + Sync + 'static {
         Inline::Later(Box::new(|call| Self::run(arguments, call)))
     }
 
-    /// The text block, where it is not the reply's JSON. `replies` says whether it is sent alone.
+    /// The text block as a model reads it; `None` where it is the reply's JSON. `replies` says whether it is sent alone.
+    /// The words and the rules are in `text_form`.
     fn text(_reply: &Self::Reply, _replies: ReplyHalves) -> Option<String> {
         None
     }
@@ -181,6 +182,7 @@ pub struct Call {
     pub(crate) roots: Vec<Arc<Root>>,
     pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
+    pub(crate) text_form: TextForm,
     pub(crate) caller: Caller,
     pub(crate) client_stats: Arc<StatsTable>,
 }
@@ -393,7 +395,11 @@ impl<T: Tool> BlockingWork for Decoded<T> {
 }
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
-    reply::halves(&reply?, |reply| T::text(reply, call.replies), call.replies)
+    let own_text = |reply: &T::Reply| match call.text_form {
+        TextForm::Compact => T::text(reply, call.replies),
+        TextForm::Json => None,
+    };
+    reply::halves(&reply?, own_text, call.replies)
 }
 
 /// A set of tools that share their words.

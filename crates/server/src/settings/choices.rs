@@ -1,7 +1,7 @@
 //! The settings that are one of a few words, written the same on the command line and in the file.
 
 use sandbox::{Durability, Landlock};
-use toolset::ReplyHalves;
+use toolset::{ReplyHalves, ReplyPolicy, TextForm};
 
 /// A type whose values each have a word.
 pub(crate) trait WordValue: Copy + PartialEq + Send + Sync + 'static {
@@ -94,10 +94,31 @@ word_type! {
         "off" = Off;
 }
 
-words! { ReplyHalves, "choice":
-    "both" = Both, "Text and structured content";
-    "text" = Text, "Text alone";
-    "structured" = Structured, "Structured content alone";
+impl WordValue for ReplyPolicy {
+    const WHAT: &'static str = "choice";
+    const WORDS: &'static [(&'static str, ReplyPolicy, &'static str)] = &[
+        (
+            "auto",
+            ReplyPolicy::Auto,
+            "Both, but to clients known to drop the text only the text",
+        ),
+        (
+            "both",
+            ReplyPolicy::Always(ReplyHalves::Both),
+            "Text and structured content",
+        ),
+        ("text", ReplyPolicy::Always(ReplyHalves::Text), "Text alone"),
+        (
+            "structured",
+            ReplyPolicy::Always(ReplyHalves::Structured),
+            "Structured content alone",
+        ),
+    ];
+}
+
+words! { TextForm, "choice":
+    "compact" = Compact, "Short lines for models";
+    "json" = Json, "The reply object as JSON, for programs that read only text";
 }
 
 words! { Durability, "durability":

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use sandbox::{Durability, Landlock};
-use toolset::{CallRate, ReplyHalves};
+use toolset::{CallRate, ReplyPolicy, TextForm};
 
 use super::choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
 use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
@@ -210,7 +210,9 @@ settings! {
     /// A file with one bearer token a line; set, every MCP request needs one.
     bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path;
     /// Which halves of a reply are sent.
-    replies: ReplyHalves = ReplyHalves::Both, key "server.replies";
+    replies: ReplyPolicy = ReplyPolicy::Auto, key "server.replies", flag "replies" "HALVES";
+    /// How the text half of a reply is written.
+    text: TextForm = TextForm::Compact, key "server.text";
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
     root_header: bool = true, key "server.root_header";
 

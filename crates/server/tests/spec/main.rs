@@ -11,4 +11,5 @@ mod harness;
 mod http_access;
 mod memory;
 mod project;
+mod replies;
 mod workspace;

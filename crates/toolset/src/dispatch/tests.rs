@@ -1,6 +1,6 @@
 use super::*;
 use crate::call_watch::OVERDUE;
-use crate::deployment::{Allowlist, Deployment, Recorder, ReplyHalves, RootGrant};
+use crate::deployment::{Allowlist, Deployment, Recorder, ReplyHalves, ReplyPolicy, RootGrant};
 use crate::rate::CallRate;
 use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
 use crate::workspace;
@@ -237,7 +237,7 @@ async fn a_reply_has_the_halves_the_operator_wants() {
         (ReplyHalves::Text, ("text of a".to_owned(), None)),
         (ReplyHalves::Structured, (String::new(), structured())),
     ] {
-        let service = service(|deployment| deployment.replies = replies);
+        let service = service(|deployment| deployment.replies = ReplyPolicy::Always(replies));
         let result = call(&service, arguments("answer", "a"), &Caller::default()).await;
         assert_eq!(halves(result), expected, "{replies:?}");
         let schema = service

@@ -3,7 +3,7 @@ use crate::settings::AllowedTools;
 use std::time::Duration;
 
 use sandbox::{Durability, Landlock};
-use toolset::ReplyHalves;
+use toolset::{ReplyHalves, ReplyPolicy, TextForm};
 
 use crate::settings::{LogFormat, LogLevel, SessionPolicy, Settings};
 
@@ -97,6 +97,7 @@ server:
   tls: {cert: cert.pem, key: /keys/key.pem}
   bearer_tokens_file: tokens
   replies: text
+  text: json
   root_header: false
 limits:
   request_timeout: 8
@@ -162,7 +163,8 @@ fn every_key_of_the_contract_is_read() {
             key: path("/keys/key.pem"),
         })),
         bearer_tokens_file: Some(Some(path("/etc/app/tokens"))),
-        replies: Some(ReplyHalves::Text),
+        replies: Some(ReplyPolicy::Always(ReplyHalves::Text)),
+        text: Some(TextForm::Json),
         root_header: Some(false),
         guide_project_root: Some(Some(path("/etc/app/."))),
         guide_allowed_paths: Some(vec!["docs".to_owned()]),
