@@ -14,6 +14,7 @@ mod edit;
 mod edit_lock;
 mod error;
 mod glob;
+mod go_regex;
 mod grep;
 mod hash;
 mod ignore_rules;

@@ -12,6 +12,7 @@ use sandbox::Seen;
 
 use crate::character_glob::CharacterGlob;
 use crate::error::{Error, PatternRole, Result};
+use crate::go_regex;
 use crate::regex_cost::{self, LINE_PLACES, PATH_PLACES, Reach};
 
 /// The longest pattern.
@@ -92,13 +93,14 @@ impl LineMatcher {
             reason,
         };
         check_length(&pattern.text).map_err(invalid)?;
-        let places = match pattern.syntax {
-            Syntax::Regex => check_regex(&pattern.text, LINE_PLACES).map_err(invalid)?,
-            Syntax::Literal => 1,
+        let (text, places) = match pattern.syntax {
+            Syntax::Regex => read_regex(&pattern.text, LINE_PLACES).map_err(invalid)?,
+            Syntax::Literal => (regex_syntax::escape(&pattern.text), 1),
         };
         let reach = Reach::of(places);
-        build(pattern, LineEndKind::Either, reach)
-            .or_else(|error| build(pattern, LineEndKind::Newline, reach).map_err(|_| error))
+        let build = |ends| build(&text, pattern.case, ends, reach);
+        build(LineEndKind::Either)
+            .or_else(|error| build(LineEndKind::Newline).map_err(|_| error))
             .map_err(|error| invalid(explained(pattern, &error)))
     }
 
@@ -187,14 +189,14 @@ fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
 }
 
 fn build(
-    pattern: &Pattern,
+    text: &str,
+    case: Case,
     ends: LineEndKind,
     reach: Reach,
 ) -> Result<LineMatcher, grep_regex::Error> {
     let mut builder = RegexMatcherBuilder::new();
     builder
-        .case_insensitive(pattern.case == Case::Insensitive)
-        .fixed_strings(pattern.syntax == Syntax::Literal)
+        .case_insensitive(case == Case::Insensitive)
         // `^` and `$` are a line's ends, wherever it stands in the file.
         .multi_line(true)
         .size_limit(COMPILED_MAX)
@@ -205,7 +207,7 @@ fn build(
         LineEndKind::Newline => builder.line_terminator(Some(b'\n')),
     };
     Ok(LineMatcher {
-        regex: builder.build(&pattern.text)?,
+        regex: builder.build(text)?,
         ends,
         reach,
     })
@@ -242,8 +244,8 @@ impl PathMatcher {
             reason,
         };
         check_length(text).map_err(invalid)?;
-        check_regex(text, PATH_PLACES).map_err(invalid)?;
-        regex::bytes::RegexBuilder::new(text)
+        let (text, _) = read_regex(text, PATH_PLACES).map_err(invalid)?;
+        regex::bytes::RegexBuilder::new(&text)
             .size_limit(COMPILED_MAX)
             .dfa_size_limit(STATES_MAX)
             .build()
@@ -374,16 +376,27 @@ fn check_length(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Bounds an expression before it is compiled, and tells how many places it has.
-fn check_regex(text: &str, most_places: u64) -> Result<u64, String> {
+/// Reads an expression of Go's and bounds it before it is compiled; returns it in the engine's syntax, and how many
+/// places it has.
+fn read_regex(text: &str, most_places: u64) -> Result<(String, u64), String> {
+    let text = go_regex::translate(text)?;
     let expression = regex_syntax::ParserBuilder::new()
         .nest_limit(REGEX_NESTING_MAX)
         .utf8(false)
         .build()
-        .parse(text)
-        .map_err(|error| error.to_string())?;
+        .parse(&text)
+        .map_err(|error| fault(&error))?;
     regex_cost::check(&expression, most_places)?;
-    Ok(regex_cost::places(&expression))
+    Ok((text, regex_cost::places(&expression)))
+}
+
+/// What the engine finds wrong, without the text it read, which is not the client's.
+fn fault(error: &regex_syntax::Error) -> String {
+    match error {
+        regex_syntax::Error::Parse(error) => error.kind().to_string(),
+        regex_syntax::Error::Translate(error) => error.kind().to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// Bounds a glob before it is parsed.
@@ -509,14 +522,14 @@ mod tests {
         let long = "a".repeat(PATTERN_MAX + 1);
         let deep = "(".repeat(200) + &")".repeat(200);
         for (text, reason) in [
-            ("[invalid", "unclosed character class"),
-            ("a)(b", "unopened group"),
-            (r"\p{Nope}", "Unicode property not found"),
-            ("(?:a{1000}){1000}{1000}", "unfold to 1000000000 places"),
-            (r"\w{900}", "size limit"),
+            ("[invalid", "missing closing ]"),
+            ("a)(b", "unexpected )"),
+            (r"\p{Nope}", r"there is no class \p{Nope}"),
+            ("(?:(?:a{1000}){1000}){1000}", "unfold to 1000000000 places"),
+            (r"\pL{900}", "size limit"),
             ("x\ny", "lines are searched one by one"),
             (&*long, "over the limit of 4096"),
-            (&*deep, "nest"),
+            (&*deep, "nested parentheses/brackets (100)"),
         ] {
             let error =
                 LineMatcher::new(&pattern(text, Syntax::Regex, Case::Sensitive)).unwrap_err();
@@ -527,7 +540,7 @@ mod tests {
         }
         let error = PathMatcher::regex("[unclosed").unwrap_err().to_string();
         assert!(
-            error.contains("regular expression for paths") && error.contains("unclosed"),
+            error.contains("regular expression for paths") && error.contains("missing closing ]"),
             "{error}"
         );
     }

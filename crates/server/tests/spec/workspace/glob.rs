@@ -110,7 +110,10 @@ async fn workspace_e2e_076_an_invalid_expression() {
         let message = workspace
             .message("invalid_pattern", "glob", json!({"regex": "[unclosed"}))
             .await;
-        assert!(message.contains("unclosed character class"), "{message}");
+        assert!(
+            message.contains("missing closing ] of [unclosed"),
+            "{message}"
+        );
         let message = workspace
             .message("invalid_pattern", "glob", json!({"pattern": "{a,b"}))
             .await;

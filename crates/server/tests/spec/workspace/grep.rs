@@ -93,9 +93,44 @@ async fn workspace_e2e_052_an_invalid_expression() {
             .await;
         assert!(message.starts_with("invalid pattern: "), "{message}");
         assert!(
-            message.contains("unclosed"),
-            "the parser's own words are missing: {message}"
+            message.contains("missing closing ]"),
+            "the message does not say what is wrong: {message}"
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_fr_016_expressions_are_those_of_go() {
+    let code = "func main() {\n\tvar x interface{} = \"${HOME}\"\n}\n{{ .Name }}\nc++\nα_β\n";
+    let tree = || Tree::new().file("main.go", code);
+    Workspace::both(tree, async |workspace| {
+        for (pattern, lines) in [
+            (r"func main\(\) {", vec![1]),
+            ("interface{}", vec![2]),
+            (r"\${HOME}", vec![2]),
+            ("{{ .Name }}", vec![4]),
+            (r"\Qc++\E", vec![5]),
+            (r"^\p{^Greek}+$", vec![1, 2, 3, 4, 5]),
+            // Words are ASCII: the underscore alone is one.
+            (r"\b_\b", vec![6]),
+            ("[[]", vec![]),
+        ] {
+            let found = workspace.ok("grep", json!({"pattern": pattern})).await;
+            let matches = found["matches"].as_array().unwrap();
+            let found: Vec<_> = matches.iter().map(|line| &line["line_number"]).collect();
+            assert_eq!(found, lines, "{pattern}");
+        }
+        for (pattern, words) in [
+            ("c++", "invalid nested repetition ++"),
+            ("(?<=a)b", "look-around (?<= is not supported"),
+            ("*.go", "* has nothing to repeat"),
+        ] {
+            let message = workspace
+                .message("invalid_pattern", "grep", json!({"pattern": pattern}))
+                .await;
+            assert!(message.contains(words), "{message}");
+        }
     })
     .await;
 }
