@@ -306,10 +306,8 @@ fn check_writable(target: &Located<'_>) -> Result<()> {
     let is_file = target
         .metadata()
         .is_some_and(|there| there.kind == FileKind::File);
-    if is_file && !target.access().writable {
-        return Err(Error::PermissionDenied {
-            path: target.path(),
-        });
+    if is_file {
+        target.open_to_replace()?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, getpid, test_kill_process};
 
+use crate::background;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::root::Root;
@@ -17,8 +18,6 @@ use crate::syscall::{self, Errno, SysResult};
 use crate::walk::{WalkOptions, Walker};
 use crate::{Follow, RelPath};
 
-/// The priority of the sweeper: the lowest.
-const NICENESS: i32 = 19;
 const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
@@ -145,17 +144,11 @@ impl Roots {
         let writable = self.iter().filter(|root| !root.read_only);
         let roots: Vec<_> = writable.map(|root| Arc::clone(&root.root)).collect();
         let sweep = move || {
-            // Per thread on Linux. If it is refused the sweep runs at normal priority.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
             for root in roots {
                 root.sweep_leftovers(&|| false);
             }
         };
-        move || {
-            // If no thread can be started the leftovers wait for the next start of the server.
-            let _ = std::thread::Builder::new()
-                .name("sweeper".to_owned())
-                .spawn(sweep);
-        }
+        // If no thread can be started the leftovers wait for the next start of the server.
+        move || background::run("sweeper", sweep)
     }
 }

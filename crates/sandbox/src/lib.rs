@@ -17,6 +17,7 @@
 #[cfg(test)]
 extern crate self as sandbox;
 
+mod background;
 mod change;
 mod copy_content;
 mod descent;

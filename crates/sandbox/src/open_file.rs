@@ -94,8 +94,8 @@ impl Located<'_> {
         open_replaceable(self, Purpose::Edit)
     }
 
-    /// Opens a file that will be replaced unread.
-    pub(crate) fn open_to_replace(&self) -> Result<Replaceable> {
+    /// Opens a file that will be replaced unread, which fails if it may not be written.
+    pub fn open_to_replace(&self) -> Result<Replaceable> {
         open_replaceable(self, Purpose::Write)
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::background;
 use crate::change::Observers;
 use crate::dir::{Dir, RootShare};
 use crate::error::{Error, Result};
@@ -17,8 +18,6 @@ use crate::roots::Roots;
 use crate::syscall::{self, SysResult};
 use crate::walk::{WalkOptions, Walker};
 
-/// The priority of the walking thread: the lowest.
-const NICENESS: i32 = 19;
 /// How long a change waits for the first walk.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The least time between two walks: after a refusal, and without one.
@@ -364,17 +363,13 @@ impl Roots {
             return;
         }
         let count = move || {
-            // Per thread on Linux. If it is refused the walks run at normal priority.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
             loop {
                 ledgers.iter().for_each(|ledger| ledger.balance_if_due());
                 std::thread::sleep(IN_PEACE / 4);
             }
         };
         // If no thread can be started, the first change that needs the account counts.
-        let _ = std::thread::Builder::new()
-            .name("quota".to_owned())
-            .spawn(count);
+        background::run("quota", count);
     }
 }
 
