@@ -190,10 +190,16 @@ pub fn read(bytes: &[u8]) -> Incoming {
 /// Refuses a message that is larger than the limit.
 #[must_use]
 pub fn too_large(outline: Outline, most: usize) -> Refused {
-    let message = format!(
-        "Invalid Request: the message is larger than {most} bytes; send less at once, or raise server.max_body_size"
-    );
+    let message = format!("Invalid Request: {}", larger_than(most));
     Refused::new(ErrorCode::INVALID_REQUEST, message, outline)
+}
+
+/// What is the matter with a message that is larger than the limit, on every transport.
+#[must_use]
+pub fn larger_than(most: usize) -> String {
+    format!(
+        "the message is larger than {most} bytes; send less at once, or raise server.max_body_size"
+    )
 }
 
 /// Refuses a request whose id is still in use. The refusal has no id: the reply with that id belongs to the other request.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
+use mcp::message;
 
 use super::host_check::Refusal;
 
@@ -46,9 +47,7 @@ where
 fn too_large(most: usize) -> Refusal {
     refusal(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!(
-            "Payload Too Large: a body may have {most} bytes; send less at once, or raise server.max_body_size"
-        ),
+        format!("Payload Too Large: {}", message::larger_than(most)),
     )
 }
 
