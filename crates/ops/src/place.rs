@@ -127,7 +127,7 @@ impl Place {
             })?;
             Ok(names)
         };
-        let near = names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, &names));
+        let near = names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, names));
         // As paths, so that they can be given as they are.
         match parent {
             "" | "." => near,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ops::LineIndexCache;
+use ops::text::near::nearest;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -214,7 +215,7 @@ impl Admission {
 
     fn root_like(&self, name: &str) -> Option<String> {
         let names = self.deployment.roots.iter().map(|grant| &*grant.name);
-        arguments::nearest(name, names).map(str::to_owned)
+        nearest(name, names).map(str::to_owned)
     }
 
     fn named(&self, root: &str) -> Result<&RootGrant, Failure> {

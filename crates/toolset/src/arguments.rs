@@ -3,6 +3,7 @@
 //! Only what our schemas use is understood: types, enumerations, bounds, lengths, nested objects and arrays, and
 //! references into `$defs` for types that contain themselves.
 
+use ops::text::near::nearest;
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
@@ -211,28 +212,12 @@ fn refuse_unknown(
     Err(BadArgument::Unknown {
         argument: format!("{prefix}{}", shortened(unknown)),
         nearest: {
-            // What was given already was not meant once more.
+            // An argument that was given under its own name was not meant by the wrong one too.
             let free = valid.iter().filter(|name| !value.contains_key(*name));
-            nearest(unknown, free.map(String::as_str)).map(str::to_owned)
+            nearest(unknown, free).cloned()
         },
         valid,
     })
-}
-
-/// The candidate that a mistyped name most likely meant.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    // An absurdly long name is like nothing, and comparing it would cost its length squared.
-    if name.len() > SHOWN_MAX {
-        return None;
-    }
-    let plain = name.to_lowercase().replace('-', "_");
-    let scored = candidates.map(|candidate| (strsim::jaro_winkler(&plain, candidate), candidate));
-    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0));
-    best.filter(|(score, _)| *score >= 0.8)
-        .map(|(_, candidate)| candidate)
 }
 
 fn missing(properties: Option<&Value>, name: &str, prefix: &str) -> BadArgument {

@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use ops::text::near::nearest;
 use rmcp::model::{
     Implementation, JsonObject, ServerCapabilities, ServerConfig, Tool as McpTool, ToolsCapability,
 };
 
 use crate::admission::Admission;
-use crate::arguments::{nearest, shortened};
+use crate::arguments::shortened;
 use crate::contract::Contract;
 use crate::deployment::ReplyHalves;
 use crate::metrics::{CallCounters, ToolMetrics};

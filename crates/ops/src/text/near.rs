@@ -1,4 +1,6 @@
-//! Near names: what a missing name was probably meant to be.
+//! Near names: what a wrong name was probably meant to be.
+//!
+//! Files, tools, arguments, roots and settings are compared by the same measure.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -8,52 +10,60 @@ const OFFERED: usize = 3;
 const LOOKED_AT: usize = 100_000;
 /// How many cells of edit-distance tables are filled for one answer, about a tenth of a second.
 const CELLS: usize = 20_000_000;
+/// The longest name that is compared, in bytes: the longest name that a file can have.
+const LONGEST: usize = 255;
 
-/// How a name resembles the missing one; the better comes first.
+/// How a name resembles the wrong one; the better comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
     /// Only the Unicode form, the case or the kind of spaces, dashes or quotes differs.
     Form,
     /// This many characters differ.
     Distance(usize),
-    /// The same up to the extension.
-    Stem,
+    /// The names share words; this many words are in one of them only.
+    Words(usize),
 }
 
-/// Up to three of `names` that look like the missing one, the likeliest first, whatever order they come in.
-pub fn near_matches<I>(missing: &str, names: I) -> Vec<String>
-where
-    I: IntoIterator,
-    I::Item: AsRef<str>,
-{
-    let mut wanted = WantedName::new(missing);
-    let mut best: Vec<(Likeness, String)> = Vec::with_capacity(OFFERED + 1);
+/// Returns the name that looks most like the wrong one, if any does.
+pub fn nearest<N: AsRef<str>>(wrong: &str, names: impl IntoIterator<Item = N>) -> Option<N> {
+    near_matches(wrong, names).into_iter().next()
+}
+
+/// Returns up to three of `names` that look like the wrong one, the likeliest first, whatever order they come in.
+pub fn near_matches<N: AsRef<str>>(wrong: &str, names: impl IntoIterator<Item = N>) -> Vec<N> {
+    let mut wrong = WrongName::new(wrong);
+    let mut best: Vec<(Likeness, N)> = Vec::with_capacity(OFFERED + 1);
     for name in names.into_iter().take(LOOKED_AT) {
-        let name = name.as_ref();
-        if let Some(likeness) = wanted.likeness(name) {
-            best.push((likeness, name.to_owned()));
-            best.sort();
+        if let Some(likeness) = wrong.likeness(name.as_ref()) {
+            best.push((likeness, name));
+            best.sort_by(|(one, a), (other, b)| (one, a.as_ref()).cmp(&(other, b.as_ref())));
             best.truncate(OFFERED);
         }
     }
     best.into_iter().map(|(_, name)| name).collect()
 }
 
-struct WantedName<'m> {
-    name: &'m str,
+struct WrongName<'n> {
+    name: &'n str,
     folded: String,
+    words: Vec<String>,
     length: usize,
     cells: usize,
 }
 
-impl WantedName<'_> {
-    fn new(name: &str) -> WantedName<'_> {
-        let folded = fold(name);
-        let length = folded.chars().count();
-        WantedName {
+impl WrongName<'_> {
+    fn new(name: &str) -> WrongName<'_> {
+        // An absurdly long name is like nothing, and comparing it would cost its length squared.
+        let folded = if name.len() <= LONGEST {
+            fold(name)
+        } else {
+            String::new()
+        };
+        WrongName {
             name,
+            length: folded.chars().count(),
+            words: words(&fold(&parted(name))).map(str::to_owned).collect(),
             folded,
-            length,
             cells: CELLS,
         }
     }
@@ -66,11 +76,11 @@ impl WantedName<'_> {
         if folded == self.folded {
             return Some(Likeness::Form);
         }
-        let by_stem = (stem(&folded) == stem(&self.folded)).then_some(Likeness::Stem);
-        self.distance(&folded).map(Likeness::Distance).or(by_stem)
+        let distance = self.distance(&folded).map(Likeness::Distance);
+        distance.or_else(|| self.unshared(&folded).map(Likeness::Words))
     }
 
-    /// The distance where it is small for names of this length: 1 from two characters on, a third at most.
+    /// The distance if it is small for names of this length: 1 from two characters on, a third at most.
     fn distance(&mut self, folded: &str) -> Option<usize> {
         let length = folded.chars().count();
         let most = (self.length.min(length) / 3).clamp(1, 8);
@@ -81,14 +91,38 @@ impl WantedName<'_> {
         let distance = strsim::osa_distance(folded, &self.folded);
         (distance <= most).then_some(distance)
     }
+
+    /// How many words the names do not share, if they share enough: all words of `folded`, or the first one and half
+    /// of the longer name.
+    fn unshared(&self, folded: &str) -> Option<usize> {
+        let (mut count, mut shared, mut same_beginning) = (0, 0, false);
+        for word in words(folded) {
+            same_beginning |= count == 0 && self.words.first().is_some_and(|first| first == word);
+            shared += usize::from(self.words.iter().any(|own| own == word));
+            count += 1;
+        }
+        let longer = count.max(self.words.len());
+        let enough = shared == count || (same_beginning && shared * 2 >= longer);
+        (shared > 0 && enough).then(|| longer.saturating_sub(shared))
+    }
 }
 
-/// The name without its extension; a leading dot starts no extension.
-fn stem(name: &str) -> &str {
-    match name.rsplit_once('.') {
-        Some((stem, _)) if !stem.is_empty() => stem,
-        _ => name,
+/// The words of a folded name.
+fn words(folded: &str) -> impl Iterator<Item = &str> {
+    let words = folded.split(|character: char| !character.is_alphanumeric());
+    words.filter(|word| !word.is_empty())
+}
+
+/// The name with a space before each capital letter that follows a small one, as in `readFile`.
+fn parted(name: &str) -> String {
+    let mut parted = String::with_capacity(name.len());
+    for character in name.chars().take(LONGEST) {
+        if character.is_uppercase() && parted.ends_with(char::is_lowercase) {
+            parted.push(' ');
+        }
+        parted.push(character);
     }
+    parted
 }
 
 /// One spelling for all that look or sound the same.
@@ -146,14 +180,56 @@ mod tests {
             (
                 "main.ts",
                 &["main.tsx", "main.test.ts", "mine.ts"],
-                &["main.tsx", "mine.ts"],
+                &["main.tsx", "mine.ts", "main.test.ts"],
             ),
             ("notes.markdown", &["notes.md"], &["notes.md"]),
             ("a", &["b", "c"], &[]),
             ("", &["a"], &[]),
         ];
         for (missing, names, expected) in table {
-            assert_eq!(near_matches(missing, names), expected, "{missing:?}");
+            assert_eq!(
+                near_matches(missing, names.iter().copied()),
+                expected,
+                "{missing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_tools_and_arguments_are_found() {
+        let tools = [
+            "list_roots",
+            "list_folder",
+            "read_file",
+            "write_file",
+            "remove_folder",
+            "create_folder",
+            "copy",
+            "grep",
+        ];
+        let arguments = ["root", "path", "limit_lines", "limit_bytes", "max_results"];
+        let table: [(&str, &[&str], Option<&str>); 18] = [
+            ("raed_file", &tools, Some("read_file")),
+            ("READ_FILE", &tools, Some("read_file")),
+            ("readFile", &tools, Some("read_file")),
+            ("read", &tools, Some("read_file")),
+            ("read_text_file", &tools, Some("read_file")),
+            ("list_directory", &tools, Some("list_folder")),
+            ("createDirectory", &tools, Some("create_folder")),
+            ("copy_file", &tools, Some("copy")),
+            ("gerp", &tools, Some("grep")),
+            ("greet", &tools, None),
+            ("file", &tools, None),
+            ("no_such_tool", &tools, None),
+            ("limit-lines", &arguments, Some("limit_lines")),
+            ("file_path", &arguments, Some("path")),
+            ("maxMatches", &arguments, Some("max_results")),
+            ("timeout", &arguments, None),
+            ("rooot", &arguments, Some("root")),
+            ("", &arguments, None),
+        ];
+        for (wrong, names, expected) in table {
+            assert_eq!(nearest(wrong, names.iter().copied()), expected, "{wrong:?}");
         }
     }
 
@@ -165,8 +241,11 @@ mod tests {
 
     #[test]
     fn a_directory_of_long_names_costs_a_bounded_amount() {
-        let names = (0..50_000).map(|n| format!("{}{n}", "x".repeat(240)));
+        let names = (0..5_000).map(|n| format!("{}{n}", "x".repeat(240)));
         assert!(near_matches(&"x".repeat(243), names).len() <= OFFERED);
+        let name = "x".repeat(LONGEST + 1);
+        assert_eq!(nearest(&"x".repeat(10_000_000), [&name]), None);
+        assert_eq!(nearest(&name.to_uppercase(), [&name]), None);
     }
 
     proptest! {
@@ -175,9 +254,9 @@ mod tests {
             missing in "[a-c.]{1,6}",
             mut names in proptest::collection::vec("[a-cA-C.]{1,6}", 0..8),
         ) {
-            let forward = near_matches(&missing, &names);
+            let forward: Vec<String> = near_matches(&missing, names.clone());
             names.reverse();
-            prop_assert_eq!(forward, near_matches(&missing, &names));
+            prop_assert_eq!(forward, near_matches(&missing, names));
         }
 
         #[test]

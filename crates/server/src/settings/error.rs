@@ -169,21 +169,6 @@ pub(crate) fn quoted_path(path: &Path) -> String {
     format!("{:?}", path.to_string_lossy())
 }
 
-/// The allowed word that was probably meant.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    allowed: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
-    let word = word.to_lowercase();
-    let limit = (word.chars().count() / 3).min(4);
-    allowed
-        .into_iter()
-        .map(|candidate| (strsim::osa_distance(&word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate.to_owned())
-}
-
 struct Suggestion<'a>(&'a Option<String>);
 
 impl fmt::Display for Suggestion<'_> {
@@ -198,16 +183,6 @@ impl fmt::Display for Suggestion<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nearest_finds_slips_and_nothing_far() {
-        let tools = ["list_folder", "read_file", "write_file", "grep"];
-        assert_eq!(nearest("raed_file", tools).as_deref(), Some("read_file"));
-        assert_eq!(nearest("READ_FILE", tools).as_deref(), Some("read_file"));
-        assert_eq!(nearest("gerp", tools).as_deref(), Some("grep"));
-        assert_eq!(nearest("nonexistent_tool", tools), None);
-        assert_eq!(nearest("", tools), None);
-    }
 
     #[test]
     fn shown_values_stay_on_one_short_line() {

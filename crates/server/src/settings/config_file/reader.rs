@@ -2,9 +2,11 @@
 //!
 //! A map is read key by key and then closed: what nobody asked for is an unknown key.
 
+use ops::text::near::nearest;
+
 use super::yaml::YamlValue;
 use crate::settings::choices::WordValue;
-use crate::settings::error::{KeyPath, SettingsError, nearest, quoted};
+use crate::settings::error::{KeyPath, SettingsError, quoted};
 use crate::settings::table::InnerKey;
 use crate::settings::value::{Bounds, Reading};
 
@@ -114,7 +116,7 @@ impl<'n> Field<'n> {
         value: &str,
         allowed: Vec<String>,
     ) -> SettingsError {
-        let nearest = nearest(value, allowed.iter().map(String::as_str));
+        let nearest = nearest(value, &allowed).cloned();
         SettingsError::UnknownWord {
             path: self.path.clone(),
             what,
@@ -208,7 +210,7 @@ impl<'n> Section<'n> {
             None => Ok(()),
             Some((name, _)) => Err(SettingsError::UnknownKey {
                 path: self.path.key(name),
-                nearest: nearest(name, self.asked.iter().copied()),
+                nearest: nearest(name, &self.asked).map(|near| (*near).to_owned()),
                 allowed: self.asked,
             }),
         }

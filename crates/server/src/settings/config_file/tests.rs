@@ -258,7 +258,7 @@ fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
         ),
         (
             "server: {sessions: of}",
-            "server.sessions: unknown choice \"of\"; allowed: auto, on, off",
+            "server.sessions: unknown choice \"of\" (did you mean \"off\"?); allowed: auto, on, off",
         ),
         (
             "server: {sessions: true}",
@@ -446,8 +446,11 @@ fn unknown_tools_are_named_with_the_nearest_one() {
          allowed: *, memory.view, memory.create, memory.str_replace, memory.insert, memory.delete, \
          memory.rename"
     );
+    assert!(tool("nosuchset.copy").contains(
+        "unknown tool \"nosuchset.copy\" (did you mean \"copy\"?); allowed: *, list_folder"
+    ));
     assert!(
-        tool("nosuchset.copy").contains("unknown tool \"nosuchset.copy\"; allowed: *, list_folder")
+        tool("nosuchset.zzz").contains("unknown tool \"nosuchset.zzz\"; allowed: *, list_folder")
     );
     assert!(tool("workspace.list_roots").contains("is always available"));
 }
