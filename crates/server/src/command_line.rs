@@ -74,7 +74,11 @@ enum CommandArgs {
         format: Format,
     },
     /// Print every key of the config file with its type, default and meaning.
-    Settings,
+    Settings {
+        /// How to print it.
+        #[arg(long, value_enum, default_value_t = SettingsFormat::Markdown)]
+        format: SettingsFormat,
+    },
     /// Call one tool from the shell, the way a client would.
     Call {
         /// The tool's name.
@@ -109,8 +113,8 @@ pub(crate) enum Task {
     Check,
     /// Print the tool reference.
     Tools(Format),
-    /// Print the reference of the config file.
-    Settings,
+    /// Print the reference of the config file, or a file to begin with.
+    Settings(SettingsFormat),
     /// Ask a server whether it is well.
     Health(Option<String>),
     /// Print completions.
@@ -133,6 +137,15 @@ pub(crate) enum Format {
     Markdown,
     /// For programs.
     Json,
+}
+
+/// How the reference of the config file is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SettingsFormat {
+    /// A page for people.
+    Markdown,
+    /// A config file to begin with.
+    Yaml,
 }
 
 /// Where a call's arguments come from.
@@ -215,7 +228,7 @@ impl Cli {
             None => Task::Serve,
             Some(CommandArgs::Check { .. }) => Task::Check,
             Some(CommandArgs::Tools { format }) => Task::Tools(*format),
-            Some(CommandArgs::Settings) => Task::Settings,
+            Some(CommandArgs::Settings { format }) => Task::Settings(*format),
             Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
             Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
             Some(CommandArgs::Man) => Task::Man,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::command_line::{Cli, Task, command};
+use crate::command_line::{Cli, SettingsFormat, Task, command};
 use crate::settings::{self, LoadedSettings, RootsNeed};
 
 /// Runs the command that was typed.
@@ -29,7 +29,13 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             tools::run(&settings, format, &mut out())
         }
-        Task::Settings => Ok(out().write_all(settings::reference().as_bytes())?),
+        Task::Settings(format) => {
+            let page = match format {
+                SettingsFormat::Markdown => settings::reference(),
+                SettingsFormat::Yaml => settings::sample(),
+            };
+            Ok(out().write_all(page.as_bytes())?)
+        }
         Task::Health(url) => {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             health::run(url.as_deref(), &settings)

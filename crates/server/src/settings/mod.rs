@@ -11,6 +11,7 @@ mod flags;
 mod load;
 mod reference;
 mod root_settings;
+mod sample;
 mod table;
 mod value;
 
@@ -22,6 +23,7 @@ pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};
 pub(crate) use reference::page as reference;
 pub(crate) use root_settings::{AllowedTools, OnMissingRoot, RootAccess, RootSettings, tools_of};
+pub(crate) use sample::page as sample;
 pub(crate) use table::{Partial, Settings};
 pub(crate) use value::SettingValue;
 

@@ -7,7 +7,7 @@ use super::table::{Absent, INNER_KEYS, Row, TABLE};
 use super::value::Bounds;
 
 /// The sections of the file and what each is about.
-const SECTIONS: &[(&str, &str)] = &[
+pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("", "At the top of the file."),
     (
         "roots",
@@ -61,12 +61,12 @@ pub(crate) fn page() -> String {
 }
 
 /// The settings that the file can hold.
-fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     TABLE.iter().filter_map(|row| Some((row.key?, row)))
 }
 
 /// The section a key is shown in: that of its first part, where it has several.
-fn section_of(key: &str) -> &str {
+pub(super) fn section_of(key: &str) -> &str {
     key.split_once('.').map_or("", |(section, _)| section)
 }
 
@@ -108,7 +108,8 @@ fn inner_rows(page: &mut String, prefix: &str) {
     }
 }
 
-fn bounded_kind(kind: &str, bounds: Option<&Bounds>) -> String {
+/// What can stand there, with its bounds.
+pub(super) fn bounded_kind(kind: &str, bounds: Option<&Bounds>) -> String {
     match bounds {
         Some(bounds) => format!("{kind}, {} to {}", bounds.start(), bounds.end()),
         None => kind.to_owned(),

@@ -1,7 +1,7 @@
 //! The one table of settings: each row is a setting's field, type, default, place in the file, flag, bounds and meaning.
 //!
-//! The reader of the file, the command line, the defaults and the reference all come from these rows. A new setting is
-//! a row here. The order is that of the file and of the reference.
+//! The reader of the file, the command line, the defaults, the reference and the file to begin with all come from these
+//! rows. A new setting is a row here. The order is that of the file and of the reference.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
