@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls bench-agent docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -92,6 +92,10 @@ bench-calls: ## what a small call costs beside a tool built by hand on rmcp (ins
 	@if command -v valgrind >/dev/null; then target/release/calls; else \
 		echo "without valgrind instructions are not counted"; target/release/calls requests; \
 	fi
+
+bench-agent: ## agents' tasks through this server and others; writes bench/AGENTS.md (needs Python and Node; installs peers)
+	$(CARGO) build --release --locked --bin $(CMD)
+	bench/agent/run.py target/release/$(CMD) --save
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -391,7 +391,7 @@ mod tests {
             max_depth: Some(2),
             ..glob(&tree, "src/**")
         });
-        assert_eq!(paths(&found), ["src/a.go", "src/pkg", "src/up"]);
+        assert_eq!(paths(&found), ["src", "src/a.go", "src/pkg", "src/up"]);
     }
 
     #[test]

@@ -279,6 +279,8 @@ impl PathMatcher {
 #[derive(Debug)]
 pub(crate) struct PathGlob {
     whole: CharacterGlob,
+    /// The directory itself, if the glob ends in `/**`: in Go's doublestar `src/**` includes `src`.
+    top: Option<CharacterGlob>,
     levels: Vec<GlobLevel>,
     directories_only: bool,
 }
@@ -301,8 +303,10 @@ impl PathGlob {
         let text = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
         check_names(text).map_err(invalid)?;
         let whole = CharacterGlob::new(text).map_err(invalid)?;
+        let top = text.strip_suffix("/**").filter(|top| cuts_safely(top));
         Ok(PathGlob {
             whole,
+            top: top.and_then(|top| CharacterGlob::new(top).ok()),
             levels: levels(text),
             directories_only,
         })
@@ -310,7 +314,8 @@ impl PathGlob {
 
     /// Tells whether a relative path matches.
     pub(crate) fn is_match(&self, path: &[u8]) -> bool {
-        self.whole.is_match(path)
+        let is_top = |top: &CharacterGlob| top.is_match(path);
+        self.whole.is_match(path) || self.top.as_ref().is_some_and(is_top)
     }
 
     fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
@@ -581,7 +586,7 @@ mod tests {
             ("src/*.rs", "src/a.rs", true),
             ("src/*.rs", "src/x/a.rs", false),
             ("src/**", "src/x/a.rs", true),
-            ("src/**", "src", false),
+            ("src/**", "src", true),
             ("src/**/x", "src/x", true),
             ("/src/*", "src/a", true),
             ("./src/*", "src/a", true),

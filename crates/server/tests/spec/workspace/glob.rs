@@ -123,6 +123,30 @@ async fn workspace_e2e_076_an_invalid_expression() {
 }
 
 #[tokio::test]
+async fn workspace_fr_017_globs_are_those_of_doublestar() {
+    let tree = || {
+        Tree::new()
+            .file("src/a.go", "")
+            .file("odd/]", "")
+            .file("odd/-", "")
+            .file("odd/x}", "")
+    };
+    Workspace::both(tree, async |workspace| {
+        for (pattern, expected) in [
+            ("src/**", vec!["src", "src/a.go"]),
+            (r"odd/[\]a]", vec!["odd/]"]),
+            (r"odd/[\-y]", vec!["odd/-"]),
+            ("odd/x}", vec!["odd/x}"]),
+            ("{odd,none}/x}", vec!["odd/x}"]),
+        ] {
+            let found = workspace.ok("glob", json!({"pattern": pattern})).await;
+            assert_eq!(each(&found["matches"], "path"), expected, "{pattern}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn workspace_fr_017_sorted_and_at_most_so_many() {
     let names: Vec<String> = (0..150).map(|n| format!("d{}/f{n}", n % 3)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
