@@ -1,4 +1,5 @@
-//! What patches, replacements and insertions share: a text file is read, changed and replaced in one step.
+//! What patches, replacements and insertions share: a text file is read, changed and replaced in one step, and several
+//! files one after the other once all of them are written.
 //!
 //! Must not decide what an edit does: that is `text`.
 
@@ -6,22 +7,27 @@ use std::cell::OnceCell;
 use std::io::Write as _;
 use std::ops::Range;
 
-use sandbox::{Located, Metadata, OnExisting, OpenFile, Parents, Replaceable, Staged, copy_part};
+use sandbox::{
+    Follow, Located, Metadata, OnExisting, OpenFile, Parents, Replaceable, Staged, copy_part,
+};
 
 use crate::context::Context;
-use crate::edit_lock::EditLock;
+use crate::edit_lock::{self, EditLock};
 use crate::error::{Error, Result, Wanted};
 use crate::place::Place;
-use crate::read_at::reader;
+use crate::read_at::{read_up_to, reader};
 use crate::text::edit::Splice;
-use crate::text::encoding::Utf8Check;
+use crate::text::encoding::{self, Utf8Check};
 use crate::text::lines::Blocks;
+use crate::text::pieces::{PieceSource, Pieces};
 use crate::write::write_failed;
 
 /// The largest file that is edited, or given whole where a part cannot be asked for.
 pub const WHOLE_FILE_MAX: u64 = 100 * 1024 * 1024;
 /// How much is copied at a time.
 const BLOCK: usize = 1024 * 1024;
+/// What stays is left to the kernel from this size on; less is cheaper through a buffer.
+const KERNEL_COPY_MIN: u64 = 64 * 1024;
 
 /// A file whose turn it is to be changed.
 pub(crate) struct Edited<'a> {
@@ -30,7 +36,8 @@ pub(crate) struct Edited<'a> {
     /// What is there, once it was opened.
     old: OnceCell<Replaceable>,
     context: &'a Context,
-    _lock: EditLock,
+    /// Held by this file alone; several files share one.
+    _lock: Option<EditLock>,
 }
 
 impl<'a> Edited<'a> {
@@ -42,8 +49,31 @@ impl<'a> Edited<'a> {
             located,
             old: OnceCell::new(),
             context,
-            _lock: lock,
+            _lock: Some(lock),
         })
+    }
+
+    /// Waits for the turn of all files at once and looks them up. Two places may be the same file: see [`Edited::key`].
+    pub(crate) fn begin_all(
+        places: &'a [Place],
+        context: &'a Context,
+    ) -> Result<(EditLock, Vec<Edited<'a>>)> {
+        let look_up = || places.iter().map(Place::file_to_write).collect();
+        let keys = |found: &Vec<Located<'a>>| found.iter().map(edit_lock::key).collect();
+        let (lock, found) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
+        let edited = places.iter().zip(found).map(|(place, located)| Edited {
+            place,
+            located,
+            old: OnceCell::new(),
+            context,
+            _lock: None,
+        });
+        Ok((lock, edited.collect()))
+    }
+
+    /// What is the same for two places that are the same file; never shown.
+    pub(crate) fn key(&self) -> String {
+        edit_lock::key(&self.located)
     }
 
     /// The resolved path.
@@ -58,12 +88,30 @@ impl<'a> Edited<'a> {
 
     /// Opens the file, which must be there, be text, writable and not too large.
     pub(crate) fn open_text(&self) -> Result<&OpenFile> {
+        let open = self.open()?;
+        self.check_text(open)?;
+        Ok(open)
+    }
+
+    /// Opens the file, which must be there, writable and not too large. Its reader checks that it is text.
+    pub(crate) fn open(&self) -> Result<&OpenFile> {
+        if let Some(old) = self.old.get() {
+            return Ok(old.open());
+        }
         let required = self.located.require();
         let metadata = required.map_err(|error| self.place.explain(error, Wanted::File))?;
         self.check_size(metadata.size)?;
         let old = self.located.open_to_edit()?;
-        self.check_text(old.open())?;
         Ok(self.old.get_or_init(|| old).open())
+    }
+
+    /// Says that the file is no text, and what it seems to be.
+    pub(crate) fn not_text(&self, open: &OpenFile) -> Error {
+        let head = read_up_to(open, 0, encoding::HEAD as u64, &self.context.cancel);
+        Error::NotText {
+            path: self.path(),
+            seems: encoding::likely_encoding(&head.unwrap_or_default()),
+        }
     }
 
     fn check_size(&self, size: u64) -> Result<()> {
@@ -82,7 +130,7 @@ impl<'a> Edited<'a> {
         self.each_block(open, 0..u64::MAX, &mut |block| {
             check.feed(block);
             if check.is_broken() {
-                Err(Error::NotText { path: self.path() })
+                Err(self.not_text(open))
             } else {
                 Ok(())
             }
@@ -90,7 +138,7 @@ impl<'a> Edited<'a> {
         if check.is_valid() {
             Ok(())
         } else {
-            Err(Error::NotText { path: self.path() })
+            Err(self.not_text(open))
         }
     }
 
@@ -124,6 +172,38 @@ impl<'a> Edited<'a> {
             .chunks(BLOCK)
             .try_for_each(|block| self.write(&mut staged, block))?;
         self.commit(staged)
+    }
+
+    /// Writes what the file will be, seen by nobody before [`commit_all`].
+    pub(crate) fn stage_pieces(&self, pieces: &Pieces) -> Result<Staged> {
+        let mut staged = self.stage()?;
+        staged.reserve(pieces.length())?;
+        let mut writer = PieceWriter {
+            edited: self,
+            staged: &mut staged,
+            buffer: Vec::new(),
+        };
+        pieces.iter().try_for_each(|piece| match &piece.source {
+            PieceSource::Kept(offset) => writer.keep(*offset..offset + piece.length),
+            PieceSource::New(..) => writer.add(piece.new_bytes().unwrap_or_default()),
+        })?;
+        writer.flush()?;
+        Ok(staged)
+    }
+
+    /// Puts back what was there before a commit; a help only, so its own failures are no failures.
+    fn put_back(&self) {
+        let undone = match self.old.get() {
+            Some(old) => self.stage().and_then(|staged| {
+                self.keep(old.open(), &staged, 0..u64::MAX)?;
+                Ok(staged.commit().map(drop)?)
+            }),
+            None => self.place.locate(Follow::Last).and_then(|made| {
+                let change = self.context.change();
+                Ok(change.unlink(&made)?)
+            }),
+        };
+        drop(undone);
     }
 
     fn each_block(
@@ -168,4 +248,59 @@ impl<'a> Edited<'a> {
         self.context.cancel.check()?;
         Ok(staged.commit()?)
     }
+}
+
+/// Writes pieces, small ones together.
+struct PieceWriter<'w, 'a> {
+    edited: &'w Edited<'a>,
+    staged: &'w mut Staged,
+    buffer: Vec<u8>,
+}
+
+impl PieceWriter<'_, '_> {
+    fn keep(&mut self, range: Range<u64>) -> Result<()> {
+        let Some(old) = self.edited.old.get() else {
+            return Ok(());
+        };
+        let length = range.end - range.start;
+        if length >= KERNEL_COPY_MIN {
+            self.flush()?;
+            return self.edited.keep(old.open(), self.staged, range);
+        }
+        let cancel = &self.edited.context.cancel;
+        let kept = read_up_to(old.open(), range.start, length, cancel)?;
+        self.add(&kept)
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BLOCK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        buffer
+            .chunks(BLOCK)
+            .try_for_each(|block| self.edited.write(self.staged, block))
+    }
+}
+
+/// Makes all files seen, one after the other; where one fails, those before it are put back.
+///
+/// A crash in between leaves some of them changed.
+pub(crate) fn commit_all(files: Vec<(&Edited<'_>, Staged)>) -> Result<Vec<Metadata>> {
+    let mut done: Vec<(&Edited<'_>, Metadata)> = Vec::with_capacity(files.len());
+    for (edited, staged) in files {
+        match edited.commit(staged) {
+            Ok(metadata) => done.push((edited, metadata)),
+            Err(error) => {
+                done.iter().rev().for_each(|(edited, _)| edited.put_back());
+                return Err(error);
+            }
+        }
+    }
+    Ok(done.into_iter().map(|(_, metadata)| metadata).collect())
 }

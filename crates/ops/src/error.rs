@@ -47,6 +47,63 @@ impl fmt::Display for PatternRole {
     }
 }
 
+/// Why an edit was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditFault {
+    /// The old string is not there.
+    Missing {
+        /// The lines most like it.
+        nearest: Option<NearRegion>,
+    },
+    /// The old string is not there, but the new one is, in these lines.
+    AlreadyThere {
+        /// From 1, in order.
+        lines: Vec<u64>,
+    },
+    /// The old string is there more than once.
+    Repeated {
+        /// How often.
+        count: u64,
+        /// Where, the first of them.
+        lines: Vec<u64>,
+    },
+    /// All places were wanted, and there are more than one call changes.
+    TooMany {
+        /// How many there are.
+        count: u64,
+        /// How many one call changes.
+        most: u64,
+    },
+    /// Both strings are the same, or differ only in line ends, which stay as they are.
+    Idle,
+    /// The old string is empty, which makes a file, but the file is there.
+    Exists,
+}
+
+/// The lines of a text that are most like a string that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearRegion {
+    /// The first and the last of them, from 1.
+    pub first: u64,
+    /// See `first`.
+    pub last: u64,
+    /// What all of them differ in, if that can be named.
+    pub difference: Option<NearDifference>,
+    /// Some of them, with their numbers.
+    pub lines: Vec<(u64, String)>,
+}
+
+/// What lines differ in that are the same otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NearDifference {
+    /// Blanks around the lines.
+    Indentation,
+    /// Blanks inside the lines.
+    Blanks,
+    /// Upper and lower case.
+    Case,
+}
+
 /// A failed operation. Paths are relative to the root as clients see them.
 #[derive(Debug, thiserror::Error)]
 #[expect(
@@ -110,9 +167,17 @@ pub enum Error {
         argument: &'static str,
         reason: String,
     },
-    /// Not valid UTF-8 where text is needed.
-    #[error("{path:?} is not text")]
-    NotText { path: String },
+    /// Not valid UTF-8 where text is needed; `seems` names what it looks like.
+    #[error("{path:?} is not UTF-8 but seems to be {seems}")]
+    NotText { path: String, seems: &'static str },
+    /// One of the edits of a call; nothing was changed. Both numbers count from 1.
+    #[error("edit {edit} of {edits} does not fit {path:?}: {fault:?}")]
+    EditRefused {
+        path: String,
+        edit: usize,
+        edits: usize,
+        fault: EditFault,
+    },
     #[error("the content does not match its encoding")]
     InvalidEncoding { reason: String },
     #[error("the string is not in {path:?}")]
@@ -176,6 +241,7 @@ pub enum ErrorKind {
     InvalidPattern,
     InvalidArgument,
     NotText,
+    EditRefused,
     InvalidEncoding,
     StringNotFound,
     StringNotUnique,
@@ -210,6 +276,7 @@ impl Error {
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
             Error::InvalidArgument { .. } | Error::EmptySearchString => ErrorKind::InvalidArgument,
             Error::NotText { .. } => ErrorKind::NotText,
+            Error::EditRefused { .. } => ErrorKind::EditRefused,
             Error::InvalidEncoding { .. } => ErrorKind::InvalidEncoding,
             Error::StringNotFound { .. } => ErrorKind::StringNotFound,
             Error::StringNotUnique { .. } => ErrorKind::StringNotUnique,
@@ -241,7 +308,8 @@ impl Error {
             | Error::TooLarge { path, .. }
             | Error::PatchMismatch { path, .. }
             | Error::PatchCreates { path }
-            | Error::NotText { path }
+            | Error::NotText { path, .. }
+            | Error::EditRefused { path, .. }
             | Error::StringNotFound { path, .. }
             | Error::StringNotUnique { path, .. }
             | Error::LineOutOfRange { path, .. }

@@ -11,6 +11,7 @@ mod copy;
 mod copy_tree;
 mod destination;
 mod edit;
+mod edit_files;
 mod edit_lock;
 mod error;
 mod glob;
@@ -38,6 +39,7 @@ mod remove;
 mod replace_string;
 mod shared_walk;
 mod stat;
+mod syntax;
 #[cfg(test)]
 mod testing;
 pub mod text;
@@ -48,7 +50,10 @@ pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};
 pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
-pub use error::{Error, ErrorKind, PatternRole, Result, Wanted};
+pub use edit_files::{CHANGES_SHOWN, EditFiles, EditedFile, EditedFiles, FileEdit, Rehearsal};
+pub use error::{
+    EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, Wanted,
+};
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
 pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, SearchOutput};
 pub use hash::{Algorithm, Hash, Hashed};
@@ -69,6 +74,9 @@ pub use read::{
 pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
+pub use syntax::SyntaxFault;
+pub use text::excerpts::ChangedLines;
+pub use text::replace::{EditScope, REPLACED_MAX};
 pub use write::{Write, WriteEffect, WriteMode, Written};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.

@@ -17,6 +17,33 @@ pub fn is_binary(beginning: &[u8]) -> bool {
     memchr::memchr(0, beginning.get(..HEAD).unwrap_or(beginning)).is_some()
 }
 
+/// What a file that is not UTF-8 seems to be, by its beginning.
+#[must_use]
+pub fn likely_encoding(beginning: &[u8]) -> &'static str {
+    match beginning {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => return "UTF-32",
+        [0xff, 0xfe, ..] => return "UTF-16LE",
+        [0xfe, 0xff, ..] => return "UTF-16BE",
+        _ => {}
+    }
+    let nuls = |from: usize| {
+        let each = beginning.iter().skip(from).step_by(2);
+        each.filter(|byte| **byte == 0).count()
+    };
+    let (even, odd) = (nuls(0), nuls(1));
+    // Most letters of most texts have a NUL as their other half.
+    let half = beginning.len() / 2;
+    if even + odd == 0 {
+        "windows-1252 or Latin-1"
+    } else if even == 0 && odd > half / 2 {
+        "UTF-16LE"
+    } else if odd == 0 && even > half / 2 {
+        "UTF-16BE"
+    } else {
+        "binary"
+    }
+}
+
 /// The bytes as text, or nothing where they are not valid UTF-8.
 #[must_use]
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
@@ -170,6 +197,24 @@ mod tests {
         bytes[HEAD - 1] = 0;
         assert!(is_binary(&bytes));
         assert!(!is_binary(b""));
+    }
+
+    #[test]
+    fn an_encoding_is_told_by_the_beginning() {
+        let utf16 = |text: &str, order: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            text.encode_utf16().flat_map(order).collect()
+        };
+        for (bytes, seems) in [
+            (utf16("\u{feff}caf\u{e9}", u16::to_le_bytes), "UTF-16LE"),
+            (utf16("\u{feff}caf\u{e9}", u16::to_be_bytes), "UTF-16BE"),
+            (utf16("caf\u{e9}", u16::to_le_bytes), "UTF-16LE"),
+            (utf16("caf\u{e9}", u16::to_be_bytes), "UTF-16BE"),
+            (b"caf\xe9\n".to_vec(), "windows-1252 or Latin-1"),
+            (b"\x7fELF\x02\x01\x01\0\0\0\0\xff".to_vec(), "binary"),
+            (b"\xff\xfe\0\0a\0\0\0".to_vec(), "UTF-32"),
+        ] {
+            assert_eq!(likely_encoding(&bytes), seems, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -6,10 +6,16 @@
 
 pub mod edit;
 pub mod encoding;
+pub(crate) mod excerpts;
+pub(crate) mod folded;
 pub(crate) mod line_index;
 pub mod lines;
 pub mod near;
+pub(crate) mod nearest;
 pub mod patch;
+pub(crate) mod pieces;
+pub(crate) mod replace;
+pub mod string_search;
 
 use crate::error::Result;
 

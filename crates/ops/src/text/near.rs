@@ -4,6 +4,8 @@
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::text::folded::plain_twin;
+
 /// How many names are offered.
 const OFFERED: usize = 3;
 /// How many names of a directory are looked at.
@@ -141,11 +143,8 @@ fn fold(name: &str) -> String {
 fn plain(character: char) -> Option<char> {
     match character {
         '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => None,
-        '\u{2018}' | '\u{2019}' | '\u{201b}' => Some('\''),
-        '\u{201c}' | '\u{201d}' | '\u{201f}' => Some('"'),
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
         space if space.is_whitespace() => Some(' '),
-        other => Some(other),
+        other => Some(plain_twin(other)),
     }
 }
 

@@ -85,6 +85,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::TooLarge
         | ErrorKind::PatchFailed
         | ErrorKind::NotText
+        | ErrorKind::EditRefused
         | ErrorKind::StringNotFound
         | ErrorKind::StringNotUnique
         | ErrorKind::LineOutOfRange => "invalid_parameters",

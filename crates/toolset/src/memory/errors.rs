@@ -172,6 +172,7 @@ fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
         ErrorKind::InvalidArgument
         | ErrorKind::InvalidPattern
         | ErrorKind::PatchFailed
+        | ErrorKind::EditRefused
         | ErrorKind::IntoItself => "invalid_arguments",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Cancelled => "cancelled",

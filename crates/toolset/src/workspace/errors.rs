@@ -4,6 +4,7 @@
 use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
 use serde_json::{Map, Value, json};
 
+use super::edit_words;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{
     CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, error_object_schema,
@@ -34,7 +35,9 @@ impl Contract for Workspace {
     }
 
     fn changing(&self) -> Option<&'static str> {
-        Some("Change part of a file with patch_file, all of it with write_file.")
+        Some(
+            "Change part of a file with edit_file (patch_file takes a diff), all of it with write_file.",
+        )
     }
 
     fn security(&self) -> &'static str {
@@ -45,7 +48,7 @@ impl Contract for Workspace {
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
         let place = subject.place_of(failure);
-        let code = code(failure);
+        let code = code(failure, subject.tool);
         let message = located(message(failure, subject), failure, &place);
         let details = details(failure, subject, &place);
         Worded::with_details(code, message, details)
@@ -60,9 +63,9 @@ impl Contract for Workspace {
     }
 }
 
-fn code(failure: &Failure) -> &'static str {
+fn code(failure: &Failure, tool: &str) -> &'static str {
     match failure {
-        Failure::Operation(error) => operation_code(error.kind()),
+        Failure::Operation(error) => operation_code(error.kind(), tool),
         Failure::UnknownRoot { .. } => "unknown_root",
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
@@ -71,7 +74,7 @@ fn code(failure: &Failure) -> &'static str {
     }
 }
 
-fn operation_code(kind: ErrorKind) -> &'static str {
+fn operation_code(kind: ErrorKind, tool: &str) -> &'static str {
     match kind {
         ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
         ErrorKind::Outside => "path_outside_root",
@@ -81,8 +84,9 @@ fn operation_code(kind: ErrorKind) -> &'static str {
         ErrorKind::IsADirectory => "is_a_directory",
         ErrorKind::NotAFile => "not_a_file",
         ErrorKind::TooLarge => "too_large",
-        // The only tool here that needs text is patch_file.
+        ErrorKind::NotText if tool == "edit_file" => "edit_failed",
         ErrorKind::PatchFailed | ErrorKind::NotText => "patch_failed",
+        ErrorKind::EditRefused => "edit_failed",
         ErrorKind::InvalidPattern => "invalid_pattern",
         ErrorKind::InvalidArgument
         | ErrorKind::InvalidEncoding
@@ -195,7 +199,13 @@ fn operation_message(error: &Error, tool: &str) -> String {
         },
         Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
-        Error::NotText { path } => format!("patch failed: {path} is not UTF-8 text"),
+        Error::NotText { path, seems } => not_text(path, seems, tool),
+        Error::EditRefused {
+            path,
+            edit,
+            edits,
+            fault,
+        } => edit_words::refusal(path, (*edit, *edits), fault),
         Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
         Error::StringNotFound { path, .. } => format!("string not found in {path}"),
         Error::StringNotUnique { path, count, .. } => {
@@ -231,6 +241,17 @@ fn too_large(size: u64, limit: u64) -> String {
     }
     format!(
         "file too large for full read (size: {shown}, limit: {most}); use offset/limit parameters"
+    )
+}
+
+fn not_text(path: &str, seems: &str, tool: &str) -> String {
+    let failed = if tool == "edit_file" {
+        "edit failed"
+    } else {
+        "patch failed"
+    };
+    format!(
+        "{failed}: {path} is not UTF-8 text but seems to be {seems}; {tool} changes UTF-8 files only"
     )
 }
 
@@ -296,7 +317,7 @@ fn is_a_directory(path: &str, tool: &str) -> String {
         path
     };
     match tool {
-        "write_file" | "patch_file" if path.ends_with('/') => {
+        "write_file" | "patch_file" | "edit_file" if path.ends_with('/') => {
             format!("path names a directory: {path}; leave out the slash at the end to name a file")
         }
         "hash_file" => format!("cannot hash a directory: {path}"),
@@ -316,7 +337,9 @@ fn root_protected(tool: &str) -> String {
 
 /// Adds root and path where a failed operation's message does not have them.
 fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
-    if !matches!(failure, Failure::Operation(_)) {
+    // A refused edit begins with its place.
+    let is_edit = matches!(failure, Failure::Operation(Error::EditRefused { .. }));
+    if is_edit || !matches!(failure, Failure::Operation(_)) {
         return message;
     }
     let path = place
@@ -381,6 +404,9 @@ fn facts(failure: &Failure) -> Value {
             json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
         }
         Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
+        Failure::Operation(Error::EditRefused { edit, fault, .. }) => {
+            edit_words::facts(*edit, fault)
+        }
         Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })

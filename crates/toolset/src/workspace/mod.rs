@@ -4,6 +4,8 @@
 
 mod copy;
 mod create_folder;
+mod edit_file;
+mod edit_words;
 mod errors;
 mod glob;
 mod grep;
@@ -33,6 +35,7 @@ pub fn toolset() -> ToolSet {
             tool::<read_file::ReadFileTool>(),
             tool::<write_file::WriteFile>(),
             tool::<remove_file::RemoveFile>(),
+            tool::<edit_file::EditFile>(),
             tool::<patch_file::PatchFile>(),
             tool::<create_folder::CreateFolder>(),
             tool::<remove_folder::RemoveFolder>(),

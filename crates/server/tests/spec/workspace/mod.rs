@@ -2,6 +2,7 @@
 
 mod config;
 mod copy_move;
+mod edit;
 mod errors;
 mod folders;
 mod glob;

@@ -1,0 +1,498 @@
+//! Edits text files by what is in them: all edits of all files, or none.
+
+use std::collections::HashMap;
+
+use sandbox::{Metadata, OpenFile};
+
+use crate::context::Context;
+use crate::edit::{Edited, commit_all};
+use crate::error::{EditFault, Error, Result};
+use crate::operation::{Operation, again_if_vanished};
+use crate::place::Place;
+use crate::read_at::{read_up_to, reader};
+use crate::syntax::{self, SyntaxFault};
+use crate::text::ReadAt;
+use crate::text::encoding::Utf8Check;
+use crate::text::excerpts::{ChangedLines, changed_lines};
+use crate::text::pieces::{Pieces, SharedSplice};
+use crate::text::replace::{EditPlan, EditScope, plan};
+use crate::write::WriteEffect;
+
+/// How many changes of a call are shown.
+pub const CHANGES_SHOWN: usize = 10;
+
+/// One edit of one file.
+#[derive(Debug)]
+pub struct FileEdit {
+    /// The file; links are followed.
+    pub place: Place,
+    /// What goes. Nothing makes a file that is missing.
+    pub old: String,
+    /// What comes.
+    pub new: String,
+    /// How many places it is for.
+    pub scope: EditScope,
+}
+
+/// Whether files are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// Everything is checked and nothing is changed.
+    Only,
+    /// Files are changed.
+    None,
+}
+
+/// Edits files, in the order of the edits.
+#[derive(Debug)]
+pub struct EditFiles {
+    /// The edits. Each sees what those before it did.
+    pub edits: Vec<FileEdit>,
+    /// Whether files are changed.
+    pub rehearsal: Rehearsal,
+}
+
+/// The edits were made, or could be.
+#[derive(Debug)]
+pub struct EditedFiles {
+    /// The files, in the order of their first edits.
+    pub files: Vec<EditedFile>,
+    /// The edits, from 1, whose places differ from `old` in what cannot be seen.
+    pub folded: Vec<usize>,
+}
+
+/// A file after its edits.
+#[derive(Debug)]
+pub struct EditedFile {
+    /// The resolved path.
+    pub path: String,
+    /// How many places were replaced.
+    pub replaced: u64,
+    /// Whether it is new.
+    pub effect: WriteEffect,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The first changes, as the file has them now.
+    pub changes: Vec<ChangedLines>,
+    /// Why it can no longer be read by those who read such files.
+    pub fault: Option<SyntaxFault>,
+}
+
+impl Operation for EditFiles {
+    type Outcome = EditedFiles;
+
+    fn run(self, context: &Context) -> Result<EditedFiles> {
+        let places: Vec<Place> = self.edits.iter().map(|edit| edit.place.clone()).collect();
+        again_if_vanished(|| self.try_run(&places, context))
+    }
+}
+
+impl EditFiles {
+    fn try_run(&self, places: &[Place], context: &Context) -> Result<EditedFiles> {
+        let (_lock, edited) = Edited::begin_all(places, context)?;
+        let work = self.plan_all(&edited, context)?;
+        let described = work.files.iter().map(FileWork::describe);
+        let mut files: Vec<EditedFile> = described.collect::<Result<_>>()?;
+        if self.rehearsal == Rehearsal::None {
+            let sizes = work.commit()?;
+            for (file, metadata) in files.iter_mut().zip(sizes) {
+                file.size = metadata.size;
+            }
+        }
+        Ok(EditedFiles {
+            files,
+            folded: work.folded,
+        })
+    }
+
+    fn plan_all<'e, 'a>(
+        &self,
+        edited: &'e [Edited<'a>],
+        context: &'e Context,
+    ) -> Result<Work<'e, 'a>> {
+        let mut work = Work::default();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for (number, (edit, edited)) in (1..).zip(self.edits.iter().zip(edited)) {
+            let at = *known.entry(edited.key()).or_insert(work.files.len());
+            if at == work.files.len() {
+                work.files.push(FileWork::begin(edited, context));
+            }
+            let Some(file) = work.files.get_mut(at) else {
+                continue;
+            };
+            let refused = |fault| Error::EditRefused {
+                path: edited.path(),
+                edit: number,
+                edits: self.edits.len(),
+                fault,
+            };
+            if file.apply(edit)?.map_err(refused)? {
+                work.folded.push(number);
+            }
+        }
+        Ok(work)
+    }
+}
+
+/// Everything that a call will do.
+#[derive(Default)]
+struct Work<'e, 'a> {
+    files: Vec<FileWork<'e, 'a>>,
+    folded: Vec<usize>,
+}
+
+impl Work<'_, '_> {
+    /// Writes all files, then makes them seen.
+    fn commit(&self) -> Result<Vec<Metadata>> {
+        let staged = self.files.iter().map(|file| {
+            let staged = file.edited.stage_pieces(&file.pieces)?;
+            Ok((file.edited, staged))
+        });
+        commit_all(staged.collect::<Result<_>>()?)
+    }
+}
+
+/// One file and what its edits made of it so far.
+struct FileWork<'e, 'a> {
+    edited: &'e Edited<'a>,
+    context: &'e Context,
+    /// Whether there is a file, or an edit made one.
+    exists: bool,
+    /// Whether the file was seen to be text.
+    checked: bool,
+    pieces: Pieces,
+    replaced: u64,
+}
+
+impl<'e, 'a> FileWork<'e, 'a> {
+    fn begin(edited: &'e Edited<'a>, context: &'e Context) -> FileWork<'e, 'a> {
+        FileWork {
+            edited,
+            context,
+            exists: edited.exists(),
+            checked: false,
+            pieces: Pieces::whole(0),
+            replaced: 0,
+        }
+    }
+
+    /// Makes an edit, or says why not; tells whether its place differs in what cannot be seen.
+    fn apply(&mut self, edit: &FileEdit) -> Result<Result<bool, EditFault>> {
+        let planned = if edit.old.is_empty() {
+            Ok(self.plan_new(edit))
+        } else {
+            self.plan(edit)
+        };
+        Ok(planned?.map(|plan| {
+            self.replaced += plan.splices.len() as u64;
+            self.pieces.splice(&plan.splices);
+            plan.folded
+        }))
+    }
+
+    fn plan_new(&mut self, edit: &FileEdit) -> Result<EditPlan, EditFault> {
+        if std::mem::replace(&mut self.exists, true) {
+            return Err(EditFault::Exists);
+        }
+        Ok(EditPlan {
+            splices: vec![SharedSplice {
+                range: 0..0,
+                new: edit.new.as_bytes().into(),
+            }],
+            folded: false,
+        })
+    }
+
+    fn plan(&mut self, edit: &FileEdit) -> Result<Result<EditPlan, EditFault>> {
+        if !self.edited.exists() && self.exists {
+            // An edit before this one made the file.
+            return self.plan_with(&mut |_, _| Ok(0), edit);
+        }
+        let open = self.edited.open()?;
+        if self.checked {
+            return self.plan_with(&mut reader(open, &self.context.cancel), edit);
+        }
+        self.pieces = Pieces::whole(open.metadata.size);
+        let mut check = CheckedRead::new(self.edited, open);
+        let mut base = reader(open, &self.context.cancel);
+        let planned = self.plan_with(
+            &mut |offset, buffer| check.pass(offset, base(offset, buffer)?, buffer),
+            edit,
+        )?;
+        check.finish()?;
+        self.checked = true;
+        Ok(planned)
+    }
+
+    fn plan_with(
+        &self,
+        base: &mut ReadAt<'_>,
+        edit: &FileEdit,
+    ) -> Result<Result<EditPlan, EditFault>> {
+        let mut read = |offset, buffer: &mut [u8]| self.pieces.read(base, offset, buffer);
+        let size = self.pieces.length();
+        plan(&mut read, size, (&edit.old, &edit.new), edit.scope)
+    }
+
+    fn describe(&self) -> Result<EditedFile> {
+        let path = self.edited.path();
+        let fault = syntax::new_fault(&path, &|| self.before(), &|| self.after())?;
+        Ok(EditedFile {
+            replaced: self.replaced,
+            effect: if self.edited.exists() {
+                WriteEffect::Replaced
+            } else {
+                WriteEffect::Created
+            },
+            size: self.pieces.length(),
+            changes: self.changes()?,
+            fault,
+            path,
+        })
+    }
+
+    /// What the file was, if it is small enough to be parsed.
+    fn before(&self) -> Result<Option<Vec<u8>>> {
+        if !self.edited.exists() {
+            return Ok(None);
+        }
+        let open = self.edited.open()?;
+        read_up_to(open, 0, syntax::PARSED_MAX + 1, &self.context.cancel).map(Some)
+    }
+
+    /// What the file will be.
+    fn after(&self) -> Result<Vec<u8>> {
+        let size = self.pieces.length().min(syntax::PARSED_MAX + 1);
+        let mut text = vec![0; usize::try_from(size).unwrap_or(0)];
+        let count = self.read(0, &mut text)?;
+        text.truncate(count);
+        Ok(text)
+    }
+
+    fn changes(&self) -> Result<Vec<ChangedLines>> {
+        let mut changes = self.pieces.changes();
+        changes.truncate(CHANGES_SHOWN);
+        changed_lines(&mut |offset, buffer| self.read(offset, buffer), &changes)
+    }
+
+    /// Reads what the file will be.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if self.edited.exists() {
+            let mut base = reader(self.edited.open()?, &self.context.cancel);
+            self.pieces.read(&mut base, offset, buffer)
+        } else {
+            self.pieces.read(&mut |_, _| Ok(0), offset, buffer)
+        }
+    }
+}
+
+/// Checks on the way of the first pass that a file is text.
+struct CheckedRead<'c, 'a> {
+    edited: &'c Edited<'a>,
+    open: &'c OpenFile,
+    check: Utf8Check,
+    next: u64,
+}
+
+impl<'c, 'a> CheckedRead<'c, 'a> {
+    fn new(edited: &'c Edited<'a>, open: &'c OpenFile) -> CheckedRead<'c, 'a> {
+        CheckedRead {
+            edited,
+            open,
+            check: Utf8Check::default(),
+            next: 0,
+        }
+    }
+
+    /// Looks at what was read, and hands on how much it is.
+    fn pass(&mut self, offset: u64, count: usize, buffer: &[u8]) -> Result<usize> {
+        if offset == self.next {
+            self.check.feed(buffer.get(..count).unwrap_or_default());
+            self.next += count as u64;
+            if self.check.is_broken() {
+                return Err(self.edited.not_text(self.open));
+            }
+        }
+        Ok(count)
+    }
+
+    fn finish(&self) -> Result<()> {
+        if self.check.is_valid() {
+            Ok(())
+        } else {
+            Err(self.edited.not_text(self.open))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::testing::{Tree, cancelled, context};
+
+    fn edit(tree: &Tree, path: &str, old: &str, new: &str) -> FileEdit {
+        FileEdit {
+            place: tree.place(path),
+            old: old.to_owned(),
+            new: new.to_owned(),
+            scope: EditScope::Unique,
+        }
+    }
+
+    fn run(edits: Vec<FileEdit>) -> Result<EditedFiles> {
+        let rehearsal = Rehearsal::None;
+        EditFiles { edits, rehearsal }.run(&context())
+    }
+
+    #[test]
+    fn edits_of_several_files_are_made_in_order() {
+        let tree = Tree::with(&[("a", "one\ntwo\n"), ("dir/b", "three\n")]);
+        tree.set_mode("a", 0o640).link("link", "a");
+        let edited = run(vec![
+            edit(&tree, "a", "one", "1"),
+            edit(&tree, "dir/b", "three", "3"),
+            edit(&tree, "link", "1\ntwo", "1 2"),
+            edit(&tree, "new/dir/c", "", "made\n"),
+            edit(&tree, "new/dir/c", "made", "changed"),
+            edit(&tree, "new/dir/d", "", ""),
+        ])
+        .unwrap();
+        let files: Vec<_> = edited
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.replaced, file.effect, file.size))
+            .collect();
+        assert_eq!(
+            files,
+            [
+                ("a", 2, WriteEffect::Replaced, 4),
+                ("dir/b", 1, WriteEffect::Replaced, 2),
+                ("new/dir/c", 2, WriteEffect::Created, 8),
+                ("new/dir/d", 1, WriteEffect::Created, 0),
+            ]
+        );
+        assert_eq!((tree.read("a"), tree.mode("a")), ("1 2\n".into(), 0o640));
+        assert_eq!(tree.read("dir/b"), "3\n");
+        assert_eq!(tree.read("new/dir/c"), "changed\n");
+        assert_eq!(tree.read_link("link"), "a");
+    }
+
+    #[test]
+    fn one_edit_that_does_not_fit_refuses_all() {
+        let tree = Tree::with(&[("a", "one\n"), ("b", "two two\n")]);
+        tree.file("bytes", b"caf\xe9\n")
+            .file("wide", b"\xff\xfea\0")
+            .directory("dir");
+        for (path, old, kind) in [
+            ("b", "two", ErrorKind::EditRefused),
+            ("b", "three", ErrorKind::EditRefused),
+            ("b", "", ErrorKind::EditRefused),
+            ("bytes", "caf", ErrorKind::NotText),
+            ("wide", "a", ErrorKind::NotText),
+            ("dir", "a", ErrorKind::IsADirectory),
+            ("none", "a", ErrorKind::NotFound),
+            ("../outside/secret", "secret", ErrorKind::Outside),
+        ] {
+            let failure = run(vec![
+                edit(&tree, "a", "one", "1"),
+                edit(&tree, "made/here", "", "x"),
+                edit(&tree, path, old, "x"),
+            ]);
+            assert_eq!(failure.unwrap_err().kind(), kind, "{path} {old}");
+            assert_eq!(
+                (tree.read("a"), tree.has("made"), tree.has("none")),
+                ("one\n".into(), false, false),
+                "{path}"
+            );
+        }
+        assert!(tree.outside_is_untouched());
+    }
+
+    #[test]
+    fn a_rehearsal_changes_nothing() {
+        let tree = Tree::with(&[("a.json", "{\"a\": 1}\n")]);
+        let edits = vec![edit(&tree, "a.json", "1", "}"), edit(&tree, "b", "", "x")];
+        let rehearsal = Rehearsal::Only;
+        let edited = EditFiles { edits, rehearsal }.run(&context()).unwrap();
+        let fault = edited.files[0].fault.as_ref().unwrap();
+        assert_eq!((fault.language, fault.line), ("JSON", Some(1)));
+        assert_eq!(edited.files[0].changes[0].lines, ["{\"a\": }}"]);
+        assert_eq!(
+            (tree.read("a.json"), tree.has("b")),
+            ("{\"a\": 1}\n".into(), false)
+        );
+    }
+
+    #[test]
+    fn large_files_keep_what_is_around() {
+        let tree = Tree::new();
+        let (before, after) = ("a\r\n".repeat(1_000_000), "é".repeat(1_500_000));
+        tree.file("large", format!("{before}needle{after}"));
+        let edited = run(vec![
+            edit(&tree, "large", "a\nneedle", "a\nthread\nand needle"),
+            edit(&tree, "large", "thread", "THREAD"),
+        ])
+        .unwrap();
+        assert_eq!(edited.files[0].changes[0].first, 1_000_000);
+        assert!(tree.read("large") == format!("{before}THREAD\r\nand needle{after}"));
+    }
+
+    #[test]
+    fn many_places_of_a_large_file() {
+        let tree = Tree::new();
+        tree.file("large", "some word\n".repeat(200_000));
+        let mut all = edit(&tree, "large", "word", "longer word");
+        all.scope = EditScope::All;
+        let edited = run(vec![all]).unwrap();
+        assert_eq!(edited.files[0].replaced, 200_000);
+        assert!(tree.read("large") == "some longer word\n".repeat(200_000));
+        let mut all = edit(&tree, "large", "o", "0");
+        all.scope = EditScope::All;
+        let failure = run(vec![all]).unwrap_err();
+        assert!(matches!(
+            failure,
+            Error::EditRefused {
+                fault: EditFault::TooMany { count: 600_000, .. },
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn cancelling_changes_nothing() {
+        let tree = Tree::with(&[("a", "one\n")]);
+        let edits = vec![edit(&tree, "a", "one", "1")];
+        let rehearsal = Rehearsal::None;
+        let failure = EditFiles { edits, rehearsal }
+            .run(&cancelled())
+            .unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Cancelled);
+        assert_eq!(tree.read("a"), "one\n");
+    }
+
+    #[test]
+    fn edits_at_once_are_all_kept() {
+        let tree = Tree::new();
+        let content: String = (0..16).map(|n| format!("<{n}>\n")).collect();
+        tree.file("a", &content).file("b", &content);
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let tree = &tree;
+                let (one, two) = if n % 2 == 0 { ("a", "b") } else { ("b", "a") };
+                scope.spawn(move || {
+                    let old = format!("<{n}>");
+                    run(vec![
+                        edit(tree, one, &old, "done"),
+                        edit(tree, two, &old, "done"),
+                    ])
+                    .unwrap();
+                });
+            }
+        });
+        assert_eq!(
+            (tree.read("a"), tree.read("b")),
+            ("done\n".repeat(16), "done\n".repeat(16))
+        );
+    }
+}

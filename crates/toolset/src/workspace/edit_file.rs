@@ -1,0 +1,190 @@
+//! `edit_file`: text replaced by text, in one file or in several, all or nothing.
+
+use ops::{EditFiles, EditScope, EditedFiles, Error, FileEdit, Operation, Rehearsal, WriteEffect};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, counted, shown};
+use crate::tool::{Call, Example, RootUse, Tool, ToolEffect};
+
+pub(super) struct EditFile;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Name of the root, as list_roots tells it.
+    root: String,
+    /// The file, relative to the root, for edits that name none.
+    path: Option<String>,
+    /// The edits, in order; each sees what those before it did.
+    #[schemars(length(min = 1, max = 500))]
+    edits: Vec<EditArgument>,
+    /// Checks everything and changes nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EditArgument {
+    /// The file, if it is not the one above.
+    path: Option<String>,
+    /// The text to replace, copied from the file without line numbers. It must occur once. Empty makes a new file.
+    old: String,
+    /// What takes its place.
+    new: String,
+    /// Replaces every occurrence.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What was changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Name of the root.
+    root: String,
+    /// True where nothing was changed because only a rehearsal was wanted.
+    dry_run: bool,
+    /// The files, in the order of their first edits.
+    files: Vec<FileReply>,
+    /// The first ten changes.
+    changes: Vec<ChangeReply>,
+    /// Files that parsed before and do not now.
+    warnings: Vec<String>,
+    /// Edits whose old differs from the file in what cannot be seen.
+    notes: Vec<String>,
+}
+
+/// A file that was changed.
+#[derive(Serialize, JsonSchema)]
+struct FileReply {
+    /// The file, relative to the root.
+    path: String,
+    /// How many places were replaced.
+    replacements: u64,
+    /// True where the file is new.
+    created: bool,
+    /// Size of the file now, in bytes.
+    size: u64,
+}
+
+impl Tool for EditFile {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = "edit_file";
+    const TITLE: &'static str = "Edit files";
+    const DESCRIPTION: &'static str = "Replaces text in one file or several: each old must occur exactly once (or set all: true), letter \
+        for letter; line ends may be \\n whatever the file has, and stay what they are. All edits are made or none. Where old is not \
+        found, the error shows the nearest lines; where it is not unique, their numbers. For a diff use patch_file, for whole files \
+        write_file.";
+    const EFFECT: ToolEffect = ToolEffect::Write {
+        destructive: false,
+        idempotent: false,
+    };
+    const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "One line of a file",
+        arguments: r#"{"root":"workspace","path":"hello.txt","edits":[{"old":"Hello World","new":"Hello Agent"}]}"#,
+        reply: r#"{"root":"workspace","dry_run":false,"files":[{"path":"hello.txt","replacements":1,"created":false,"size":12}],"changes":[{"path":"hello.txt","line":1,"lines":["Hello Agent"]}],"warnings":[],"notes":[]}"#,
+    }];
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let path = arguments.path.as_deref();
+        let edits = arguments.edits.into_iter().enumerate();
+        let edits = edits.map(|(index, edit)| file_edit(index, edit, path, call));
+        let edit = EditFiles {
+            edits: edits.collect::<ops::Result<_>>()?,
+            rehearsal: if arguments.dry_run {
+                Rehearsal::Only
+            } else {
+                Rehearsal::None
+            },
+        };
+        let edited = edit.run(&call.context)?;
+        Ok(reply(arguments.root, arguments.dry_run, edited))
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut text = TextLines::default();
+        for file in &reply.files {
+            text.line(file.line());
+        }
+        add_changes(&mut text, &reply.changes, reply.files.len() > 1);
+        for remark in reply.warnings.iter().chain(&reply.notes) {
+            text.note(remark);
+        }
+        if reply.dry_run {
+            text.note("dry run: nothing was changed");
+        }
+        Some(text.finish())
+    }
+}
+
+impl FileReply {
+    fn line(&self) -> String {
+        let (path, size) = (shown(&self.path), self.size);
+        if self.created {
+            return format!("{path}: created, {size} bytes");
+        }
+        let replaced = counted(self.replacements, "replacement", "replacements");
+        format!("{path}: {replaced}, {size} bytes")
+    }
+}
+
+fn file_edit(
+    index: usize,
+    edit: EditArgument,
+    path: Option<&str>,
+    call: &Call,
+) -> ops::Result<FileEdit> {
+    let path = edit.path.as_deref().or(path);
+    let path = path.ok_or_else(|| Error::InvalidArgument {
+        argument: "edits",
+        reason: format!("edits[{index}] names no file; give path there or beside edits"),
+    })?;
+    Ok(FileEdit {
+        place: call.place(path)?,
+        old: edit.old,
+        new: edit.new,
+        scope: if edit.all {
+            EditScope::All
+        } else {
+            EditScope::Unique
+        },
+    })
+}
+
+fn reply(root: String, dry_run: bool, edited: EditedFiles) -> Reply {
+    let files = edited.files.iter();
+    let changes = files
+        .clone()
+        .map(|file| (file.path.as_str(), &*file.changes));
+    let faults = files.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let folded = edited.folded.iter();
+    Reply {
+        root,
+        dry_run,
+        changes: ChangeReply::of(changes),
+        warnings: faults.collect(),
+        notes: folded.map(|number| folded_note(*number)).collect(),
+        files: edited.files.into_iter().map(FileReply::from).collect(),
+    }
+}
+
+fn folded_note(edit: usize) -> String {
+    format!(
+        "edit {edit}: old fits one place only without blanks at line ends and with plain quotes, dashes and spaces; it was taken"
+    )
+}
+
+impl From<ops::EditedFile> for FileReply {
+    fn from(file: ops::EditedFile) -> FileReply {
+        FileReply {
+            created: file.effect == WriteEffect::Created,
+            replacements: file.replaced,
+            size: file.size,
+            path: file.path,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What the replies of tools that change parts of files have in common, and what is said of edits that do not fit.
+
+use std::fmt::Write as _;
+
+use ops::{CHANGES_SHOWN, ChangedLines, EditFault, NearDifference, NearRegion, SyntaxFault};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::arguments::shortened;
+use crate::text_form::{TextLines, shown};
+
+/// The lines of a change as the file has them now.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ChangeReply {
+    /// The file, relative to the root.
+    path: String,
+    /// The number of the first line.
+    line: u64,
+    /// One line before the change, its lines, one line after; ten at most.
+    lines: Vec<String>,
+}
+
+impl ChangeReply {
+    /// The first changes of files.
+    pub(super) fn of<'c>(
+        files: impl Iterator<Item = (&'c str, &'c [ChangedLines])>,
+    ) -> Vec<ChangeReply> {
+        let changes = files.flat_map(|(path, changes)| {
+            changes.iter().map(move |change| ChangeReply {
+                path: path.to_owned(),
+                line: change.first,
+                lines: change.lines.clone(),
+            })
+        });
+        changes.take(CHANGES_SHOWN).collect()
+    }
+}
+
+/// Adds changed lines to a text, numbered; with the path before those of each file where there are several.
+pub(super) fn add_changes(text: &mut TextLines, changes: &[ChangeReply], several: bool) {
+    let mut path = None;
+    for (index, change) in changes.iter().enumerate() {
+        if several && path != Some(&change.path) {
+            path = Some(&change.path);
+            text.line(format_args!("==> {} <==", shown(&change.path)));
+        } else if index > 0 {
+            text.line("--");
+        }
+        for (number, line) in (change.line..).zip(&change.lines) {
+            text.line(format_args!("{number}\t{line}"));
+        }
+    }
+}
+
+/// Says that a file no longer parses.
+pub(super) fn syntax_warning(path: &str, fault: &SyntaxFault) -> String {
+    let path = shown(path);
+    let SyntaxFault {
+        language, reason, ..
+    } = fault;
+    match fault.line {
+        Some(line) => format!("{path} is no valid {language} now: line {line}: {reason}"),
+        None => format!("{path} is no valid {language} now: {reason}"),
+    }
+}
+
+/// Why an edit was refused and what to do, in one line; lines of the file may follow.
+pub(super) fn refusal(path: &str, (edit, edits): (usize, usize), fault: &EditFault) -> String {
+    let path = shortened(path);
+    let reason = match fault {
+        EditFault::Missing {
+            nearest: Some(region),
+        } => nearest(region),
+        EditFault::Missing { nearest: None } => {
+            "old not found, nor any line like it; copy it from the file (read_file); nothing was changed"
+                .to_owned()
+        }
+        EditFault::AlreadyThere { lines } => {
+            format!("old not found, but new is already there, {}", named_lines(lines))
+        }
+        EditFault::Repeated { count, lines } => format!(
+            "old occurs {count} times, in {}; add lines around it or set all: true; nothing was changed",
+            some_lines(lines, *count)
+        ),
+        EditFault::TooMany { count, most } => format!(
+            "old occurs {count} times, and one call changes {most} places at most; nothing was changed"
+        ),
+        EditFault::Idle => {
+            "old and new are the same (line ends of the file are kept); nothing was changed".to_owned()
+        }
+        EditFault::Exists => {
+            "the file exists, and an empty old makes a new one; give the text to replace, or use write_file; \
+             nothing was changed"
+                .to_owned()
+        }
+    };
+    format!("edit {edit} of {edits}, {path}: {reason}")
+}
+
+fn nearest(region: &NearRegion) -> String {
+    let place = if region.first == region.last {
+        format!("line {}", region.first)
+    } else {
+        format!("lines {}-{}", region.first, region.last)
+    };
+    let differs = match region.difference {
+        Some(NearDifference::Indentation) => " (differs in indentation)",
+        Some(NearDifference::Blanks) => " (differs in blanks)",
+        Some(NearDifference::Case) => " (differs in upper and lower case)",
+        None => "",
+    };
+    let mut text = format!("old not found; nearest is {place}{differs}:");
+    for (number, line) in &region.lines {
+        let _ = write!(text, "\n{number}\t{line}");
+    }
+    text
+}
+
+/// `line 13`, or `lines 13, 20`.
+fn named_lines(lines: &[u64]) -> String {
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    let numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
+    format!("{word} {}", numbers.join(", "))
+}
+
+/// The same for places of which only the first are known.
+fn some_lines(lines: &[u64], count: u64) -> String {
+    let more = if count > lines.len() as u64 {
+        " …"
+    } else {
+        ""
+    };
+    format!("{}{more}", named_lines(lines))
+}
+
+/// What an agent may compute with.
+pub(super) fn facts(edit: usize, fault: &EditFault) -> Value {
+    let mut facts = json!({ "edit": edit });
+    let more = match fault {
+        EditFault::Repeated { count, lines } => json!({ "count": count, "lines": lines }),
+        EditFault::TooMany { count, most } => json!({ "count": count, "limit": most }),
+        EditFault::AlreadyThere { lines } => json!({ "lines": lines }),
+        EditFault::Missing {
+            nearest: Some(region),
+        } => json!({ "nearest": [region.first, region.last] }),
+        EditFault::Missing { nearest: None } | EditFault::Idle | EditFault::Exists => json!({}),
+    };
+    if let (Value::Object(facts), Value::Object(more)) = (&mut facts, more) {
+        facts.extend(more);
+    }
+    facts
+}
