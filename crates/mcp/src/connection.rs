@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use rmcp::model::{ErrorCode, ProgressNotificationParam, ProgressToken, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolset::{AskBy, Client, PendingQuestion};
 
@@ -77,7 +77,7 @@ pub struct Connection {
     /// Cancelled once nobody reads replies any more; requests that come later are cancelled from the start.
     closed: CancellationToken,
     lifecycle: Mutex<Lifecycle>,
-    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    running: Mutex<HashMap<RequestId, Arc<RunningRequest>>>,
     questions: Arc<Questions>,
 }
 
@@ -109,7 +109,8 @@ impl Connection {
         })
     }
 
-    /// Serves a request; refuses one whose id another still has.
+    /// Serves a request; refuses one whose id another still has. If that one was cancelled, it gets no reply, and this one
+    /// begins when it has ended.
     pub fn serve(
         self: &Arc<Connection>,
         request: Request,
@@ -117,10 +118,13 @@ impl Connection {
         outbox: Arc<dyn Outbox>,
     ) -> Result<Serving, Refused> {
         let gone = self.closed.child_token();
-        let in_use = self.begin(&request.id, &gone)?;
+        let (in_use, earlier) = self.begin(&request.id, &gone)?;
         let cancelled = gone.clone();
         let connection = Arc::clone(self);
         let serving = async move {
+            if let Some(earlier) = earlier {
+                earlier.ended.notified().await;
+            }
             let context = RequestContext {
                 connection,
                 origin,
@@ -139,9 +143,18 @@ impl Connection {
         if notification.method == "notifications/cancelled" {
             let id = notification.params.get("requestId");
             let id = id.and_then(|id| RequestId::deserialize(id).ok());
-            if let Some(gone) = id.and_then(|id| self.running().get(&id).cloned()) {
-                gone.cancel();
+            if let Some(running) = id.and_then(|id| self.running().get(&id).cloned()) {
+                running.gone.cancel();
             }
+        }
+    }
+
+    /// What the client is told of a message that is refused.
+    #[must_use]
+    pub fn refusal(&self, refused: &Refused) -> Vec<u8> {
+        match refused.id() {
+            Some(id) if self.is_running(id) => refused.reply_beside(id),
+            _ => refused.reply(),
         }
     }
 
@@ -187,26 +200,51 @@ impl Connection {
         }
     }
 
+    fn is_running(&self, id: &RequestId) -> bool {
+        let running = self.running();
+        running.get(id).is_some_and(|own| !own.gone.is_cancelled())
+    }
+
+    /// Takes an id. If a cancelled request still has it, that one is returned, to be waited for.
     fn begin(
         self: &Arc<Connection>,
         id: &RequestId,
         gone: &CancellationToken,
-    ) -> Result<InUse, Refused> {
-        match self.running().entry(id.clone()) {
-            Entry::Occupied(_) => Err(id_in_use(id)),
-            Entry::Vacant(free) => {
-                free.insert(gone.clone());
-                Ok(InUse {
-                    id: id.clone(),
-                    connection: Arc::clone(self),
-                })
+    ) -> Result<(InUse, Option<Arc<RunningRequest>>), Refused> {
+        let request = Arc::new(RunningRequest {
+            gone: gone.clone(),
+            ended: Notify::new(),
+        });
+        let earlier = match self.running().entry(id.clone()) {
+            Entry::Occupied(other) if !other.get().gone.is_cancelled() => {
+                return Err(id_in_use(id));
             }
-        }
+            Entry::Occupied(mut cancelled) => Some(cancelled.insert(Arc::clone(&request))),
+            Entry::Vacant(free) => {
+                free.insert(Arc::clone(&request));
+                None
+            }
+        };
+        let in_use = InUse {
+            id: id.clone(),
+            connection: Arc::clone(self),
+            request,
+        };
+        Ok((in_use, earlier))
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<RunningRequest>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A request that is being served.
+#[derive(Debug)]
+struct RunningRequest {
+    /// Cancelled once its client does not want the reply any more.
+    gone: CancellationToken,
+    /// Notified when it has ended; the request that took over its id waits for that.
+    ended: Notify,
 }
 
 /// Keeps an id in use until its request has ended. A cancelled request gets no reply, but its last notifications must not
@@ -214,11 +252,18 @@ impl Connection {
 struct InUse {
     id: RequestId,
     connection: Arc<Connection>,
+    request: Arc<RunningRequest>,
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.connection.running().remove(&self.id);
+        // One that took over the id keeps it.
+        if let Entry::Occupied(holder) = self.connection.running().entry(self.id.clone())
+            && Arc::ptr_eq(holder.get(), &self.request)
+        {
+            holder.remove();
+        }
+        self.request.ended.notify_one();
     }
 }
 

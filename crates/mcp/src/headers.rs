@@ -20,6 +20,8 @@ const REVISION: &str = "MCP-Protocol-Version";
 const METHOD: &str = "Mcp-Method";
 const NAME: &str = "Mcp-Name";
 const PARAM: &str = "Mcp-Param-";
+/// As the names of headers are kept.
+const PARAM_LOWER: &str = "mcp-param-";
 /// How a value that no header can hold is written in one.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
@@ -218,8 +220,9 @@ fn check_agreement(
         }
         _ => {}
     }
-    if let Some(name) = name_of(method, params) {
-        check_name(headers, method, name, is_required)?;
+    check_name(headers, method, name_of(method, params), is_required)?;
+    if !is_required && !has_param(headers) {
+        return Ok(());
     }
     if method == "tools/call" {
         let schema = params
@@ -227,8 +230,17 @@ fn check_agreement(
             .and_then(|name| service.catalogue().tool(name));
         let schema = schema.map(|tool| &*tool.input_schema);
         check_params(headers, schema, params.get("arguments"), is_required)?;
+    } else {
+        check_unmarked(headers, None, |_| false)?;
     }
     Ok(())
+}
+
+/// Whether a header repeats an argument.
+fn has_param(headers: &HeaderMap) -> bool {
+    headers
+        .keys()
+        .any(|header| header.as_str().starts_with(PARAM_LOWER))
 }
 
 /// What a message is about, where its method has such a thing.
@@ -244,13 +256,22 @@ fn name_of<'params>(method: &str, params: &'params Params) -> Option<&'params st
 fn check_name(
     headers: &HeaderMap,
     method: &str,
-    name: &str,
+    name: Option<&str>,
     is_required: bool,
 ) -> Result<(), String> {
-    match only_value(headers, NAME)? {
-        None if is_required => Err(format!("missing required Mcp-Name header for `{method}`")),
-        None => Ok(()),
-        Some(value) => check_value(NAME, value, name),
+    match (only_value(headers, NAME)?, name) {
+        (None, Some(_)) if is_required => {
+            Err(format!("missing required Mcp-Name header for `{method}`"))
+        }
+        (None, _) => Ok(()),
+        (Some(value), Some(name)) => check_value(NAME, value, name),
+        // A proxy could go by it.
+        (Some(_), None) => {
+            let method = shortened(method);
+            Err(format!(
+                "unexpected Mcp-Name header: `{method}` has no name in its body to compare it with; leave it out"
+            ))
+        }
     }
 }
 
@@ -297,9 +318,8 @@ fn check_unmarked(
     arguments: Option<&JsonObject>,
     is_marked: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let prefix = PARAM.to_ascii_lowercase();
     let names = headers.keys().map(|header| header.as_str());
-    let names = names.filter_map(|header| header.strip_prefix(&prefix));
+    let names = names.filter_map(|header| header.strip_prefix(PARAM_LOWER));
     for name in names.filter(|name| !is_marked(name)) {
         let header = format!("{PARAM}{name}");
         let same = |(key, _): &(&String, &Value)| key.eq_ignore_ascii_case(name);

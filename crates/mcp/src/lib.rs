@@ -6,7 +6,6 @@
 //! in memory. It stands on the types of rmcp, the official SDK, and on nothing else of it.
 
 mod connection;
-mod escape;
 mod finish_on_drop;
 pub mod headers;
 pub mod message;

@@ -3,13 +3,16 @@
 //! The words are here for both transports. A refusal carries the id of the message if one can be found, so that no
 //! client waits for ever.
 
+use std::borrow::Cow;
+
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde::de::{Deserialize, MapAccess};
 use serde_json::Value;
+use toolset::shortened;
 
 use crate::outline::{MAX_ID, Outline};
 use crate::result;
-use crate::shape::{FromKeys, Keyed, Shape};
+use crate::shape::{FromKeys, ReadValue, RepeatedKey, Shape};
 
 /// The byte order mark, which some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -138,12 +141,26 @@ impl Refused {
         }
     }
 
-    /// What the client is told. The id of an answer is ours, and may be that of a request of the client's too, so it is
-    /// left out.
+    /// The id of the request that it was meant to be. The id of an answer is ours, and may be that of a request of the
+    /// client's too, so it does not count.
+    pub(crate) fn id(&self) -> Option<&RequestId> {
+        let id = self.outline.id.as_ref();
+        id.filter(|_| !self.outline.is_answer)
+    }
+
+    /// What the client is told.
     #[must_use]
     pub fn reply(&self) -> Vec<u8> {
-        let id = self.outline.id.as_ref();
-        result::error(id.filter(|_| !self.outline.is_answer), &self.error)
+        result::error(self.id(), &self.error)
+    }
+
+    /// What the client is told if a request with the same id still runs: the one reply with that id belongs to it.
+    pub(crate) fn reply_beside(&self, running: &RequestId) -> Vec<u8> {
+        let (reason, id) = (self.reason(), shown(running));
+        let message = format!(
+            "{reason}; this reply has no id, because the id {id} is in use by a request that still runs"
+        );
+        result::error(None, &ErrorData::new(self.error.code, message, None))
     }
 
     /// Why it is refused.
@@ -176,9 +193,7 @@ pub fn read(bytes: &[u8]) -> Incoming {
     match serde_json::from_slice::<Shape<Box<Envelope>>>(bytes) {
         Ok(Shape::Object(envelope)) => envelope.classify(),
         Ok(Shape::Array) => misshapen("batches are not taken; send one message at a time"),
-        Ok(Shape::Null | Shape::Other) => {
-            misshapen("a message is an object with jsonrpc, id, method and params")
-        }
+        Ok(Shape::Other) => misshapen("a message is an object with jsonrpc, id, method and params"),
         Err(mistake) => Incoming::Refused(Refused::new(
             ErrorCode::PARSE_ERROR,
             unreadable(&mistake),
@@ -205,14 +220,18 @@ pub fn larger_than(most: usize) -> String {
 /// Refuses a request whose id is still in use. The refusal has no id: the reply with that id belongs to the other request.
 #[must_use]
 pub fn id_in_use(id: &RequestId) -> Refused {
-    let id = match id {
-        RequestId::Number(number) => number.to_string(),
-        RequestId::String(text) => format!("{:?}", toolset::first_chars(text, MAX_ID)),
-    };
+    let id = shown(id);
     let message = format!(
         "Invalid Request: the id {id} is in use by a request that still runs; give every request an id of its own"
     );
     Refused::new(ErrorCode::INVALID_REQUEST, message, Outline::default())
+}
+
+fn shown(id: &RequestId) -> String {
+    match id {
+        RequestId::Number(number) => number.to_string(),
+        RequestId::String(text) => format!("{:?}", toolset::first_chars(text, MAX_ID)),
+    }
 }
 
 fn misshapen(what: &str) -> Incoming {
@@ -281,10 +300,10 @@ struct Envelope {
     jsonrpc: Option<Value>,
     id: Option<Value>,
     method: Option<Value>,
-    params: Option<Shape<Keyed>>,
+    params: Option<Value>,
     result: Option<Value>,
     error: Option<Value>,
-    has_key_twice: bool,
+    repeated: RepeatedKey,
 }
 
 impl Envelope {
@@ -303,7 +322,21 @@ impl Envelope {
     }
 
     /// Says why it is not a message.
-    fn fault(&self) -> Option<&'static str> {
+    fn fault(&self) -> Option<Cow<'static, str>> {
+        if self.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
+            return Some("jsonrpc has to be \"2.0\"".into());
+        }
+        // A proxy may go by the one value, and the server by the other.
+        if let Some(key) = self.repeated.key() {
+            let key = shortened(key);
+            return Some(
+                format!("the key {key:?} stands twice in one object; send it once").into(),
+            );
+        }
+        self.wrong_field().map(Cow::Borrowed)
+    }
+
+    fn wrong_field(&self) -> Option<&'static str> {
         let has_method = matches!(self.method, Some(Value::String(_)));
         let is_answer = self.is_answer();
         let id_may_be_missing = match &self.id {
@@ -311,11 +344,7 @@ impl Envelope {
             Some(Value::Null) => self.is_lone_error(),
             Some(_) => false,
         };
-        if self.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
-            Some("jsonrpc has to be \"2.0\"")
-        } else if self.has_key_twice || self.has_param_twice() {
-            Some("a key stands in it twice")
-        } else if self.id().is_none() && !id_may_be_missing {
+        if self.id().is_none() && !id_may_be_missing {
             Some("id has to be a string or a whole number")
         } else if has_method && self.has_result_or_error() {
             Some("a message has a method, or a result or an error, but not both")
@@ -323,7 +352,7 @@ impl Envelope {
             Some("an answer has a result, or an error with code and message")
         } else if !is_answer && !has_method {
             Some("method has to be a string")
-        } else if matches!(self.params, Some(Shape::Array | Shape::Other)) {
+        } else if !matches!(self.params, None | Some(Value::Null | Value::Object(_))) {
             Some("params do not fit the method")
         } else {
             None
@@ -332,10 +361,7 @@ impl Envelope {
 
     fn message(self) -> Message {
         let id = self.id();
-        let params = match self.params {
-            Some(Shape::Object(params)) => Params(Some(Value::Object(params.object))),
-            _ => Params(None),
-        };
+        let params = Params(self.params.filter(Value::is_object));
         match (self.method, id) {
             (Some(Value::String(method)), Some(id)) => {
                 Message::Request(Request { id, method, params })
@@ -356,11 +382,6 @@ impl Envelope {
 
     fn is_answer(&self) -> bool {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
-    }
-
-    /// Whether a key stands twice in the params. A proxy may go by the one, and the server by the other.
-    fn has_param_twice(&self) -> bool {
-        matches!(&self.params, Some(Shape::Object(params)) if params.has_key_twice)
     }
 
     fn has_result_or_error(&self) -> bool {
@@ -409,25 +430,20 @@ impl FromKeys for Box<Envelope> {
     fn from_keys<'de, A: MapAccess<'de>>(mut keys: A) -> Result<Box<Envelope>, A::Error> {
         let mut envelope = Box::<Envelope>::default();
         while let Some(key) = keys.next_key::<Field>()? {
-            let field = match key {
-                Field::Jsonrpc => &mut envelope.jsonrpc,
-                Field::Id => &mut envelope.id,
-                Field::Method => &mut envelope.method,
-                Field::Params => {
-                    let earlier = envelope.params.replace(keys.next_value()?);
-                    envelope.has_key_twice |= earlier.is_some();
-                    continue;
-                }
-                Field::Result => &mut envelope.result,
-                Field::Error => &mut envelope.error,
-                Field::Other => {
-                    // Unknown fields are read too: a message has to be JSON throughout.
-                    keys.next_value::<Value>()?;
-                    continue;
-                }
+            // Unknown fields are read too: a message has to be JSON throughout.
+            let value = keys.next_value_seed(ReadValue(&mut envelope.repeated))?;
+            let (field, name) = match key {
+                Field::Jsonrpc => (&mut envelope.jsonrpc, "jsonrpc"),
+                Field::Id => (&mut envelope.id, "id"),
+                Field::Method => (&mut envelope.method, "method"),
+                Field::Params => (&mut envelope.params, "params"),
+                Field::Result => (&mut envelope.result, "result"),
+                Field::Error => (&mut envelope.error, "error"),
+                Field::Other => continue,
             };
-            let earlier = field.replace(keys.next_value()?);
-            envelope.has_key_twice |= earlier.is_some();
+            if field.replace(value).is_some() {
+                envelope.repeated.note(name);
+            }
         }
         Ok(envelope)
     }

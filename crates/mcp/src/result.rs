@@ -5,9 +5,7 @@
 
 use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
-use toolset::ToolResult;
-
-use crate::escape::escape;
+use toolset::{ToolResult, escape};
 
 /// The bytes around the text and the structured content of a reply.
 const ROOM_BESIDES: usize = 160;
@@ -80,38 +78,38 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
     let room = text.map_or(0, |text| text.len() + text.len() / 4)
         + structured.map_or(0, str::len)
         + ROOM_BESIDES;
-    let mut message = String::with_capacity(room);
-    message.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    let mut message = Vec::with_capacity(room);
+    message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_id(id, &mut message);
-    message.push_str(match wording {
-        Wording::Older => r#","result":{"content":["#,
-        Wording::Newest => r#","result":{"resultType":"complete","content":["#,
+    message.extend_from_slice(match wording {
+        Wording::Older => br#","result":{"content":["#.as_slice(),
+        Wording::Newest => br#","result":{"resultType":"complete","content":["#,
     });
     if let Some(text) = text {
-        message.push_str(r#"{"type":"text","text":""#);
+        message.extend_from_slice(br#"{"type":"text","text":""#);
         escape(text, &mut message);
-        message.push_str(r#""}"#);
+        message.extend_from_slice(br#""}"#);
     }
-    message.push(']');
+    message.push(b']');
     if let Some(structured) = structured {
-        message.push_str(r#","structuredContent":"#);
-        message.push_str(structured);
+        message.extend_from_slice(br#","structuredContent":"#);
+        message.extend_from_slice(structured.as_bytes());
     }
-    message.push_str(if result.is_error {
-        r#","isError":true}}"#
+    message.extend_from_slice(if result.is_error {
+        br#","isError":true}}"#.as_slice()
     } else {
-        r#","isError":false}}"#
+        br#","isError":false}}"#
     });
-    message.into_bytes()
+    message
 }
 
-fn push_id(id: &RequestId, message: &mut String) {
+fn push_id(id: &RequestId, message: &mut Vec<u8>) {
     match id {
-        RequestId::Number(number) => message.push_str(&number.to_string()),
+        RequestId::Number(number) => message.extend_from_slice(number.to_string().as_bytes()),
         RequestId::String(text) => {
-            message.push('"');
+            message.push(b'"');
             escape(text, message);
-            message.push('"');
+            message.push(b'"');
         }
     }
 }

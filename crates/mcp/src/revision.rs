@@ -235,21 +235,24 @@ pub(crate) fn agree(
 /// A revision by its name.
 fn known(name: &str) -> Result<ProtocolVersion, ErrorData> {
     let known = ProtocolVersion::KNOWN_VERSIONS;
-    let found = known.iter().find(|known| known.as_str() == name);
-    found
-        .cloned()
-        .ok_or_else(|| ErrorData::unsupported_protocol_version(named(name), known))
+    found(name).ok_or_else(|| ErrorData::unsupported_protocol_version(named(name), known))
+}
+
+fn found(name: &str) -> Option<ProtocolVersion> {
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    known.find(|known| known.as_str() == name).cloned()
 }
 
 /// Whether a revision of this name is served.
 pub(crate) fn is_known(name: &str) -> bool {
-    known(name).is_ok()
+    found(name).is_some()
 }
 
 /// A revision by its name, whether it is known or not.
 pub(crate) fn named(name: &str) -> ProtocolVersion {
     // Any text can be a revision.
-    ProtocolVersion::deserialize(Value::from(name)).unwrap_or(UNSAID)
+    let unknown = || ProtocolVersion::deserialize(Value::from(name)).unwrap_or(UNSAID);
+    found(name).unwrap_or_else(unknown)
 }
 
 /// The revision that a greeting is answered with: the client's own, or the newest that still has greetings.

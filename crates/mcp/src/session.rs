@@ -287,6 +287,12 @@ impl Session {
         self.connection.notice(notification);
     }
 
+    /// What the client is told of a message that is refused.
+    #[must_use]
+    pub fn refusal(&self, refused: &Refused) -> Vec<u8> {
+        self.connection.refusal(refused)
+    }
+
     /// Passes an answer on to the call that asked the question.
     pub fn answered(&self, answer: Answer) {
         self.connection.answered(answer);

@@ -19,6 +19,7 @@ mod fair_queue;
 pub mod files;
 pub mod guide;
 mod iso_time;
+mod json;
 mod known_clients;
 pub mod memory;
 mod metrics;
@@ -41,6 +42,7 @@ pub use deployment::{
     Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
 pub use dispatch::Service;
+pub use json::escape;
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 /// For callers that know only this crate.
 pub use ops::first_chars;

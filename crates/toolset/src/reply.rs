@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::contract::Failure;
 use crate::deployment::ReplyHalves;
+use crate::json;
 
 /// What a call says, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -63,17 +64,17 @@ pub(crate) fn halves<R: Serialize>(
     own_text: impl FnOnce(&R) -> Option<String>,
     replies: ReplyHalves,
 ) -> Result<EncodedReply, Failure> {
-    let json = || {
-        serde_json::to_string(reply).map_err(|error| Failure::Internal {
+    let encoded = || {
+        json::to_string(reply).map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })
     };
-    let structured = replies.structured().then(json).transpose()?;
+    let structured = replies.structured().then(encoded).transpose()?;
     let text = match (replies.text().then(|| own_text(reply)), &structured) {
         (None, _) => None,
         (Some(Some(own)), _) => Some(Text::Own(own)),
         (Some(None), Some(_)) => Some(Text::Same),
-        (Some(None), None) => Some(Text::Own(json()?)),
+        (Some(None), None) => Some(Text::Own(encoded()?)),
     };
     Ok(EncodedReply { structured, text })
 }

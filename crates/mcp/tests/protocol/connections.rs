@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp::{Connection, Nowhere, Origin, Request};
+use mcp::{Connection, Incoming, Nowhere, Origin, Request, message};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -88,7 +88,7 @@ async fn an_id_in_use_is_refused_and_free_again_when_its_request_has_ended() {
 }
 
 #[tokio::test]
-async fn a_cancelled_request_has_no_reply_and_keeps_its_id_until_it_ends() {
+async fn a_cancelled_request_has_no_reply_and_the_next_of_its_id_begins_when_it_has_ended() {
     let connection = Connection::new(server());
     reply(&connection, greeting("2025-11-25")).await;
     let mut running = connection
@@ -98,13 +98,47 @@ async fn a_cancelled_request_has_no_reply_and_keeps_its_id_until_it_ends() {
     assert!(early.is_err(), "it runs");
     connection.notice(&cancelled(2));
     connection.notice(&cancelled(1));
-    assert!(
-        connection
-            .serve(call(1, 0), Origin::Stdio, Arc::new(Nowhere))
-            .is_err()
+    let mut next = connection
+        .serve(call(1, 0), Origin::Stdio, Arc::new(Nowhere))
+        .unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(20), &mut next).await;
+    assert!(early.is_err(), "it waits");
+    let third = connection.serve(call(1, 0), Origin::Stdio, Arc::new(Nowhere));
+    assert!(third.is_err(), "the id belongs to the one that waits");
+    let (cancelled, next) = tokio::join!(running, next);
+    assert_eq!(cancelled, None);
+    let next: Value = serde_json::from_slice(&next.unwrap().message).unwrap();
+    assert_eq!(
+        (&next["id"], &next["result"]["isError"]),
+        (&json!(1), &json!(false))
     );
-    assert_eq!(running.await, None);
     reply(&connection, call(1, 0)).await;
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_does_not_answer_the_request_whose_id_it_has() {
+    let connection = Connection::new(server());
+    reply(&connection, greeting("2025-11-25")).await;
+    let refusal = || {
+        let Incoming::Refused(refused) = message::read(br#"{"jsonrpc":"2.0","id":1,"method":5}"#)
+        else {
+            panic!("it is no message")
+        };
+        let told = connection.refusal(&refused);
+        serde_json::from_slice::<Value>(&told).unwrap()
+    };
+    assert_eq!(refusal()["id"], 1);
+    let running = connection
+        .serve(call(1, 60_000), Origin::Stdio, Arc::new(Nowhere))
+        .unwrap();
+    let told = refusal();
+    assert!(told.get("id").is_none(), "{told}");
+    assert_eq!(told["error"]["code"], -32600);
+    let words = told["error"]["message"].as_str().unwrap();
+    assert!(words.contains("method has to be a string") && words.contains("the id 1 is in use"));
+    connection.notice(&cancelled(1));
+    assert_eq!(refusal()["id"], 1, "a cancelled request gets no reply");
+    assert_eq!(running.await, None);
 }
 
 #[tokio::test]

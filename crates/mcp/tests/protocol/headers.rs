@@ -104,6 +104,22 @@ fn in_older_revisions_headers_may_be_missing_and_have_to_agree_where_they_are_th
 }
 
 #[test]
+fn a_header_that_has_nothing_to_be_compared_with_is_refused() {
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
+    let nameless = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {} });
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    for message in [&list, &nameless, &note] {
+        assert!(judged(&[], message).is_ok());
+        let told = judged(&[("mcp-name", "toy")], message).unwrap_err();
+        assert!(told.contains("unexpected Mcp-Name header"), "{told}");
+    }
+    for message in [&list, &note] {
+        let told = judged(&[("mcp-param-root", "r")], message).unwrap_err();
+        assert!(told.contains("unexpected Mcp-Param-root header"), "{told}");
+    }
+}
+
+#[test]
 fn revisions_have_to_be_known_and_to_agree() {
     let refused = |list: &[Header<'_>], message: &Value| judged(list, message).unwrap_err();
     let unknown = refused(&[("mcp-protocol-version", "1.0")], &call(None));

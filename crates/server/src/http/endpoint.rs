@@ -152,13 +152,16 @@ impl Endpoint {
 
     /// Refuses a body that is no message. If it was meant as the answer to a question of ours, the question fails.
     fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> HttpReply {
-        let reply = answers::json(StatusCode::BAD_REQUEST, refused.reply());
         let sessions = self.sessions.as_ref();
         let session = sessions.and_then(|sessions| named(sessions, &parts.headers, from).ok());
+        let reply = match &session {
+            Some(session) => session.refusal(&refused),
+            None => refused.reply(),
+        };
         if let (Some(session), Some(answer)) = (session, refused.into_answer()) {
             session.answered(answer);
         }
-        reply
+        answers::json(StatusCode::BAD_REQUEST, reply)
     }
 
     /// Answers a message outside of any session.
@@ -280,7 +283,7 @@ fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<H
         Ok(_) => {}
     }
     let session = named(sessions, headers, from)?;
-    let last_event = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
+    let last_event = only_one(headers, &LAST_EVENT, "Last-Event-ID")?;
     let stream = match last_event {
         Some(last_event) => session.resume(last_event),
         None => session.listen(),
@@ -308,12 +311,27 @@ fn named(
     headers: &HeaderMap,
     from: &Admitted,
 ) -> Result<Arc<Session>, Refusal> {
-    let name = headers.get(SESSION).and_then(|name| name.to_str().ok());
+    let name = only_one(headers, &SESSION, "Mcp-Session-Id")?;
     let name = name.ok_or_else(|| bad_request("Session ID is required"))?;
     sessions.find(name, from.owner()).ok_or_else(|| Refusal {
         status: StatusCode::NOT_FOUND,
         message: "Not Found: Session not found".to_owned(),
     })
+}
+
+/// The one value of a header, if it is text. A proxy could go by either of two.
+fn only_one<'headers>(
+    headers: &'headers HeaderMap,
+    header: &HeaderName,
+    shown: &str,
+) -> Result<Option<&'headers str>, Refusal> {
+    let mut values = headers.get_all(header).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        let fault = format!("there is more than one {shown} header; send one");
+        return Err(bad_request(&fault));
+    }
+    Ok(first.and_then(|value| value.to_str().ok()))
 }
 
 /// Checks that the client sends JSON and accepts both forms of a reply, because the server chooses the form.

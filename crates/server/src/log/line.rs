@@ -5,66 +5,94 @@
 
 use std::fmt::{self, Write as _};
 
+use serde::Serialize;
+use toolset::escape;
 use tracing::field::{Field, Visit};
 
 use crate::settings::LogFormat;
 
 /// The most bytes of one value that a line shows.
 pub(super) const MAX_VALUE: usize = 4096;
+/// The bytes that the fields of a call take, more or less.
+const USUAL_SIZE: usize = 256;
 
-/// One event's fields.
-#[derive(Debug, Default)]
+/// One event's fields, written as they come: a line costs no more than its bytes.
+#[derive(Debug)]
 pub(super) struct LogLine {
+    format: LogFormat,
     message: String,
-    fields: Vec<(&'static str, serde_json::Value)>,
+    fields: Vec<u8>,
 }
 
 impl LogLine {
-    /// A line that no event gave.
-    pub(super) fn new(message: &str) -> LogLine {
+    /// A line without fields.
+    pub(super) fn new(format: LogFormat, message: &str) -> LogLine {
         LogLine {
+            format,
             message: message.to_owned(),
-            fields: Vec::new(),
+            fields: Vec::with_capacity(USUAL_SIZE),
         }
     }
 
-    /// Adds a field.
-    pub(super) fn push(&mut self, name: &'static str, value: serde_json::Value) {
-        self.fields.push((name, value));
+    /// Adds a field that is not text.
+    pub(super) fn push(&mut self, name: &'static str, value: impl Serialize) {
+        self.name(name);
+        // Every number has a form in JSON.
+        let _ = serde_json::to_writer(&mut self.fields, &value);
+    }
+
+    fn push_text(&mut self, name: &'static str, text: &str) {
+        self.name(name);
+        push_quoted(text, &mut self.fields);
+    }
+
+    fn name(&mut self, name: &'static str) {
+        let (before, behind): (&[u8], &[u8]) = match self.format {
+            LogFormat::Json => (b",\"", b"\":"),
+            LogFormat::Text => (b" ", b"="),
+        };
+        for part in [before, name.as_bytes(), behind] {
+            self.fields.extend_from_slice(part);
+        }
     }
 
     /// Writes the line, with its end.
-    pub(super) fn render(&self, format: LogFormat, level: tracing::Level) -> Vec<u8> {
-        let now = format!("{:.3}", jiff::Timestamp::now());
-        let mut line = match format {
-            LogFormat::Json => self.json(&now, level),
-            LogFormat::Text => self.text(&now, level),
+    pub(super) fn render(&self, level: tracing::Level) -> Vec<u8> {
+        let now = jiff::Timestamp::now();
+        let mut line = match self.format {
+            LogFormat::Json => self.json(now, level),
+            LogFormat::Text => self.text(now, level),
         };
         if !line.is_ascii() {
-            line = visible(&line);
+            line = visible(&String::from_utf8_lossy(&line)).into_bytes();
         }
-        line.push('\n');
-        line.into_bytes()
-    }
-
-    fn json(&self, now: &str, level: tracing::Level) -> String {
-        let message = serde_json::Value::from(self.message.as_str());
-        let mut line = format!(r#"{{"timestamp":"{now}","level":"{level}","message":{message}"#);
-        for (name, value) in &self.fields {
-            let _ = write!(line, r#","{name}":{value}"#);
-        }
-        line.push('}');
+        line.push(b'\n');
         line
     }
 
-    fn text(&self, now: &str, level: tracing::Level) -> String {
+    fn json(&self, now: jiff::Timestamp, level: tracing::Level) -> Vec<u8> {
+        let start = format!(r#"{{"timestamp":"{now:.3}","level":"{level}","message":"#);
+        let room = start.len() + self.message.len() + self.fields.len() + 4;
+        let mut line = Vec::with_capacity(room);
+        line.extend_from_slice(start.as_bytes());
+        push_quoted(&self.message, &mut line);
+        line.extend_from_slice(&self.fields);
+        line.push(b'}');
+        line
+    }
+
+    fn text(&self, now: jiff::Timestamp, level: tracing::Level) -> Vec<u8> {
         let message: String = self.message.chars().map(printable).collect();
-        let mut line = format!("{now} {level:>5} {message}");
-        for (name, value) in &self.fields {
-            let _ = write!(line, " {name}={value}");
-        }
+        let mut line = format!("{now:.3} {level:>5} {message}").into_bytes();
+        line.extend_from_slice(&self.fields);
         line
     }
+}
+
+fn push_quoted(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    escape(text, out);
+    out.push(b'"');
 }
 
 /// Escapes what steers a terminal, ends a line for some readers or reverses text; JSON leaves these characters alone.
@@ -98,38 +126,41 @@ impl Visit for LogLine {
         let mut text = Capped::default();
         // An error only means that the value is longer than what is shown.
         let _ = write!(text, "{value:?}");
-        self.record_text(field, text.0);
+        self.record_text(field, &text.0);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
+        if value.len() <= MAX_VALUE {
+            return self.record_text(field, value);
+        }
         let mut text = Capped::default();
         let _ = text.write_str(value);
-        self.record_text(field, text.0);
+        self.record_text(field, &text.0);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.push(field.name(), value.into());
+        self.push(field.name(), value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.push(field.name(), value.into());
+        self.push(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.push(field.name(), value.into());
+        self.push(field.name(), value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.push(field.name(), value.into());
+        self.push(field.name(), value);
     }
 }
 
 impl LogLine {
-    fn record_text(&mut self, field: &Field, text: String) {
+    fn record_text(&mut self, field: &Field, text: &str) {
         if field.name() == "message" {
-            self.message = text;
+            text.clone_into(&mut self.message);
         } else {
-            self.push(field.name(), text.into());
+            self.push_text(field.name(), text);
         }
     }
 }

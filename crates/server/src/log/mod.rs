@@ -126,10 +126,9 @@ struct LineLayer {
 
 impl<S: Subscriber> Layer<S> for LineLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = LogLine::default();
+        let mut line = LogLine::new(self.format, "");
         event.record(&mut line);
-        self.queue
-            .push(line.render(self.format, *event.metadata().level()));
+        self.queue.push(line.render(*event.metadata().level()));
     }
 }
 

@@ -205,9 +205,9 @@ fn write_lost(state: &QueueState, format: LogFormat, output: &mut impl LogOutput
 }
 
 fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {
-    let mut line = LogLine::new("log lines were dropped");
-    line.push("dropped", lost.into());
-    line.render(format, tracing::Level::WARN)
+    let mut line = LogLine::new(format, "log lines were dropped");
+    line.push("dropped", lost);
+    line.render(tracing::Level::WARN)
 }
 
 #[cfg(test)]

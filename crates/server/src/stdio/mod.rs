@@ -115,7 +115,7 @@ impl StdioClient {
 
     async fn refuse(&self, refused: Refused) {
         tracing::warn!(reason = refused.reason(), "message refused");
-        let _ = self.replies.send(refused.reply()).await;
+        let _ = self.replies.send(self.connection.refusal(&refused)).await;
         if let Some(answer) = refused.into_answer() {
             self.connection.answered(answer);
         }

@@ -143,17 +143,99 @@ async fn frames_with_an_id_in_use_leave_the_first_request_alone() {
     );
     let cancel = cancelled(3);
     wire.notify(&cancel).await;
-    wire.logged(|line| line["error_code"] == "cancelled").await;
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
-    // The call is logged a moment before it ends.
-    for _ in 0..1000 {
-        wire.send(&ping.to_string()).await;
-        if next(&mut wire).await["result"].is_object() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    let reply = wire.request(&ping).await;
+    assert!(reply["id"] == 3 && reply["result"].is_object(), "{reply}");
+    wire.logged(|line| line["error_code"] == "cancelled").await;
+}
+
+#[tokio::test]
+async fn frames_that_are_no_message_do_not_answer_the_request_whose_id_they_have() {
+    let tree = Tree::new().sparse("endless", 1 << 42);
+    let mut wire = begun(&tree).await;
+    wire.send(&hash_endless(3).to_string()).await;
+    let mut refusal = async |line: &str| {
+        wire.send(line).await;
+        next(&mut wire).await
+    };
+    for line in [
+        r#"{"jsonrpc":"2.0","id":3,"method":7}"#,
+        r#"{"id":3,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"\ud800"}"#,
+    ] {
+        let refused = refusal(line).await;
+        assert!(refused["id"].is_null(), "{refused}");
+        let words = refused["error"]["message"].as_str().unwrap();
+        assert!(words.contains("the id 3 is in use"), "{words}");
     }
-    panic!("the id is never free again");
+    let other = refusal(r#"{"jsonrpc":"2.0","id":4,"method":7}"#).await;
+    assert_eq!(other["id"], 4, "{other}");
+    wire.notify(&cancelled(3)).await;
+    wire.logged(|line| line["error_code"] == "cancelled").await;
+}
+
+#[tokio::test]
+async fn frames_with_a_key_twice_are_refused_by_its_name() {
+    testkit::over_both(async |transport| {
+        let tree = Tree::new().file("a", "a").file("b", "b");
+        let mut wire = Workspace::setup(&tree).wire(transport).await;
+        if transport == Transport::Stdio {
+            greet(&mut wire).await;
+        }
+        let call = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{{{params}}}}}"#)
+        };
+        let name = r#""name":"read_file""#;
+        let cases = [
+            (
+                "path",
+                format!(r#"{name},"arguments":{{"root":"workspace","path":"a","path":"b"}}"#),
+            ),
+            (
+                "x",
+                format!(r#"{name},"arguments":{{"root":"workspace","path":[{{"x":1,"x":1}}]}}"#),
+            ),
+            (
+                "progressToken",
+                format!(r#"{name},"_meta":{{"progressToken":1,"progressToken":2}}"#),
+            ),
+            ("name", format!(r#"{name},{name}"#)),
+        ];
+        for (key, params) in cases {
+            let reply = answer(&mut wire, transport, &call(&params)).await;
+            assert_eq!(
+                (&reply["id"], &reply["error"]["code"]),
+                (&json!(6), &json!(-32600))
+            );
+            let words = reply["error"]["message"].as_str().unwrap();
+            assert!(
+                words.contains(&format!("the key \"{key}\" stands twice")),
+                "{words}"
+            );
+        }
+        let apart = format!(
+            r#"{name},"arguments":{{"root":"workspace","path":"a"}},"_meta":{{"path":"b"}}"#
+        );
+        let reply = answer(&mut wire, transport, &call(&apart)).await;
+        assert_eq!(
+            reply["result"]["structuredContent"]["content"], "a",
+            "{reply}"
+        );
+    })
+    .await;
+}
+
+async fn answer(wire: &mut Wire, transport: Transport, message: &str) -> Value {
+    if transport == Transport::Stdio {
+        wire.send(message).await;
+        return next(wire).await;
+    }
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
+    let reply = wire.http().post_text("/mcp", &headers, message);
+    reply.await.json()
 }
 
 #[tokio::test]

@@ -2,7 +2,11 @@
 //!
 //! Callgrind knows no `openat2` (up to 3.19 at least), so under it every file is opened by the component walk and on the
 //! blocking pool. Single steps run on the real kernel: what is counted is what happens in production, on all threads.
+//!
+//! The processor stops after every round of an instruction that repeats itself (`rep movsb`, how the C library copies a few
+//! kilobytes). Such an instruction counts once, as a performance counter counts it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,10 +45,16 @@ impl Steps {
     }
 
     fn step_until_the_end(&self, main: Pid) {
-        while let Ok(status) = waitpid(None, Some(WaitPidFlag::__WALL)) {
+        let mut places = HashMap::new();
+        // Not for those of another thread, which counts another process: they would never be stepped again.
+        let own = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+        while let Ok(status) = waitpid(None, Some(own)) {
             let (thread, signal) = match status {
                 WaitStatus::Stopped(thread, Signal::SIGTRAP) => {
-                    self.0.fetch_add(1, Ordering::Relaxed);
+                    let place = place(thread);
+                    let is_repeated =
+                        place.is_some() && place == places.insert(thread, place).flatten();
+                    self.0.fetch_add(u64::from(!is_repeated), Ordering::Relaxed);
                     (thread, None)
                 }
                 WaitStatus::Stopped(thread, signal) => (thread, Some(signal)),
@@ -59,6 +69,19 @@ impl Steps {
             // A thread that was killed meanwhile cannot be stepped; its end is reported next.
             let _ = ptrace::step(thread, signal);
         }
+    }
+}
+
+/// The address of a thread's next instruction, where instructions can repeat themselves.
+fn place(thread: Pid) -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        ptrace::getregs(thread).ok().map(|registers| registers.rip)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = thread;
+        None
     }
 }
 

@@ -112,3 +112,49 @@ async fn sessions_bring_no_more_calls_than_their_host_may_make() {
     }
     assert!(refused >= 2, "{refused} of 6 calls were refused");
 }
+
+#[tokio::test]
+async fn two_session_ids_are_refused_also_where_they_are_the_same() {
+    let tree = Tree::new();
+    let wire = with_sessions(&tree).wire(Transport::Http).await;
+    let http = wire.http();
+    let begun = begin(http, &[]).await;
+    let session = begun.header("mcp-session-id").unwrap();
+    let twice = [("mcp-session-id", session), ("mcp-session-id", session)];
+    let refused = [
+        http.post("/mcp", &twice, &list_roots()).await,
+        http.send(
+            "GET",
+            "/mcp",
+            &[twice[0], twice[1], ("accept", "text/event-stream")],
+        )
+        .await,
+        http.send("DELETE", "/mcp", &twice).await,
+        begin(http, &twice).await,
+    ];
+    for reply in refused {
+        assert_eq!(reply.status, 400, "{reply:?}");
+        let fault = "there is more than one Mcp-Session-Id header";
+        assert!(reply.body.contains(fault), "{reply:?}");
+    }
+    assert_eq!(call(http, session, &[]).await, 200, "it is still there");
+}
+
+#[tokio::test]
+async fn headers_that_repeat_nothing_of_the_body_are_refused() {
+    let tree = Tree::new();
+    let wire = Workspace::setup(&tree).wire(Transport::Http).await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for (header, value) in [("mcp-name", "read_file"), ("mcp-param-root", "workspace")] {
+        let reply = wire.http().post("/mcp", &[(header, value)], &list).await;
+        assert_eq!(reply.status, 400, "{reply:?}");
+        let words = reply.json()["error"]["message"].to_string();
+        assert!(
+            words
+                .to_lowercase()
+                .contains(&format!("unexpected {header} header")),
+            "{words}"
+        );
+    }
+    assert_eq!(wire.http().post("/mcp", &[], &list).await.status, 200);
+}
