@@ -4,6 +4,7 @@
 //! Must not decide what an edit does: that is `text`.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::ops::Range;
 
@@ -105,6 +106,22 @@ impl<'a> Edited<'a> {
         Ok(self.old.get_or_init(|| old).open())
     }
 
+    /// Opens the file, which must be there and writable, to be replaced as a whole.
+    pub(crate) fn open_to_replace(&self) -> Result<()> {
+        if self.old.get().is_none() {
+            // Readable, if it may be read: then it can be parsed, and put back.
+            let readable = self.located.open_to_edit();
+            let old = readable.or_else(|_| self.located.open_to_replace())?;
+            self.old.get_or_init(|| old);
+        }
+        Ok(())
+    }
+
+    /// The file, if it was opened.
+    pub(crate) fn opened(&self) -> Option<&OpenFile> {
+        self.old.get().map(Replaceable::open)
+    }
+
     /// Says that the file is no text, and what it seems to be.
     pub(crate) fn not_text(&self, open: &OpenFile) -> Error {
         let head = read_up_to(open, 0, encoding::HEAD as u64, &self.context.cancel);
@@ -164,14 +181,15 @@ impl<'a> Edited<'a> {
             .map_err(|error| self.context.cancel.explain(error))
     }
 
-    /// Replaces the file's content; a missing file is made, with the directories on the way.
-    pub(crate) fn replace(&self, content: &[u8]) -> Result<Metadata> {
+    /// Writes the file's whole content, seen by nobody before [`commit_all`]; a missing file gets the directories on the
+    /// way.
+    pub(crate) fn stage_content(&self, content: &[u8]) -> Result<Staged> {
         let mut staged = self.stage()?;
         staged.reserve(content.len() as u64)?;
         content
             .chunks(BLOCK)
             .try_for_each(|block| self.write(&mut staged, block))?;
-        self.commit(staged)
+        Ok(staged)
     }
 
     /// Writes what the file will be, seen by nobody before [`commit_all`].
@@ -303,4 +321,16 @@ pub(crate) fn commit_all(files: Vec<(&Edited<'_>, Staged)>) -> Result<Vec<Metada
         }
     }
     Ok(done.into_iter().map(|(_, metadata)| metadata).collect())
+}
+
+/// Refuses a call that names one file twice: each change would be made without the other.
+pub(crate) fn refuse_twice(edited: &[Edited<'_>], argument: &'static str) -> Result<()> {
+    let mut known = HashSet::new();
+    match edited.iter().find(|edited| !known.insert(edited.key())) {
+        Some(twice) => Err(Error::InvalidArgument {
+            argument,
+            reason: format!("two of its names are the same file: {}", twice.path()),
+        }),
+        None => Ok(()),
+    }
 }

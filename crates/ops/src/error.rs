@@ -154,6 +154,17 @@ pub enum Error {
         expected: String,
         found: Option<String>,
     },
+    /// Its old lines are in several places, none of them at the line that its header names.
+    #[error("hunk {hunk} fits {count} places of {path:?}")]
+    PatchNotUnique {
+        path: String,
+        hunk: usize,
+        count: u64,
+        lines: Vec<u64>,
+    },
+    /// A patch for several files, or one that names none, where the call does not fit that.
+    #[error("the patch is for {files} files")]
+    PatchFiles { files: usize },
     /// The old side of the patch is `/dev/null`, but the file is there and not empty.
     #[error("the patch makes {path:?}, which exists")]
     PatchCreates { path: String },
@@ -272,6 +283,8 @@ impl Error {
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::PatchMalformed { .. }
             | Error::PatchMismatch { .. }
+            | Error::PatchNotUnique { .. }
+            | Error::PatchFiles { .. }
             | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
             Error::InvalidArgument { .. } | Error::EmptySearchString => ErrorKind::InvalidArgument,
@@ -307,6 +320,7 @@ impl Error {
             | Error::DirectoryNotEmpty { path }
             | Error::TooLarge { path, .. }
             | Error::PatchMismatch { path, .. }
+            | Error::PatchNotUnique { path, .. }
             | Error::PatchCreates { path }
             | Error::NotText { path, .. }
             | Error::EditRefused { path, .. }
@@ -319,6 +333,7 @@ impl Error {
             | Error::IntoItself { path }
             | Error::Io { path, .. } => Some(path),
             Error::PatchMalformed { .. }
+            | Error::PatchFiles { .. }
             | Error::InvalidPattern { .. }
             | Error::InvalidArgument { .. }
             | Error::EmptySearchString

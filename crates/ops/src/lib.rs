@@ -44,6 +44,7 @@ mod syntax;
 mod testing;
 pub mod text;
 mod write;
+mod write_files;
 
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
@@ -64,7 +65,7 @@ pub use list::{Detail, Hidden, List, ListEntry, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
-pub use patch::{Patch, Patched};
+pub use patch::{Patch, PatchTarget, Patched};
 pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
@@ -77,7 +78,8 @@ pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;
 pub use text::replace::{EditScope, REPLACED_MAX};
-pub use write::{Write, WriteEffect, WriteMode, Written};
+pub use write::{SyntaxCheck, Write, WriteEffect, WriteMode, Written};
+pub use write_files::{FileToWrite, WriteFiles};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{

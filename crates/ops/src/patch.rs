@@ -1,26 +1,41 @@
-//! Applies a unified diff to a text file, all of it or nothing.
+//! Applies a patch to a text file, or to several: all of it or nothing.
 
-use sandbox::Metadata;
+use std::sync::Arc;
+
+use sandbox::{Metadata, Root};
 
 use crate::context::Context;
-use crate::edit::{Edited, WHOLE_FILE_MAX};
+use crate::edit::{Edited, WHOLE_FILE_MAX, commit_all, refuse_twice};
+use crate::edit_files::CHANGES_SHOWN;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
-use crate::text::patch::{self, HunkPlace};
+use crate::syntax::{self, SyntaxFault};
+use crate::text;
+use crate::text::excerpts::{ChangedLines, changed_lines};
+use crate::text::patch::{self, Applied, FilePatch, HunkPlace};
 use crate::write::WriteEffect;
 
-/// Applies a patch to a file; a missing one is made, with the directories on the way.
+/// Which files a patch is for.
+#[derive(Debug)]
+pub enum PatchTarget {
+    /// This one, whatever the patch calls it; links are followed.
+    File(Place),
+    /// Those that the patch names, in this root.
+    Named(Arc<Root>),
+}
+
+/// Applies a patch; missing files are made, with the directories on the way.
 #[derive(Debug)]
 pub struct Patch {
-    /// The file; links are followed. The names in the patch do not count.
-    pub place: Place,
-    /// A unified diff.
+    /// Which files it is for.
+    pub target: PatchTarget,
+    /// The patch.
     pub patch: String,
 }
 
-/// The patch was applied.
+/// A file after its part of the patch.
 #[derive(Debug)]
 pub struct Patched {
     /// The resolved path.
@@ -29,49 +44,108 @@ pub struct Patched {
     pub hunks: Vec<HunkPlace>,
     /// Whether the file is new.
     pub effect: WriteEffect,
-    /// The file as it is now.
-    pub metadata: Metadata,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The first changes, as the file has them now.
+    pub changes: Vec<ChangedLines>,
+    /// Why it can no longer be read by those who read such files.
+    pub fault: Option<SyntaxFault>,
 }
 
 impl Operation for Patch {
-    type Outcome = Patched;
+    type Outcome = Vec<Patched>;
 
-    fn run(self, context: &Context) -> Result<Patched> {
-        again_if_vanished(|| self.try_run(context))
+    fn run(self, context: &Context) -> Result<Vec<Patched>> {
+        let files = patch::files(&self.patch, &context.cancel)?;
+        let places = self.places(&files)?;
+        again_if_vanished(|| try_run(&files, &places, context))
     }
 }
 
 impl Patch {
-    fn try_run(&self, context: &Context) -> Result<Patched> {
-        let edited = Edited::begin(&self.place, context)?;
-        let (old, effect) = if edited.exists() {
-            let open = edited.open_text()?;
-            let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
-            (old, WriteEffect::Replaced)
-        } else {
-            (Vec::new(), WriteEffect::Created)
+    /// The place of each file of the patch.
+    fn places(&self, files: &[FilePatch<'_>]) -> Result<Vec<Place>> {
+        let named = |file: &FilePatch<'_>| {
+            let name = file.name.as_deref();
+            name.ok_or(Error::PatchFiles { files: 0 })
+                .map(str::to_owned)
         };
-        let applied = patch::apply(&edited.path(), &old, &self.patch, &context.cancel);
-        let applied = applied.map_err(|error| self.explain(error, effect))?;
-        drop(old);
-        let metadata = edited.replace(&applied.content)?;
-        Ok(Patched {
-            path: edited.path(),
-            hunks: applied.hunks,
-            effect,
-            metadata,
-        })
-    }
-
-    /// A patch of lines that are not there because there is no file most likely has a wrong path.
-    fn explain(&self, error: Error, effect: WriteEffect) -> Error {
-        match error {
-            Error::PatchMismatch { .. } if effect == WriteEffect::Created => {
-                let missing = self.place.existing_file(Wanted::File);
-                missing.err().unwrap_or(error)
+        match &self.target {
+            PatchTarget::File(_) if files.len() > 1 => {
+                Err(Error::PatchFiles { files: files.len() })
             }
-            other => other,
+            PatchTarget::File(place) => Ok(vec![place.clone()]),
+            PatchTarget::Named(root) => {
+                let places = files
+                    .iter()
+                    .map(|file| Place::new(Arc::clone(root), &named(file)?));
+                places.collect()
+            }
         }
+    }
+}
+
+fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Result<Vec<Patched>> {
+    let (_lock, edited) = Edited::begin_all(places, context)?;
+    refuse_twice(&edited, "patch")?;
+    let mut patched = Vec::with_capacity(files.len());
+    let mut staged = Vec::with_capacity(files.len());
+    for ((file, place), edited) in files.iter().zip(places).zip(&edited) {
+        let (outcome, content) = patch_one(file, place, edited, context)?;
+        patched.push(outcome);
+        staged.push((edited, edited.stage_content(&content)?));
+    }
+    for (patched, metadata) in patched.iter_mut().zip(commit_all(staged)?) {
+        let Metadata { size, .. } = metadata;
+        patched.size = size;
+    }
+    Ok(patched)
+}
+
+/// What a file's part of the patch makes of it, and the new content.
+fn patch_one(
+    file: &FilePatch<'_>,
+    place: &Place,
+    edited: &Edited<'_>,
+    context: &Context,
+) -> Result<(Patched, Vec<u8>)> {
+    let (old, effect) = if edited.exists() {
+        let open = edited.open_text()?;
+        let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
+        (old, WriteEffect::Replaced)
+    } else {
+        (Vec::new(), WriteEffect::Created)
+    };
+    let path = edited.path();
+    let applied = patch::apply(&path, &old, file, &context.cancel);
+    let applied = applied.map_err(|error| explain(place, error, effect))?;
+    let Applied {
+        content,
+        hunks,
+        mut changes,
+    } = applied;
+    changes.truncate(CHANGES_SHOWN);
+    let before = || Ok(edited.exists().then(|| old.clone()));
+    let after = || Ok(content.clone());
+    let patched = Patched {
+        changes: changed_lines(&mut text::reader(&content), &changes)?,
+        fault: syntax::new_fault(&path, &before, &after)?,
+        size: content.len() as u64,
+        hunks,
+        effect,
+        path,
+    };
+    Ok((patched, content))
+}
+
+/// A patch of lines that are not there because there is no file most likely has a wrong path.
+fn explain(place: &Place, error: Error, effect: WriteEffect) -> Error {
+    match error {
+        Error::PatchMismatch { .. } if effect == WriteEffect::Created => {
+            let missing = place.existing_file(Wanted::File);
+            missing.err().unwrap_or(error)
+        }
+        other => other,
     }
 }
 
@@ -80,13 +154,59 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::testing::{Tree, context};
+    use crate::text::patch::faulty;
 
     fn patch(tree: &Tree, path: &str, patch: &str) -> Result<Patched> {
-        Patch {
-            place: tree.place(path),
+        let patch = Patch {
+            target: PatchTarget::File(tree.place(path)),
             patch: patch.to_owned(),
-        }
-        .run(&context())
+        };
+        let mut patched = patch.run(&context())?;
+        Ok(patched.remove(0))
+    }
+
+    fn patch_named(tree: &Tree, patch: &str) -> Result<Vec<Patched>> {
+        let patch = Patch {
+            target: PatchTarget::Named(Arc::clone(&tree.root)),
+            patch: patch.to_owned(),
+        };
+        patch.run(&context())
+    }
+
+    #[test]
+    fn several_files_are_patched_or_none() {
+        let tree = Tree::with(&[("x", "one\ntwo\nthree\n"), ("d/y", "a\n")]);
+        let two = format!("{SECOND}--- a/d/y\n+++ b/d/y\n@@ -1 +1 @@\n-a\n+b\n");
+        let add = "--- /dev/null\n+++ b/new/z\n@@ -0,0 +1 @@\n+made\n";
+        let wrong = format!("{two}{add}--- a/d/y2\n+++ b/d/y2\n@@ -1 +1 @@\n-a\n+b\n");
+        assert_eq!(
+            patch_named(&tree, &wrong).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            (tree.read("x"), tree.read("d/y"), tree.has("new")),
+            ("one\ntwo\nthree\n".into(), "a\n".into(), false)
+        );
+        let several = patch(&tree, "x", &two).unwrap_err();
+        assert!(
+            matches!(several, Error::PatchFiles { files: 2 }),
+            "{several:?}"
+        );
+        let patched = patch_named(&tree, &format!("{two}{add}")).unwrap();
+        let paths: Vec<&str> = patched.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["x", "d/y", "new/z"]);
+        assert_eq!(
+            (tree.read("x"), tree.read("d/y"), tree.read("new/z")),
+            ("one\nTWO\nthree\n".into(), "b\n".into(), "made\n".into())
+        );
+        let escape = "--- a/../outside/secret\n+++ b/../outside/secret\n@@ -1 +1 @@\n-secret\n+x\n";
+        assert_eq!(
+            patch_named(&tree, escape).unwrap_err().kind(),
+            ErrorKind::Outside
+        );
+        let nameless = patch_named(&tree, "@@ -1 +1 @@\n-one\n+x\n").unwrap_err();
+        assert!(matches!(nameless, Error::PatchFiles { files: 0 }));
+        assert!(tree.outside_is_untouched());
     }
 
     const SECOND: &str = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
@@ -119,10 +239,7 @@ mod tests {
         let tree = Tree::new();
         let new = "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n";
         let patched = patch(&tree, "new/dir/file", new).unwrap();
-        assert_eq!(
-            (patched.effect, patched.metadata.size),
-            (WriteEffect::Created, 4)
-        );
+        assert_eq!((patched.effect, patched.size), (WriteEffect::Created, 4));
         assert_eq!(tree.read("new/dir/file"), "a\nb\n");
     }
 
@@ -154,6 +271,17 @@ mod tests {
         );
         assert_eq!(tree.read("file"), "one\nother\nthree\n");
         assert_eq!(tree.names(""), ["bytes", "dir", "file"]);
+    }
+
+    #[test]
+    fn faulty_patches_that_are_refused_change_nothing() {
+        for (faulty, is_applied) in faulty::all() {
+            let tree = Tree::with(&[("f.py", faulty::BASE)]);
+            let outcome = patch(&tree, "f.py", faulty);
+            assert_eq!(outcome.is_ok(), is_applied, "{faulty}");
+            assert_eq!(tree.names(""), ["f.py"], "{faulty}");
+            assert_eq!(tree.read("f.py") != faulty::BASE, is_applied, "{faulty}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
+use crate::read_at::read_up_to;
+use crate::syntax::{self, SyntaxFault};
 
 /// How much is written between two looks at the caller's patience.
 const PIECE: usize = 1024 * 1024;
@@ -35,6 +37,17 @@ pub struct Write {
     pub mode: WriteMode,
     /// Whether missing directories on the way are made.
     pub parents: Parents,
+    /// Whether a file that no longer parses is told.
+    pub syntax: SyntaxCheck,
+}
+
+/// Whether files of known languages are parsed before and after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyntaxCheck {
+    /// They are, and a new fault is told.
+    Warn,
+    /// They are not.
+    Skip,
 }
 
 /// What a write did to the file.
@@ -59,6 +72,8 @@ pub struct Written {
     pub effect: WriteEffect,
     /// The file as it is now.
     pub metadata: Metadata,
+    /// Why it can no longer be read by those who read such files.
+    pub fault: Option<SyntaxFault>,
 }
 
 impl Operation for Write {
@@ -82,6 +97,7 @@ impl Write {
             });
         }
         context.cancel.check()?;
+        let fault = self.fault(&located, context)?;
         let metadata = match self.mode {
             WriteMode::Append => self.append(&located, context)?,
             WriteMode::Overwrite => self.replace(&located, OnExisting::Replace, context)?,
@@ -92,7 +108,28 @@ impl Write {
             bytes_written: self.bytes.len() as u64,
             effect: self.effect(&located),
             metadata,
+            fault,
         })
+    }
+
+    fn fault(&self, located: &Located<'_>, context: &Context) -> Result<Option<SyntaxFault>> {
+        if self.syntax == SyntaxCheck::Skip {
+            return Ok(None);
+        }
+        // What may not be read is not told about.
+        let before = || match located.open_file() {
+            Ok(open) => read_up_to(&open, 0, syntax::PARSED_MAX + 1, &context.cancel).map(Some),
+            Err(_) => Ok(None),
+        };
+        let after = || match self.mode {
+            WriteMode::Append => {
+                let mut text = before()?.unwrap_or_default();
+                text.extend_from_slice(&self.bytes);
+                Ok(text)
+            }
+            WriteMode::Overwrite | WriteMode::CreateOnly => Ok(self.bytes.clone()),
+        };
+        syntax::new_fault(&located.path(), &before, &after)
     }
 
     fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {
@@ -156,6 +193,7 @@ mod tests {
             bytes: text.as_bytes().to_vec(),
             mode,
             parents,
+            syntax: SyntaxCheck::Skip,
         }
         .run(&context())
     }
@@ -233,6 +271,7 @@ mod tests {
             bytes,
             mode,
             parents,
+            syntax: SyntaxCheck::Skip,
         }
         .run(&context())
         .unwrap_err();
@@ -277,6 +316,7 @@ mod tests {
             bytes: vec![1],
             mode: WriteMode::Overwrite,
             parents,
+            syntax: SyntaxCheck::Skip,
         };
         assert_eq!(
             write.run(&cancelled()).unwrap_err().kind(),
@@ -294,6 +334,7 @@ mod tests {
             bytes: b"x".to_vec(),
             mode: WriteMode::CreateOnly,
             parents,
+            syntax: SyntaxCheck::Skip,
         };
         write.run(&with_limits(Limits::for_tests())).unwrap();
         assert_eq!(tree.read("a/b"), "x");

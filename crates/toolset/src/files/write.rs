@@ -1,7 +1,7 @@
 //! `write`: a file's content, made, replaced or added to.
 
 use ops::text::encoding::from_base64;
-use ops::{Operation, Parents, Write, WriteMode};
+use ops::{Operation, Parents, SyntaxCheck, Write, WriteMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,7 @@ impl Tool for WriteTool {
             } else {
                 Parents::Require
             },
+            syntax: SyntaxCheck::Skip,
         };
         let written = write.run(&call.context)?;
         Ok(Reply {

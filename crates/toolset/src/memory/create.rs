@@ -1,7 +1,7 @@
 //! `create`: a new file.
 
 use ops::text::encoding::from_base64;
-use ops::{Operation, Parents, Write, WriteMode};
+use ops::{Operation, Parents, SyntaxCheck, Write, WriteMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,7 @@ impl Tool for Create {
             },
             mode: WriteMode::CreateOnly,
             parents: Parents::Create,
+            syntax: SyntaxCheck::Skip,
         };
         write.run(&call.context)?;
         Ok(Done::to(arguments.path))

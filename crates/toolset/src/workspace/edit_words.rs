@@ -125,7 +125,7 @@ fn named_lines(lines: &[u64]) -> String {
 }
 
 /// The same for places of which only the first are known.
-fn some_lines(lines: &[u64], count: u64) -> String {
+pub(super) fn some_lines(lines: &[u64], count: u64) -> String {
     let more = if count > lines.len() as u64 {
         " …"
     } else {

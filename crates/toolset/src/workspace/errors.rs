@@ -189,6 +189,20 @@ fn operation_message(error: &Error, tool: &str) -> String {
                 .as_deref()
                 .map_or("the end of the file".to_owned(), quoted)
         ),
+        Error::PatchNotUnique {
+            hunk, count, lines, ..
+        } => format!(
+            "patch failed: hunk {hunk} fits {count} places, at {}; add context lines around it until it fits one; nothing \
+             was changed",
+            edit_words::some_lines(lines, *count)
+        ),
+        Error::PatchFiles { files: 0 } => {
+            "patch failed: it names no file; give path, or headers `--- a/name` and `+++ b/name`"
+                .to_owned()
+        }
+        Error::PatchFiles { files } => format!(
+            "patch failed: it is for {files} files; leave out path to patch all of them, or send the part of one file"
+        ),
         Error::PatchCreates { path } => format!(
             "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
              existing file and hunks with its lines"
@@ -404,6 +418,9 @@ fn facts(failure: &Failure) -> Value {
             json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
         }
         Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
+        Failure::Operation(Error::PatchNotUnique { hunk, lines, .. }) => {
+            json!({ "hunk": hunk, "lines": lines })
+        }
         Failure::Operation(Error::EditRefused { edit, fault, .. }) => {
             edit_words::facts(*edit, fault)
         }

@@ -1,9 +1,14 @@
-//! `patch_file`: a unified diff, applied whole or not at all.
+//! `patch_file`: a diff, for one file or for several, applied whole or not at all.
 
-use ops::{Operation, Patch, WriteEffect};
+use std::sync::Arc;
+
+use ops::{Operation, Patch, PatchTarget, Patched, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, counted, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct PatchFile;
@@ -12,10 +17,10 @@ pub(super) struct PatchFile;
 pub(super) struct Arguments {
     /// Name of the root, as list_roots tells it.
     root: String,
-    /// The file to patch, relative to the root. File names inside the patch are ignored.
-    path: String,
-    /// A unified diff as `diff -u` or `git diff` writes it: `@@ -line,count +line,count @@` headers, lines that begin with a
-    /// space (context), `-` (removed) or `+` (added).
+    /// The file to patch, relative to the root, whatever the patch calls it. Without it the files that the patch names.
+    path: Option<String>,
+    /// A unified diff: lines that begin with a space (context), `-` (removed) or `+` (added), after `@@ -line,count
+    /// +line,count @@` or a bare `@@`.
     patch: String,
 }
 
@@ -24,12 +29,31 @@ pub(super) struct Arguments {
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
-    /// The file, relative to the root.
+    /// The first file, relative to the root.
     path: String,
     /// How many hunks were applied: all of them.
     hunks_applied: usize,
     /// Where each hunk went.
     hunks: Vec<HunkReply>,
+    /// True where the first file is new.
+    created: bool,
+    /// Size of the first file now, in bytes.
+    size: u64,
+    /// All files, in the order of the patch.
+    files: Vec<FileReply>,
+    /// The first ten changes.
+    changes: Vec<ChangeReply>,
+    /// Files that parsed before and do not now.
+    warnings: Vec<String>,
+}
+
+/// A file that was patched.
+#[derive(Serialize, JsonSchema)]
+struct FileReply {
+    /// The file, relative to the root.
+    path: String,
+    /// How many hunks were applied to it.
+    hunks_applied: u64,
     /// True where the file is new.
     created: bool,
     /// Size of the file now, in bytes.
@@ -50,11 +74,11 @@ impl Tool for PatchFile {
     type Reply = Reply;
 
     const NAME: &'static str = "patch_file";
-    const TITLE: &'static str = "Patch a file";
-    const DESCRIPTION: &'static str = "Changes parts of a file by a unified diff. All hunks apply or nothing changes. Context and \
-        removed lines have to match the file exactly; line numbers in the headers may be off, the nearest matching place is \
-        taken. A missing file counts as empty, so a patch of added lines makes it. Read the file first and copy the context \
-        lines from it. To replace a whole file use write_file. Returns hunks_applied and where each hunk went. \
+    const TITLE: &'static str = "Patch files";
+    const DESCRIPTION: &'static str = "Changes parts of a file by a unified diff; without path, all files that the diff names. All hunks \
+        apply or nothing changes. Context and removed lines have to be in the file, in one place or at the line that the header names; \
+        counts may be wrong or left out. A missing file counts as empty, so a patch of added lines makes it. edit_file needs less \
+        writing for small changes. \
         Example: {\"root\":\"workspace\",\"path\":\"hello.txt\",\"patch\":\"@@ -1 +1 @@\\n-Hello World\\n+Hello Agent\\n\"}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
@@ -63,23 +87,74 @@ impl Tool for PatchFile {
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let target = match &arguments.path {
+            Some(path) => PatchTarget::File(call.place(path)?),
+            None => PatchTarget::Named(Arc::clone(&call.place("")?.root)),
+        };
         let patch = Patch {
-            place: call.place(&arguments.path)?,
+            target,
             patch: arguments.patch,
         };
-        let patched = patch.run(&call.context)?;
-        let hunks = patched.hunks.iter();
-        let hunks = hunks.map(|hunk| HunkReply {
+        Ok(reply(arguments.root, &patch.run(&call.context)?))
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut text = TextLines::default();
+        for file in &reply.files {
+            text.line(file.line());
+        }
+        add_changes(&mut text, &reply.changes, reply.files.len() > 1);
+        for warning in &reply.warnings {
+            text.note(warning);
+        }
+        Some(text.finish())
+    }
+}
+
+impl FileReply {
+    fn line(&self) -> String {
+        let path = shown(&self.path);
+        let hunks = counted(self.hunks_applied, "hunk", "hunks");
+        let made = if self.created { "created, " } else { "" };
+        format!("{path}: {made}{hunks} applied, {} bytes", self.size)
+    }
+}
+
+impl From<&Patched> for FileReply {
+    fn from(file: &Patched) -> FileReply {
+        FileReply {
+            path: file.path.clone(),
+            hunks_applied: file.hunks.len() as u64,
+            created: file.effect == WriteEffect::Created,
+            size: file.size,
+        }
+    }
+}
+
+fn reply(root: String, patched: &[Patched]) -> Reply {
+    let hunks = patched.iter().flat_map(|file| &file.hunks);
+    let hunks: Vec<HunkReply> = hunks
+        .map(|hunk| HunkReply {
             line: hunk.line as u64,
             offset: hunk.offset,
-        });
-        Ok(Reply {
-            root: arguments.root,
-            path: patched.path,
-            hunks_applied: patched.hunks.len(),
-            hunks: hunks.collect(),
-            created: patched.effect == WriteEffect::Created,
-            size: patched.metadata.size,
         })
+        .collect();
+    let files: Vec<FileReply> = patched.iter().map(FileReply::from).collect();
+    let changes = patched
+        .iter()
+        .map(|file| (file.path.as_str(), &*file.changes));
+    let faults = patched.iter();
+    let faults = faults.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let first = files.first();
+    Reply {
+        root,
+        path: first.map(|file| file.path.clone()).unwrap_or_default(),
+        hunks_applied: hunks.len(),
+        hunks,
+        created: first.is_some_and(|file| file.created),
+        size: first.map_or(0, |file| file.size),
+        changes: ChangeReply::of(changes),
+        warnings: faults.collect(),
+        files,
     }
 }

@@ -1,9 +1,16 @@
-//! `write_file`: a file's content, made, replaced or added to.
+//! `write_file`: the content of a file or of several, made, replaced or added to.
 
-use ops::{Operation, Parents, Write, WriteEffect, WriteMode};
+use ops::text::encoding::from_base64;
+use ops::{
+    Error, FileToWrite, Operation, Parents, SyntaxCheck, Write, WriteEffect, WriteFiles, WriteMode,
+    Written,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::edit_words::syntax_warning;
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct WriteFile;
@@ -13,12 +20,32 @@ pub(super) struct Arguments {
     /// Name of the root, as list_roots tells it.
     root: String,
     /// The file, relative to the root. Missing parent directories are made.
-    path: String,
+    path: Option<String>,
     /// The text to write, exactly as it shall stand in the file.
-    content: String,
+    content: Option<String>,
     /// What to do where the file exists.
     #[serde(default)]
     mode: Mode,
+    /// How content is written.
+    #[serde(default)]
+    encoding: Encoding,
+    /// Several files instead of path and content: all are written or none.
+    #[schemars(length(min = 1, max = 200))]
+    files: Option<Vec<FileArgument>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FileArgument {
+    /// The file, relative to the root.
+    path: String,
+    /// What to write.
+    content: String,
+    /// As above.
+    #[serde(default)]
+    mode: Mode,
+    /// As above.
+    #[serde(default)]
+    encoding: Encoding,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
@@ -33,11 +60,41 @@ enum Mode {
     CreateOnly,
 }
 
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
+enum Encoding {
+    /// As text.
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// As base64 of the bytes.
+    #[serde(rename = "base64")]
+    Base64,
+}
+
 /// What was written.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
+    /// The first file, relative to the root.
+    path: String,
+    /// How many bytes were written to it.
+    size: u64,
+    /// The mode that was used for it.
+    mode: Mode,
+    /// True where it is new.
+    created: bool,
+    /// All files, where several were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileReply>,
+    /// Files that parsed before and do not now, or are new and do not parse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// A file that was written.
+#[derive(Serialize, JsonSchema)]
+struct FileReply {
     /// The file, relative to the root.
     path: String,
     /// How many bytes were written.
@@ -54,10 +111,10 @@ impl Tool for WriteFile {
 
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write a file";
-    const DESCRIPTION: &'static str = "Writes text to a file and makes missing parent directories. \
+    const DESCRIPTION: &'static str = "Writes text (or bytes as base64) to a file and makes missing parent directories. \
         mode \"overwrite\" (default) replaces the whole content, \"append\" adds to the end, \"create_only\" fails where the \
-        file exists. The file changes at once and whole, never in part. To change a part of a file use patch_file. \
-        Returns path, size (bytes written), mode, and created (true for a new file). \
+        file exists. The file changes at once and whole, never in part. files writes several, all or none. To change a part of a \
+        file use edit_file. \
         Example: {\"root\":\"workspace\",\"path\":\"config/app.yaml\",\"content\":\"port: 80\\n\",\"mode\":\"create_only\"}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
@@ -66,23 +123,128 @@ impl Tool for WriteFile {
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let write = Write {
-            place: call.place(&arguments.path)?,
-            bytes: arguments.content.into_bytes(),
-            mode: match arguments.mode {
+        let several = arguments.files.is_some();
+        let (root, files) = arguments.into_files()?;
+        let modes: Vec<Mode> = files.iter().map(|file| file.mode).collect();
+        let written = if several {
+            let files = files.into_iter().map(|file| file.into_request(call));
+            let files = files.collect::<ops::Result<_>>()?;
+            WriteFiles { files }.run(&call.context)?
+        } else {
+            let each = files.into_iter().map(|file| write_one(file, call));
+            each.collect::<ops::Result<_>>()?
+        };
+        Ok(reply(root, &written, &modes, several))
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut text = TextLines::default();
+        if reply.files.is_empty() {
+            text.line(described(
+                &reply.path,
+                reply.size,
+                reply.mode,
+                reply.created,
+            ));
+        }
+        for file in &reply.files {
+            text.line(described(&file.path, file.size, file.mode, file.created));
+        }
+        for warning in &reply.warnings {
+            text.note(warning);
+        }
+        Some(text.finish())
+    }
+}
+
+impl Arguments {
+    /// The files to write, of which there is one unless several were named.
+    fn into_files(self) -> ops::Result<(String, Vec<FileArgument>)> {
+        let missing = |argument, reason: &str| Error::InvalidArgument {
+            argument,
+            reason: reason.to_owned(),
+        };
+        match (self.files, self.path, self.content) {
+            (Some(files), None, None) => Ok((self.root, files)),
+            (Some(_), _, _) => Err(missing("files", "give either files, or path and content")),
+            (None, Some(path), Some(content)) => {
+                let (mode, encoding) = (self.mode, self.encoding);
+                let file = FileArgument {
+                    path,
+                    content,
+                    mode,
+                    encoding,
+                };
+                Ok((self.root, vec![file]))
+            }
+            (None, None, _) => Err(missing("path", "it is required, unless files is given")),
+            (None, _, None) => Err(missing("content", "it is required, unless files is given")),
+        }
+    }
+}
+
+impl FileArgument {
+    fn into_request(self, call: &Call) -> ops::Result<FileToWrite> {
+        Ok(FileToWrite {
+            place: call.place(&self.path)?,
+            bytes: match self.encoding {
+                Encoding::Utf8 => self.content.into_bytes(),
+                Encoding::Base64 => from_base64(&self.content)?,
+            },
+            mode: match self.mode {
                 Mode::Overwrite => WriteMode::Overwrite,
                 Mode::Append => WriteMode::Append,
                 Mode::CreateOnly => WriteMode::CreateOnly,
             },
-            parents: Parents::Create,
-        };
-        let written = write.run(&call.context)?;
-        Ok(Reply {
-            root: arguments.root,
-            path: written.path,
-            size: written.bytes_written,
-            mode: arguments.mode,
-            created: written.effect == WriteEffect::Created,
         })
     }
+}
+
+fn write_one(file: FileArgument, call: &Call) -> ops::Result<Written> {
+    let FileToWrite { place, bytes, mode } = file.into_request(call)?;
+    let write = Write {
+        place,
+        bytes,
+        mode,
+        parents: Parents::Create,
+        syntax: SyntaxCheck::Warn,
+    };
+    write.run(&call.context)
+}
+
+fn reply(root: String, written: &[Written], modes: &[Mode], several: bool) -> Reply {
+    let files = written.iter().zip(modes).map(|(written, mode)| FileReply {
+        path: written.path.clone(),
+        size: written.bytes_written,
+        mode: *mode,
+        created: written.effect == WriteEffect::Created,
+    });
+    let mut files: Vec<FileReply> = files.collect();
+    let faults = written.iter();
+    let faults = faults.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let first = files.first();
+    let reply = Reply {
+        root,
+        path: first.map(|file| file.path.clone()).unwrap_or_default(),
+        size: first.map_or(0, |file| file.size),
+        mode: first.map(|file| file.mode).unwrap_or_default(),
+        created: first.is_some_and(|file| file.created),
+        warnings: faults.collect(),
+        files: Vec::new(),
+    };
+    if !several {
+        files.clear();
+    }
+    Reply { files, ..reply }
+}
+
+/// What happened to a file, in one line.
+fn described(path: &str, size: u64, mode: Mode, created: bool) -> String {
+    let path = shown(path);
+    let done = match mode {
+        _ if created => "created",
+        Mode::Append => "appended",
+        Mode::Overwrite | Mode::CreateOnly => "replaced",
+    };
+    format!("{path}: {done}, {size} bytes")
 }

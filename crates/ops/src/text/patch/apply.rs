@@ -1,6 +1,9 @@
-//! Puts hunks into a text, in order, in one pass.
+//! Finds the place of every hunk in a text, then puts them in.
 
-use super::parse::{HunkLine, HunkLineKind, ParsedHunk, ParsedPatch};
+use std::ops::Range;
+
+use super::hunk::{HunkLine, HunkLineKind, ParsedHunk, Reading};
+use super::parse::{FilePatch, malformed};
 use super::search::{self, Budget, Cursor, Difference, LineComparison, TextLine};
 use super::{Applied, HunkPlace};
 use crate::context::Cancel;
@@ -13,121 +16,175 @@ const SHOWN: usize = 300;
 /// What an error says was expected where the text should have ended, or not yet.
 const END: &str = "(end of file)";
 const MORE: &str = "(more lines)";
+const NO_CONTEXT: &str = "the hunk only adds lines and has no line of the file; put the line before or after them in as \
+    context, starting with a space";
+const OVERLAP: &str = "the hunk changes lines that another hunk changes";
+const NO_CHANGE: &str = "it changes nothing: no line starts with `-` or `+`";
 
-/// Applies a parsed patch.
+/// Applies the part of a patch for one file.
 pub(super) fn run(
     path: &str,
     content: &[u8],
-    patch: &ParsedPatch<'_>,
+    patch: &FilePatch<'_>,
     cancel: &Cancel,
 ) -> Result<Applied> {
-    let (bom, body) = split_bom(content, patch);
-    let mut work = PatchRun::new(path, body, patch, cancel);
-    work.output.extend_from_slice(bom);
-    work.head = bom.len();
     if patch.creates && !content.is_empty() {
         return Err(Error::PatchCreates {
             path: path.to_owned(),
         });
     }
+    let readings = || patch.hunks.iter().flat_map(|hunk| &hunk.readings);
+    if !readings().any(Reading::has_changes) {
+        let line = patch.hunks.first().map_or(1, |hunk| hunk.line);
+        return Err(malformed(line, NO_CHANGE));
+    }
+    let (bom, body) = match content.strip_prefix(encoding::BOM) {
+        // A byte order mark that the patch does not know of stays where it is.
+        Some(body) if !readings().any(|reading| reading.has_bom) => (encoding::BOM, body),
+        _ => (&[][..], content),
+    };
+    let mut placing = Placing {
+        path,
+        content: body,
+        cancel,
+        shift: 0,
+        budget: Budget::new(body, patch.hunks.len()),
+    };
+    let mut placed = Vec::with_capacity(patch.hunks.len());
     for (index, hunk) in patch.hunks.iter().enumerate() {
         cancel.check()?;
-        work.hunk(index, hunk)?;
+        placed.push(placing.place(index, hunk)?);
     }
-    Ok(work.finish())
+    let knows_line_ends = readings().any(|reading| reading.carriage_returns);
+    write_all(bom, body, placed, knows_line_ends)
 }
 
-/// A byte order mark that the patch does not know of stays where it is.
-fn split_bom<'c>(content: &'c [u8], patch: &ParsedPatch<'_>) -> (&'c [u8], &'c [u8]) {
-    match content.strip_prefix(encoding::BOM) {
-        Some(body) if !patch.has_bom => (encoding::BOM, body),
-        _ => (&[], content),
-    }
+/// A hunk, as it was read, and its place.
+struct Placed<'h, 'p> {
+    index: usize,
+    hunk: &'h ParsedHunk<'p>,
+    reading: &'h Reading<'p>,
+    place: Cursor,
+    /// Where its first change is.
+    change: Cursor,
 }
 
-struct PatchRun<'a> {
+struct Placing<'a> {
     path: &'a str,
     content: &'a [u8],
     cancel: &'a Cancel,
-    /// The patch knows line ends: what it adds without old lines is taken to the letter.
-    knows_line_ends: bool,
-    /// The old text is copied or left out up to here.
-    cursor: Cursor,
-    output: Vec<u8>,
-    /// How much of the output is no line but a byte order mark.
-    head: usize,
-    /// How the text's first line ends. Many hunks may ask, and the line may be long.
-    first_end: LineEnd,
     /// How far the last hunk was from the place in its header; the next is likely as far.
     shift: i64,
-    /// How many lines longer the new text is so far.
-    grown: i64,
-    places: Vec<HunkPlace>,
     budget: Budget,
 }
 
-impl<'a> PatchRun<'a> {
-    fn new(
-        path: &'a str,
-        content: &'a [u8],
-        patch: &ParsedPatch<'_>,
-        cancel: &'a Cancel,
-    ) -> PatchRun<'a> {
-        PatchRun {
-            path,
-            content,
-            cancel,
-            knows_line_ends: patch.has_carriage_returns,
-            cursor: Cursor { offset: 0, line: 0 },
-            output: Vec::with_capacity(content.len() + patch.size),
-            head: 0,
-            first_end: LineEnd::first(content).unwrap_or(LineEnd::Lf),
-            shift: 0,
-            grown: 0,
-            places: Vec::with_capacity(patch.hunks.len()),
-            budget: Budget::for_text(content),
+impl<'a> Placing<'a> {
+    fn place<'h, 'p>(&mut self, index: usize, hunk: &'h ParsedHunk<'p>) -> Result<Placed<'h, 'p>> {
+        for reading in &hunk.readings {
+            let strict = LineComparison::of(reading);
+            for comparison in [strict, LineComparison::Loose] {
+                let place = self.only_place(index, hunk, reading, comparison)?;
+                if let Some(place) = place {
+                    return self.settle(index, hunk, reading, place);
+                }
+            }
+        }
+        Err(self.mismatch(index, hunk))
+    }
+
+    fn settle<'h, 'p>(
+        &mut self,
+        index: usize,
+        hunk: &'h ParsedHunk<'p>,
+        reading: &'h Reading<'p>,
+        place: Cursor,
+    ) -> Result<Placed<'h, 'p>> {
+        if let Some(start) = hunk.start {
+            self.shift = signed(place.line) - signed(start);
+        }
+        let change = search::seek(self.content, place, place.line + reading.leading);
+        Ok(Placed {
+            index,
+            hunk,
+            reading,
+            place,
+            change: change.unwrap_or(place),
+        })
+    }
+
+    /// The only place of a reading, or the one at the line that its header names.
+    fn only_place(
+        &mut self,
+        index: usize,
+        hunk: &ParsedHunk<'_>,
+        reading: &Reading<'_>,
+        comparison: LineComparison,
+    ) -> Result<Option<Cursor>> {
+        let top = Cursor { offset: 0, line: 0 };
+        if reading.old == 0 {
+            return if self.content.is_empty() {
+                Ok(Some(top))
+            } else {
+                Err(malformed(hunk.line, NO_CONTEXT))
+            };
+        }
+        if self.shift == 0
+            && let Some(place) = hunk
+                .start
+                .and_then(|start| search::seek(self.content, top, start))
+            && search::compare(self.content, place, reading, comparison, &mut self.budget).is_none()
+        {
+            return Ok(Some(place));
+        }
+        let (budget, cancel) = (&mut self.budget, self.cancel);
+        let found = search::places(self.content, reading, comparison, budget, cancel)?;
+        match found.places.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(*only)),
+            several => match self.named(hunk, several) {
+                Some(place) => Ok(Some(place)),
+                None => Err(Error::PatchNotUnique {
+                    path: self.path.to_owned(),
+                    hunk: index + 1,
+                    count: found.count as u64,
+                    lines: several.iter().map(|place| place.line as u64 + 1).collect(),
+                }),
+            },
         }
     }
 
-    fn hunk(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Result<()> {
-        let place = self.place(index, hunk)?;
-        self.shift = signed(place.line) - signed(hunk.first_line());
-        let line = usize::try_from(signed(place.line) + self.grown).unwrap_or(0) + 1;
-        self.places.push(HunkPlace {
-            line,
-            offset: self.shift,
-        });
-        self.grown += signed(hunk.header.new.count) - signed(hunk.header.old.count);
-        self.copy_until(place);
-        self.write(hunk);
-        Ok(())
+    /// The place that is as far from the header's line as the hunk before was from its own, if no place is at that line.
+    fn named(&self, hunk: &ParsedHunk<'_>, places: &[Cursor]) -> Option<Cursor> {
+        let start = hunk.start?;
+        let moved = usize::try_from(signed(start) + self.shift).ok()?;
+        let at = |line: usize| places.iter().find(|place| place.line == line).copied();
+        match (at(start), at(moved)) {
+            (None, Some(place)) => Some(place),
+            _ => None,
+        }
     }
 
-    /// Where the hunk goes: its line, moved along with the hunk before it, or the nearest place that fits.
-    fn place(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Result<Cursor> {
-        let moved = signed(hunk.first_line()).saturating_add(self.shift);
-        let guess = usize::try_from(moved).unwrap_or(0).max(self.cursor.line);
-        if hunk.header.old.count == 0 && self.content.is_empty() {
-            return Ok(self.cursor);
-        }
-        let difference = match search::seek(self.content, self.cursor, guess) {
-            Some(there) => match search::compare(self.content, there, hunk, self.cancel)? {
-                None => return Ok(there),
-                Some(difference) => difference,
-            },
-            None => Difference {
-                line: guess,
-                expected: first_old_text(hunk),
-                found: None,
-            },
+    /// Says where the likeliest reading differs: at the line of its header, or where its first line is.
+    fn mismatch(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Error {
+        let top = Cursor { offset: 0, line: 0 };
+        let Some(reading) = hunk.readings.first() else {
+            return malformed(hunk.line, "the hunk has no lines");
         };
-        let (cursor, cancel) = (self.cursor, self.cancel);
-        search::nearest(self.content, cursor, guess, hunk, &mut self.budget, cancel)?
-            .ok_or_else(|| self.mismatch(index, &difference))
-    }
-
-    fn mismatch(&self, index: usize, difference: &Difference<'_, '_>) -> Error {
-        let shown = |text| excerpt(search::without_return(text), SHOWN);
+        let comparison = LineComparison::of(reading);
+        let guess = hunk.start.map(|start| signed(start) + self.shift);
+        let guess = guess.and_then(|guess| usize::try_from(guess).ok());
+        let place = match guess.and_then(|guess| search::seek(self.content, top, guess)) {
+            Some(place) => place,
+            None => self.likeliest(reading).unwrap_or(top),
+        };
+        let difference =
+            search::compare(self.content, place, reading, comparison, &mut self.budget);
+        let shown = |text: &[u8]| excerpt(search::without_return(text), SHOWN);
+        let difference = difference.unwrap_or(Difference {
+            line: place.line,
+            expected: None,
+            found: None,
+        });
         let nothing = if difference.found.is_some() {
             END
         } else {
@@ -144,21 +201,108 @@ impl<'a> PatchRun<'a> {
         }
     }
 
+    /// The first line of the text that is the first old line, or like it but for blanks.
+    fn likeliest(&mut self, reading: &Reading<'_>) -> Option<Cursor> {
+        let mut cursor = Cursor { offset: 0, line: 0 };
+        let first = reading
+            .old_lines()
+            .find(|line| !line.text.trim_ascii().is_empty())?;
+        while let Some(line) = TextLine::at(self.content, cursor.offset) {
+            if line.text.trim_ascii() == first.text.trim_ascii() {
+                return Some(cursor);
+            }
+            cursor = Cursor {
+                offset: line.next,
+                line: cursor.line + 1,
+            };
+        }
+        None
+    }
+}
+
+/// Puts hunks in, in the order of the text.
+fn write_all(
+    bom: &[u8],
+    content: &[u8],
+    mut placed: Vec<Placed<'_, '_>>,
+    knows_line_ends: bool,
+) -> Result<Applied> {
+    placed.sort_by_key(|placed| (placed.change.offset, placed.index));
+    let mut writer = Writer {
+        content,
+        knows_line_ends,
+        cursor: Cursor { offset: 0, line: 0 },
+        output: bom.to_vec(),
+        head: bom.len(),
+        first_end: LineEnd::first(content).unwrap_or(LineEnd::Lf),
+        grown: 0,
+        changes: Vec::new(),
+    };
+    writer.output.reserve(content.len());
+    let mut hunks: Vec<(usize, HunkPlace)> = Vec::with_capacity(placed.len());
+    for placed in &placed {
+        if placed.change.offset < writer.cursor.offset {
+            return Err(malformed(placed.hunk.line, OVERLAP));
+        }
+        let offset = placed
+            .hunk
+            .start
+            .map(|start| signed(placed.place.line) - signed(start));
+        let line = usize::try_from(signed(placed.place.line) + writer.grown).unwrap_or(0) + 1;
+        let offset = offset.unwrap_or(0);
+        hunks.push((placed.index, HunkPlace { line, offset }));
+        writer.hunk(placed);
+    }
+    hunks.sort_by_key(|(index, _)| *index);
+    let hunks = hunks.into_iter().map(|(_, place)| place).collect();
+    Ok(writer.finish(hunks))
+}
+
+struct Writer<'a> {
+    content: &'a [u8],
+    /// The patch knows line ends: what it adds without old lines is taken to the letter.
+    knows_line_ends: bool,
+    /// The old text is copied or left out up to here.
+    cursor: Cursor,
+    output: Vec<u8>,
+    /// How much of the output is no line but a byte order mark.
+    head: usize,
+    /// How the text's first line ends. Many hunks may ask, and the line may be long.
+    first_end: LineEnd,
+    /// How many lines longer the new text is so far.
+    grown: i64,
+    changes: Vec<Range<u64>>,
+}
+
+impl Writer<'_> {
+    fn hunk(&mut self, placed: &Placed<'_, '_>) {
+        let reading = placed.reading;
+        if !reading.has_changes() {
+            return;
+        }
+        self.copy_until(placed.change);
+        let start = self.output.len() as u64;
+        self.write(placed);
+        self.changes
+            .push(start..(self.output.len() as u64).max(start));
+        self.grown += signed(reading.new) - signed(reading.old);
+    }
+
     fn copy_until(&mut self, place: Cursor) {
-        let kept = self
-            .content
-            .get(self.cursor.offset..place.offset)
-            .unwrap_or(&[]);
-        self.output.extend_from_slice(kept);
+        let kept = self.content.get(self.cursor.offset..place.offset);
+        self.output.extend_from_slice(kept.unwrap_or_default());
         self.cursor = place;
     }
 
-    /// Writes the new lines of a hunk whose old lines are here.
-    fn write(&mut self, hunk: &ParsedHunk<'_>) {
-        let literal = self.is_literal(hunk);
-        let mut end = self.line_end_here(hunk);
+    /// Writes the lines of a hunk from its first change to its last.
+    fn write(&mut self, placed: &Placed<'_, '_>) {
+        let reading = placed.reading;
+        let literal = self.is_literal(reading);
+        let marks_count = self.marks_count(placed);
+        let mut end = self.line_end_here(reading);
         let mut last = None;
-        for line in hunk.lines() {
+        for mut line in reading.lines().take(reading.changed).skip(reading.leading) {
+            line.open &= marks_count;
             match line.kind {
                 HunkLineKind::Added => {
                     self.add(&line, if literal { LineEnd::Lf } else { end }, end)
@@ -170,31 +314,40 @@ impl<'a> PatchRun<'a> {
             last = Some(line);
         }
         if last.is_some_and(|line| line.kind == HunkLineKind::Added && !line.open) {
-            self.keep_end_open(hunk);
+            self.keep_end_open(reading.old_open && marks_count);
         }
     }
 
     /// Whether `\n` in what the hunk adds means just that.
-    fn is_literal(&self, hunk: &ParsedHunk<'_>) -> bool {
-        match hunk.header.old.count {
+    fn is_literal(&self, reading: &Reading<'_>) -> bool {
+        match reading.old {
             0 => self.knows_line_ends,
-            _ => LineComparison::of(hunk) == LineComparison::Exact,
+            _ => LineComparison::of(reading) == LineComparison::Exact,
         }
     }
 
-    /// The line end that added lines get until the hunk passes an old line: that of the first old line, or of the
-    /// line before an insertion, or of the first line there is.
-    fn line_end_here(&self, hunk: &ParsedHunk<'_>) -> LineEnd {
-        let (before, after) = self
-            .content
-            .split_at_checked(self.cursor.offset)
-            .unwrap_or_default();
-        let first_old = match hunk.header.old.count {
-            0 => None,
-            _ => LineEnd::first(after),
+    /// Tells whether marks of a missing newline are to be believed: the hunk ends where the text does, and what it says of
+    /// the old text is so.
+    fn marks_count(&self, placed: &Placed<'_, '_>) -> bool {
+        let reading = placed.reading;
+        let end = search::seek(self.content, placed.place, placed.place.line + reading.old);
+        let at_end = end.is_none_or(|end| end.offset == self.content.len());
+        at_end && !(reading.old_open && self.content.ends_with(b"\n"))
+    }
+
+    /// The line end that added lines get until the hunk passes an old line: that of the line before, or of the first old
+    /// line if the hunk begins with a change of it, or of the first line there is.
+    fn line_end_here(&self, reading: &Reading<'_>) -> LineEnd {
+        let split = self.content.split_at_checked(self.cursor.offset);
+        let (before, after) = split.unwrap_or_default();
+        let previous = LineEnd::closing(before);
+        let next = (reading.old > 0).then(|| LineEnd::first(after)).flatten();
+        let found = if reading.leading > 0 {
+            previous.or(next)
+        } else {
+            next.or(previous)
         };
-        let previous = || LineEnd::closing(before);
-        first_old.or_else(previous).unwrap_or(self.first_end)
+        found.unwrap_or(self.first_end)
     }
 
     fn add(&mut self, line: &HunkLine<'_>, end: LineEnd, surrounding: LineEnd) {
@@ -229,27 +382,24 @@ impl<'a> PatchRun<'a> {
     }
 
     /// A text whose last line has no newline still has none, unless the patch says that it knew.
-    fn keep_end_open(&mut self, hunk: &ParsedHunk<'_>) {
+    fn keep_end_open(&mut self, knew: bool) {
         let at_end = self.cursor.offset == self.content.len() && !self.content.is_empty();
         let open = !self.content.ends_with(b"\n");
-        if at_end && open && !hunk.old_open {
+        if at_end && open && !knew {
             let end = LineEnd::closing(&self.output).map_or(0, |end| end.as_bytes().len());
             self.output.truncate(self.output.len() - end);
         }
     }
 
-    fn finish(mut self) -> Applied {
+    fn finish(mut self, hunks: Vec<HunkPlace>) -> Applied {
         let rest = self.content.get(self.cursor.offset..).unwrap_or(&[]);
         self.output.extend_from_slice(rest);
         Applied {
             content: self.output,
-            hunks: self.places,
+            hunks,
+            changes: self.changes,
         }
     }
-}
-
-fn first_old_text<'p>(hunk: &ParsedHunk<'p>) -> Option<&'p [u8]> {
-    hunk.old_lines().next().map(|line| line.text)
 }
 
 /// Line numbers fit: a text in memory has fewer lines than bytes.

@@ -1,21 +1,27 @@
-//! Unified diffs: strict parsing, strict application, one pass.
+//! Unified diffs and their relatives, as programs and as models write them.
 //!
-//! A patch changes the one text it is given, whatever names its headers have, and either fits or fails:
-//! nothing is repaired, guessed or fuzzed. What a patch can ask for besides changing lines (renames, modes,
-//! links, binary content, deletion) is refused by name.
+//! How a patch is written is forgiven, where it goes is not: its old lines must be in the text, in one place, or at the
+//! very line its header names. Nothing is guessed or fuzzed, and what does not fit changes nothing. What a patch can ask
+//! for besides changing lines (renames, modes, links, binary content, deletion) is refused by name.
 //!
-//! Two things are not held against a patch, because programs that write patches by hand cannot see them:
-//! its lines may end in `\n` where the text has `\r\n`, and it may not know that the text's last line has
-//! no newline. Both stay in the text as they are.
+//! Line ends of the text stay as they are, and so does a missing newline at its end, unless the patch says that it knew.
 
 mod apply;
+#[cfg(test)]
+pub(crate) mod faulty;
+mod forbidden;
+mod hunk;
 mod parse;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::context::Cancel;
 use crate::error::Result;
+
+pub use parse::FilePatch;
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +30,8 @@ pub struct Applied {
     pub content: Vec<u8>,
     /// Where each hunk went.
     pub hunks: Vec<HunkPlace>,
+    /// Where in the new text the changes are, in order.
+    pub changes: Vec<Range<u64>>,
 }
 
 /// Where a hunk went.
@@ -35,11 +43,22 @@ pub struct HunkPlace {
     pub offset: i64,
 }
 
-/// Applies a patch to a text, which is empty for a file that does not exist yet.
+/// Reads a patch, which has parts for one file or for several.
 ///
-/// `path` is only repeated in errors: [`PatchMalformed`](crate::Error::PatchMalformed) names the line of the patch,
-/// [`PatchMismatch`](crate::Error::PatchMismatch) the hunk and the line of the text.
-pub fn apply(path: &str, content: &[u8], patch: &str, cancel: &Cancel) -> Result<Applied> {
-    let patch = parse::parse(patch, cancel)?;
-    apply::run(path, content, &patch, cancel)
+/// [`PatchMalformed`](crate::Error::PatchMalformed) names the line of the patch.
+pub fn files<'p>(patch: &'p str, cancel: &Cancel) -> Result<Vec<FilePatch<'p>>> {
+    Ok(parse::parse(patch, cancel)?.files)
+}
+
+/// Applies the part of a patch that is for one text, which is empty for a file that does not exist yet.
+///
+/// `path` is only repeated in errors: [`PatchMismatch`](crate::Error::PatchMismatch) names the hunk and the line of the
+/// text, [`PatchNotUnique`](crate::Error::PatchNotUnique) the lines where it fits.
+pub fn apply(
+    path: &str,
+    content: &[u8],
+    patch: &FilePatch<'_>,
+    cancel: &Cancel,
+) -> Result<Applied> {
+    apply::run(path, content, patch, cancel)
 }

@@ -1,184 +1,493 @@
-//! From the words of a patch to its hunks. A hunk keeps its lines as they stand in the patch; they are cut again
-//! when it is applied, so that a patch of millions of lines costs no memory but its own.
+//! From the words of a patch to its files and hunks.
+//!
+//! Models write patches from memory: counts are off, headers are bare or missing, prose and fences stand around. What a
+//! line is may then be read in more than one way. A hunk therefore has readings, the likeliest first, and the text that
+//! is patched decides: a reading counts only where its old lines are. A reading that would leave out a line that may be a
+//! change is none.
+//!
+//! A hunk keeps its lines as they stand in the patch; they are cut again when it is applied, so that a patch of millions
+//! of lines costs no memory but its own.
 
 use memchr::memchr;
 
+use super::forbidden::forbidden;
+use super::hunk::{
+    Body, HunkLineKind, LineTransport, ParsedHunk, PatchLines, Reading, kind_and_text,
+};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
-use crate::text::{encoding, excerpt};
+use crate::text::excerpt;
 
-/// A patch for one file.
+/// A patch.
 #[derive(Debug)]
 pub(super) struct ParsedPatch<'p> {
-    pub(super) hunks: Vec<ParsedHunk<'p>>,
-    /// The old file is `/dev/null`: there must be nothing yet.
+    pub(super) files: Vec<FilePatch<'p>>,
+}
+
+/// The part of a patch that is for one file.
+#[derive(Debug, Default)]
+pub struct FilePatch<'p> {
+    /// The file, as the patch names it.
+    pub name: Option<String>,
+    /// The old file is nothing: there must be none yet.
     pub(super) creates: bool,
-    /// Some line of it ends in `\r\n` where others do not: it knows about line ends.
-    pub(super) has_carriage_returns: bool,
-    /// Some old line starts with a byte order mark.
-    pub(super) has_bom: bool,
-    /// How many bytes it has.
-    pub(super) size: usize,
+    pub(super) hunks: Vec<ParsedHunk<'p>>,
 }
 
-/// A run of changes.
-#[derive(Debug)]
-pub(super) struct ParsedHunk<'p> {
-    pub(super) header: Header,
-    body: &'p [u8],
-    transport: LineTransport,
-    /// An old line ends in `\r`: it is compared to the letter.
-    pub(super) old_carriage_returns: bool,
-    /// The old side, or the new, ends with a line that has no newline.
-    pub(super) old_open: bool,
-    pub(super) new_open: bool,
-}
+const NO_HUNK: &str =
+    "it has no hunk, which starts with `@@` and has lines that start with ` `, `-` or `+`";
+const LITERAL: &str = "it has `\\n` written out where lines should end; send real line ends";
+const DELETES: &str =
+    "deleting the file (`+++ /dev/null`) is not supported by patches; use remove_file";
+const UNEVEN: &str = "lines that start with `+` follow the last line that its counts allow; put the counts right, or leave \
+    them out (`@@` alone)";
 
-impl<'p> ParsedHunk<'p> {
-    /// The first old line, from 0; for an insertion the line it is put before.
-    pub(super) fn first_line(&self) -> usize {
-        self.header.old.start - usize::from(self.header.old.count > 0)
+pub(super) fn malformed(line: usize, reason: impl Into<String>) -> Error {
+    Error::PatchMalformed {
+        line,
+        reason: reason.into(),
     }
+}
 
-    pub(super) fn lines(&self) -> BodyLines<'p> {
-        BodyLines {
-            source: PatchLines::new(self.body, self.transport),
+/// Parses a patch; [`Error::PatchMalformed`] says at which line of it something is wrong.
+pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p>> {
+    let text = text.as_bytes();
+    let one_line = memchr(b'\n', text.trim_ascii()).is_none();
+    if one_line && memchr::memmem::find(text, b"\\n").is_some() {
+        return Err(malformed(1, LITERAL));
+    }
+    let mut parser = Parser {
+        source: PatchLines::new(text, transport(text)),
+        files: Vec::new(),
+        bare: !has_hunk_marks(text),
+        git_name: None,
+    };
+    while let Some(line) = parser.source.next() {
+        cancel.check()?;
+        parser.line(line)?;
+    }
+    let lines = parser.source.line.max(1);
+    let files = merged(parser.files);
+    if files.is_empty() {
+        return Err(malformed(lines, NO_HUNK));
+    }
+    Ok(ParsedPatch { files })
+}
+
+/// Tells whether some line starts a hunk by a mark.
+fn has_hunk_marks(text: &[u8]) -> bool {
+    let mut lines = PatchLines::new(text, LineTransport::CarriageReturns);
+    std::iter::from_fn(|| lines.next()).any(|line| line.starts_with(b"@@") || is_search(line))
+}
+
+/// Files without hunks are prose; two parts for one file are one.
+fn merged(files: Vec<FilePatch<'_>>) -> Vec<FilePatch<'_>> {
+    let mut merged: Vec<FilePatch<'_>> = Vec::new();
+    for file in files.into_iter().filter(|file| !file.hunks.is_empty()) {
+        let known = merged.iter_mut().find(|known| known.name == file.name);
+        match known {
+            Some(known) => known.hunks.extend(file.hunks),
+            None => merged.push(file),
         }
     }
-
-    /// The lines that must be in the text.
-    pub(super) fn old_lines(&self) -> impl Iterator<Item = HunkLine<'p>> + use<'p> {
-        self.lines().filter(|line| line.kind != HunkLineKind::Added)
-    }
+    merged
 }
 
-/// One line of a hunk.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HunkLine<'p> {
-    pub(super) kind: HunkLineKind,
-    /// The line without its `\n`, but with a `\r` before it.
-    pub(super) text: &'p [u8],
-    /// It has no newline: `\ No newline at end of file` follows.
-    pub(super) open: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HunkLineKind {
-    Context,
-    Removed,
-    Added,
-}
-
-/// Cuts the body of a hunk, which the parser has seen, into its lines.
-pub(super) struct BodyLines<'p> {
+struct Parser<'p> {
     source: PatchLines<'p>,
+    files: Vec<FilePatch<'p>>,
+    /// Nothing marks where hunks start.
+    bare: bool,
+    /// The name in a `diff --git` line.
+    git_name: Option<String>,
 }
 
-impl<'p> Iterator for BodyLines<'p> {
-    type Item = HunkLine<'p>;
+impl<'p> Parser<'p> {
+    fn refuse<T>(&self, reason: impl Into<String>) -> Result<T> {
+        Err(malformed(self.source.line, reason))
+    }
 
-    fn next(&mut self) -> Option<HunkLine<'p>> {
-        let (kind, text) = kind_and_text(self.source.next()?)?;
-        let open = self.source.is_at_marker();
-        if open {
-            self.source.next();
+    /// A line outside of hunks: a header, something to refuse, or talk.
+    fn line(&mut self, line: &'p [u8]) -> Result<()> {
+        if let Some(thing) = forbidden(line) {
+            return self.refuse(format!(
+                "{thing} is not supported, only changes of lines are"
+            ));
         }
-        Some(HunkLine { kind, text, open })
-    }
-}
-
-/// Which kind a body line is. An empty one is a context line whose only character, a space, got lost;
-/// the counts of the header say whether one is due.
-fn kind_and_text(line: &[u8]) -> Option<(HunkLineKind, &[u8])> {
-    match line {
-        [b' ', text @ ..] => Some((HunkLineKind::Context, text)),
-        [b'-', text @ ..] => Some((HunkLineKind::Removed, text)),
-        [b'+', text @ ..] => Some((HunkLineKind::Added, text)),
-        [] | [b'\r'] => Some((HunkLineKind::Context, line)),
-        _ => None,
-    }
-}
-
-fn is_marker(line: &[u8]) -> bool {
-    line.starts_with(b"\\")
-}
-
-/// What became of the patch's own line ends on its way here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineTransport {
-    /// They are as the patch was made.
-    Plain,
-    /// Every line, headers too, was given a `\r`: it is no part of the lines.
-    CarriageReturns,
-}
-
-/// The lines of a patch and where they are.
-#[derive(Debug, Clone, Copy)]
-struct PatchLines<'p> {
-    rest: &'p [u8],
-    transport: LineTransport,
-    /// The number of the line that was given last, from 1.
-    line: usize,
-}
-
-impl<'p> PatchLines<'p> {
-    fn new(text: &'p [u8], transport: LineTransport) -> PatchLines<'p> {
-        PatchLines {
-            rest: text,
-            transport,
-            line: 0,
+        if let Some(name) = line.strip_prefix(b"*** Update File:") {
+            self.begin_file(Some(path_text(name)), false);
+            return self.unmarked_hunk();
         }
-    }
-
-    fn next(&mut self) -> Option<&'p [u8]> {
-        if self.rest.is_empty() {
-            return None;
+        if let Some(name) = line.strip_prefix(b"*** Add File:") {
+            self.begin_file(Some(path_text(name)), true);
+            return self.unmarked_hunk();
         }
-        let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
-        let (line, rest) = self.rest.split_at_checked(end)?;
-        self.rest = rest.get(1..).unwrap_or(&[]);
-        self.line += 1;
-        match self.transport {
-            LineTransport::Plain => Some(line),
-            LineTransport::CarriageReturns => Some(line.strip_suffix(b"\r").unwrap_or(line)),
+        if line.starts_with(b"diff --git ") {
+            self.git_name = line.rsplit(|byte| *byte == b' ').next().map(plain_name);
+            return Ok(());
         }
+        if self.starts_names(line) {
+            return self.names(line);
+        }
+        if line.starts_with(b"@@") {
+            return self.marked_hunk(line);
+        }
+        if is_search(line) {
+            return self.search_block();
+        }
+        if self.bare && is_change(line) && !is_bullet(line) {
+            return self.bare_hunk();
+        }
+        self.check_literal(line)
     }
 
-    fn peek(&self) -> Option<&'p [u8]> {
-        let mut copy = *self;
-        copy.next()
-    }
-
-    fn is_at_marker(&self) -> bool {
-        is_marker(self.rest)
-    }
-
-    /// Tells whether the line that was given last starts the names of a file: `---` and `+++` do only together.
+    /// `---` and `+++` name a file only together, and with a hunk behind them.
     fn starts_names(&self, line: &[u8]) -> bool {
-        line.starts_with(b"--- ") && self.peek().is_some_and(|next| next.starts_with(b"+++ "))
+        let mut ahead = self.source;
+        line.starts_with(b"--- ")
+            && ahead.next().is_some_and(|next| next.starts_with(b"+++ "))
+            && ahead.next().is_some_and(|next| {
+                next.starts_with(b"@@") || (self.bare && kind_and_text(next).is_some())
+            })
     }
 
-    /// What was given since `earlier`.
-    fn since(&self, earlier: PatchLines<'p>) -> &'p [u8] {
-        let length = earlier.rest.len().saturating_sub(self.rest.len());
-        earlier.rest.get(..length).unwrap_or(earlier.rest)
+    fn names(&mut self, old: &[u8]) -> Result<()> {
+        let new = self.source.next().unwrap_or(&[]);
+        if is_nothing(new) {
+            return self.refuse(DELETES);
+        }
+        let name = plain_name(name_of(new));
+        self.begin_file(Some(name), is_nothing(old));
+        if self.bare {
+            self.unmarked_hunk()
+        } else {
+            Ok(())
+        }
     }
+
+    fn begin_file(&mut self, name: Option<String>, creates: bool) {
+        self.git_name = None;
+        self.files.push(FilePatch {
+            name,
+            creates,
+            hunks: Vec::new(),
+        });
+    }
+
+    /// A hunk that begins with the next line, if that line can be one of a hunk.
+    fn unmarked_hunk(&mut self) -> Result<()> {
+        let next = self.source.peek();
+        if next.is_some_and(|next| kind_and_text(next).is_some() && !next.is_empty()) {
+            return self.hunk(None);
+        }
+        Ok(())
+    }
+
+    /// A hunk of a patch without marks. The line that was just given is its first change; context may be before it.
+    fn bare_hunk(&mut self) -> Result<()> {
+        self.source = self.source.back_over_context();
+        self.hunk(None)
+    }
+
+    fn marked_hunk(&mut self, line: &'p [u8]) -> Result<()> {
+        if line.starts_with(b"@@@") {
+            return self.refuse("a combined diff (`@@@`) is not supported");
+        }
+        self.check_literal(line)?;
+        self.hunk(Header::parse(line))
+    }
+
+    /// A patch as one line, with `\n` in words.
+    fn check_literal(&self, line: &[u8]) -> Result<()> {
+        let starts =
+            line.starts_with(b"@@") || line.starts_with(b"---") || line.starts_with(b"***");
+        let written = [&b"\\n-"[..], b"\\n+", b"\\n@@"];
+        if starts
+            && written
+                .iter()
+                .any(|sign| memchr::memmem::find(line, sign).is_some())
+        {
+            return self.refuse(LITERAL);
+        }
+        Ok(())
+    }
+
+    fn hunk(&mut self, header: Option<Header>) -> Result<()> {
+        if let Some(header) = header
+            && header.old.count > 0
+            && header.old.start == 0
+        {
+            return self.refuse("lines are counted from 1, line 0 has nothing to remove or keep");
+        }
+        let line = self.source.line.max(1);
+        let block = Block::new(self.source, header, self.bare);
+        let (readings, taken) = block.readings()?;
+        self.source = taken;
+        if readings.is_empty() {
+            return Ok(());
+        }
+        let start = header.map(|header| header.old.start - usize::from(header.old.count > 0));
+        self.add(ParsedHunk {
+            line,
+            start,
+            readings,
+        });
+        Ok(())
+    }
+
+    fn add(&mut self, hunk: ParsedHunk<'p>) {
+        if self.files.is_empty() {
+            let name = self.git_name.take();
+            self.begin_file(name, false);
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.hunks.push(hunk);
+        }
+    }
+
+    /// `<<<<<<< SEARCH`, the old lines, `=======`, the new ones, `>>>>>>> REPLACE`.
+    fn search_block(&mut self) -> Result<()> {
+        let line = self.source.line;
+        let name = self.source.name_before();
+        let start = self.source;
+        let unclosed = || {
+            malformed(
+                line,
+                "the SEARCH block has no `=======` and `>>>>>>> REPLACE` behind it",
+            )
+        };
+        let old = self.until(is_divider).ok_or_else(unclosed)?;
+        let new = self.until(is_replace).ok_or_else(unclosed)?;
+        if name.is_some() && self.files.last().is_none_or(|file| file.name != name) {
+            self.begin_file(name, false);
+        }
+        let body = Body::Search { old, new };
+        self.add(ParsedHunk {
+            line,
+            start: None,
+            readings: vec![Reading::new(body, start.transport)],
+        });
+        Ok(())
+    }
+
+    /// What comes before a line, which is passed.
+    fn until(&mut self, ends: fn(&[u8]) -> bool) -> Option<&'p [u8]> {
+        let start = self.source;
+        loop {
+            let before = self.source;
+            if ends(self.source.next()?) {
+                return Some(before.since(start));
+            }
+        }
+    }
+}
+
+/// The lines that may be those of a hunk.
+struct Block<'p> {
+    start: PatchLines<'p>,
+    header: Option<Header>,
+    bare: bool,
+}
+
+/// A run of lines, and where it ends.
+#[derive(Clone, Copy)]
+struct Run<'p> {
+    end: PatchLines<'p>,
+}
+
+impl<'p> Block<'p> {
+    fn new(start: PatchLines<'p>, header: Option<Header>, bare: bool) -> Block<'p> {
+        Block {
+            start,
+            header,
+            bare,
+        }
+    }
+
+    /// The readings, the likeliest first, and where to go on.
+    fn readings(&self) -> Result<(Vec<Reading<'p>>, PatchLines<'p>)> {
+        let greedy = self.greedy();
+        let whole = self.whole();
+        let counted = self.header.and_then(|header| self.counted(header));
+        let mut readings = Vec::new();
+        let mut last = greedy;
+        match counted {
+            Some(counted) if counted.end.line >= greedy.end.line => {
+                readings.push(self.reading(counted));
+                if counted.end.line > greedy.end.line {
+                    readings.push(self.reading(greedy));
+                }
+                last = counted;
+            }
+            Some(counted) => {
+                let more = self.between(counted, greedy);
+                let is_prose = is_prose(self.between(counted, whole));
+                let separate = counted.end.peek().is_some_and(<[u8]>::is_empty);
+                if is_prose && (separate || more.clone().all(is_bullet)) {
+                    readings.push(self.reading(counted));
+                } else if more.clone().any(is_old) {
+                    readings.push(self.reading(greedy));
+                } else {
+                    return Err(malformed(self.start.line, UNEVEN));
+                }
+            }
+            None => readings.push(self.reading(greedy)),
+        }
+        if !is_prose(self.between(last, whole)) {
+            // A change would be left out, so only a reading with all lines will do.
+            readings.clear();
+        }
+        if whole.end.line > greedy.end.line {
+            readings.push(Reading::new(
+                Body::Verbatim(self.body(whole)),
+                self.start.transport,
+            ));
+        }
+        readings.retain(Reading::has_lines);
+        Ok((
+            readings,
+            if last.end.line > whole.end.line {
+                last.end
+            } else {
+                whole.end
+            },
+        ))
+    }
+
+    fn body(&self, run: Run<'p>) -> &'p [u8] {
+        run.end.since(self.start)
+    }
+
+    fn reading(&self, run: Run<'p>) -> Reading<'p> {
+        Reading::new(Body::Prefixed(self.body(run)), self.start.transport)
+    }
+
+    fn between(&self, from: Run<'p>, to: Run<'p>) -> impl Iterator<Item = &'p [u8]> + Clone {
+        let lines = PatchLines::new(to.end.since(from.end), self.start.transport);
+        lines.iter()
+    }
+
+    /// As many lines as the header promises, if they are of the kinds it promises.
+    fn counted(&self, header: Header) -> Option<Run<'p>> {
+        let (mut old, mut new) = (header.old.count, header.new.count);
+        let mut source = self.start;
+        while old > 0 || new > 0 {
+            let line = source.next()?;
+            if line.starts_with(b"\\") {
+                continue;
+            }
+            let (kind, _) = kind_and_text(line)?;
+            if kind != HunkLineKind::Added {
+                old = old.checked_sub(1)?;
+            }
+            if kind != HunkLineKind::Removed {
+                new = new.checked_sub(1)?;
+            }
+        }
+        Some(Run {
+            end: source.over_marker(),
+        })
+    }
+
+    /// All lines that can be those of a hunk, without empty ones at the end.
+    fn greedy(&self) -> Run<'p> {
+        self.run(|line| kind_and_text(line).is_some() || line.starts_with(b"\\"))
+    }
+
+    /// All lines up to what is certainly no line of the hunk, without empty ones at the end.
+    fn whole(&self) -> Run<'p> {
+        self.run(|_| true)
+    }
+
+    fn run(&self, belongs: impl Fn(&[u8]) -> bool) -> Run<'p> {
+        let mut source = self.start;
+        let mut end = source;
+        while let Some(line) = source.next() {
+            if self.ends_hunk(line, source) || !belongs(line) {
+                break;
+            }
+            if !line.is_empty() {
+                end = source;
+            }
+        }
+        Run { end }
+    }
+
+    /// Tells whether a line is certainly none of a hunk; `after` is what follows it.
+    fn ends_hunk(&self, line: &[u8], after: PatchLines<'p>) -> bool {
+        let names = || {
+            let mut ahead = after;
+            ahead.next().is_some_and(|next| next.starts_with(b"+++ "))
+                && ahead.next().is_some_and(|next| next.starts_with(b"@@"))
+        };
+        let signature = || {
+            let next = after.peek().and_then(|next| next.first().copied());
+            next.is_some_and(|byte| byte.is_ascii_digit())
+        };
+        line.starts_with(b"@@")
+            || line.starts_with(b"```")
+            || line.starts_with(b"*** ")
+            || line.starts_with(b"diff --git ")
+            || line.starts_with(b"Index: ")
+            || is_search(line)
+            || (line.starts_with(b"--- ") && !self.bare && names())
+            || (matches!(line, b"-- " | b"--") && signature())
+            || forbidden(line).is_some()
+    }
+}
+
+fn is_change(line: &[u8]) -> bool {
+    matches!(line.first(), Some(b'+' | b'-'))
+}
+
+/// A line that must be in the text, and is not empty.
+fn is_old(line: &[u8]) -> bool {
+    matches!(line, [b' ' | b'-', rest @ ..] if !rest.trim_ascii().is_empty())
+}
+
+/// An item of a list in prose: a sign, one space, and a word.
+fn is_bullet(line: &[u8]) -> bool {
+    matches!(line, [b'+' | b'-', b' ', word, ..] if word.is_ascii_alphanumeric() || *word >= 0x80 || *word == b'`')
+}
+
+/// Tells whether no line can be a change.
+fn is_prose<'p>(mut lines: impl Iterator<Item = &'p [u8]>) -> bool {
+    lines.all(|line| !is_change(line) || is_bullet(line))
+}
+
+/// A line of one sign, repeated, and a word behind it.
+fn is_conflict_mark(line: &[u8], sign: u8, word: &[u8]) -> bool {
+    let signs = line.iter().take_while(|byte| **byte == sign).count();
+    (5..=9).contains(&signs) && line.get(signs..).unwrap_or_default().trim_ascii() == word
+}
+
+fn is_search(line: &[u8]) -> bool {
+    is_conflict_mark(line, b'<', b"SEARCH")
+}
+
+fn is_divider(line: &[u8]) -> bool {
+    is_conflict_mark(line, b'=', b"")
+}
+
+fn is_replace(line: &[u8]) -> bool {
+    is_conflict_mark(line, b'>', b"REPLACE")
 }
 
 /// The numbers of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) old: HunkRange,
-    pub(super) new: HunkRange,
+struct Header {
+    old: HunkRange,
+    new: HunkRange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HunkRange {
-    pub(super) start: usize,
-    pub(super) count: usize,
+struct HunkRange {
+    start: usize,
+    count: usize,
 }
 
 impl Header {
+    /// The numbers, if all of them are there; what else follows `@@` is talk.
     fn parse(line: &[u8]) -> Option<Header> {
         let rest = line.strip_prefix(b"@@ -")?;
         let (old, rest) = HunkRange::parse(rest)?;
@@ -205,389 +514,43 @@ fn number(text: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::try_from(value).ok()?, rest))
 }
 
-/// Parses a patch for one file; [`Error::PatchMalformed`] says at which line of it something is wrong.
-pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p>> {
-    let text = text.as_bytes();
-    let mut parser = Parser::new(text);
-    while let Some(line) = parser.source.next() {
-        if line.starts_with(b"@@") {
-            parser.hunk(line, cancel)?;
-        } else if parser.patch.hunks.is_empty() {
-            parser.preamble(line)?;
-        } else {
-            parser.afterword(line)?;
-        }
-    }
-    if parser.patch.hunks.is_empty() {
-        Err(malformed(parser.source.line.max(1), NO_HUNK))
-    } else {
-        Ok(parser.patch)
-    }
-}
-
-const NO_HUNK: &str = "it has no hunk, which starts with `@@ -line,count +line,count @@`";
-const TWO_FILES: &str = "it has a second file, send the patch of each file by itself";
-const AFTER_END: &str = "a line follows one that has no newline and so ends the file";
-
-fn malformed(line: usize, reason: impl Into<String>) -> Error {
-    Error::PatchMalformed {
-        line,
-        reason: reason.into(),
-    }
-}
-
-struct Parser<'p> {
-    source: PatchLines<'p>,
-    patch: ParsedPatch<'p>,
-    git_header: bool,
-    names: bool,
-    /// The last hunk says that its text ends with it.
-    ended: bool,
-    /// Where the lines of the last hunk start, and its header.
-    last: Option<(PatchLines<'p>, Header)>,
-    signed: bool,
-}
-
-impl<'p> Parser<'p> {
-    fn new(text: &'p [u8]) -> Parser<'p> {
-        let patch = ParsedPatch {
-            hunks: Vec::new(),
-            creates: false,
-            has_carriage_returns: false,
-            has_bom: false,
-            size: text.len(),
-        };
-        let source = PatchLines::new(text, transport(text));
-        Parser {
-            source,
-            patch,
-            git_header: false,
-            names: false,
-            ended: false,
-            last: None,
-            signed: false,
-        }
-    }
-
-    fn refuse<T>(&self, reason: impl Into<String>) -> Result<T> {
-        Err(malformed(self.source.line, reason))
-    }
-
-    /// A line before the first hunk: a header, something to refuse, or talk.
-    fn preamble(&mut self, line: &[u8]) -> Result<()> {
-        if let Some(thing) = forbidden(line) {
-            return self.refuse(format!(
-                "{thing} is not supported, only changes of lines are"
-            ));
-        }
-        if line.starts_with(b"diff --git ") {
-            if self.git_header || self.names {
-                return self.refuse(TWO_FILES);
-            }
-            self.git_header = true;
-        } else if self.source.starts_names(line) {
-            self.names(line)?;
-        }
-        Ok(())
-    }
-
-    fn names(&mut self, old: &[u8]) -> Result<()> {
-        if self.names {
-            return self.refuse(TWO_FILES);
-        }
-        self.names = true;
-        self.patch.creates = is_nothing(old);
-        let new = self.source.next().unwrap_or(&[]);
-        if is_nothing(new) {
-            return self.refuse("deleting the file (`+++ /dev/null`) is not supported by patches");
-        }
-        Ok(())
-    }
-
-    /// A line after a hunk that is not the next hunk: only what tools put at the end is taken.
-    fn afterword(&mut self, line: &[u8]) -> Result<()> {
-        if self.source.starts_names(line)
-            || line.starts_with(b"diff ")
-            || line.starts_with(b"Index: ")
-        {
-            return self.refuse(TWO_FILES);
-        }
-        if let Some(thing) = forbidden(line) {
-            return self.refuse(format!(
-                "{thing} is not supported, only changes of lines are"
-            ));
-        }
-        let signature = matches!(line, b"-- " | b"--")
-            && self
-                .source
-                .peek()
-                .and_then(|next| next.first())
-                .is_some_and(u8::is_ascii_digit);
-        self.signed |= signature || line.starts_with(b"```");
-        if self.signed || line.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        match (self.last, kind_and_text(line)) {
-            (Some((start, header)), Some(_)) => Err(wrong_counts(start, header)),
-            _ => self.refuse(format!("{:?} belongs to no hunk", excerpt(line, 80))),
-        }
-    }
-
-    fn hunk(&mut self, line: &[u8], cancel: &Cancel) -> Result<()> {
-        cancel.check()?;
-        if line.starts_with(b"@@@") {
-            return self.refuse("a combined diff (`@@@`) is not supported");
-        }
-        let Some(header) = Header::parse(line) else {
-            let shown = excerpt(line, 80);
-            let reason = format!("{shown:?} is no hunk header `@@ -line,count +line,count @@`");
-            return self.refuse(reason);
-        };
-        self.check_order(header)?;
-        self.last = Some((self.source, header));
-        let hunk = self.body(header, cancel)?;
-        self.ended = hunk.old_open || hunk.new_open;
-        self.patch.hunks.push(hunk);
-        Ok(())
-    }
-
-    fn check_order(&self, header: Header) -> Result<()> {
-        let HunkRange { start, count } = header.old;
-        if count == 0 && header.new.count == 0 {
-            return self.refuse("the hunk is empty");
-        }
-        if count > 0 && start == 0 {
-            return self.refuse("lines are counted from 1, line 0 has nothing to remove or keep");
-        }
-        if self.ended {
-            return self.refuse(AFTER_END);
-        }
-        let first = start - usize::from(count > 0);
-        match self.patch.hunks.last() {
-            Some(last) if first < last.first_line() + last.header.old.count => {
-                self.refuse("the hunk overlaps the one before or comes before it")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes as many lines as the header promises.
-    fn body(&mut self, header: Header, cancel: &Cancel) -> Result<ParsedHunk<'p>> {
-        let start = self.source;
-        let mut tally = HunkTally::new(header);
-        while !tally.is_complete() || self.source.is_at_marker() {
-            if self.source.line.is_multiple_of(4096) {
-                cancel.check()?;
-            }
-            let taken = self.source.next().map(|line| tally.take(line));
-            match taken.unwrap_or(LineVerdict::Unexpected) {
-                LineVerdict::Fits => {}
-                LineVerdict::AfterEnd => return self.refuse(AFTER_END),
-                LineVerdict::Stray => return self.refuse("`\\` follows no line of the hunk"),
-                LineVerdict::Unexpected => return Err(wrong_counts(start, header)),
-            }
-        }
-        self.patch.has_carriage_returns |= tally.carriage_returns;
-        self.patch.has_bom |= tally.bom;
-        Ok(ParsedHunk {
-            header,
-            body: self.source.since(start),
-            transport: start.transport,
-            old_carriage_returns: tally.old_carriage_returns,
-            old_open: tally.old_open,
-            new_open: tally.new_open,
-        })
-    }
-}
-
-/// What is still to come in a hunk, and what was seen.
-struct HunkTally {
-    old: usize,
-    new: usize,
-    last: Option<HunkLineKind>,
-    old_open: bool,
-    new_open: bool,
-    carriage_returns: bool,
-    old_carriage_returns: bool,
-    bom: bool,
-}
-
-enum LineVerdict {
-    Fits,
-    /// It does not belong here or is one too many.
-    Unexpected,
-    /// Its side has ended with a line without newline.
-    AfterEnd,
-    /// A marker that marks nothing.
-    Stray,
-}
-
-impl HunkTally {
-    fn new(header: Header) -> HunkTally {
-        HunkTally {
-            old: header.old.count,
-            new: header.new.count,
-            last: None,
-            old_open: false,
-            new_open: false,
-            carriage_returns: false,
-            old_carriage_returns: false,
-            bom: false,
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.old == 0 && self.new == 0
-    }
-
-    fn take(&mut self, line: &[u8]) -> LineVerdict {
-        if is_marker(line) {
-            return self.mark();
-        }
-        let Some((kind, text)) = kind_and_text(line) else {
-            return LineVerdict::Unexpected;
-        };
-        let (old, new) = (kind != HunkLineKind::Added, kind != HunkLineKind::Removed);
-        if (old && self.old == 0) || (new && self.new == 0) {
-            return LineVerdict::Unexpected;
-        }
-        if (old && self.old_open) || (new && self.new_open) {
-            return LineVerdict::AfterEnd;
-        }
-        self.old -= usize::from(old);
-        self.new -= usize::from(new);
-        self.last = Some(kind);
-        self.note(old, text);
-        LineVerdict::Fits
-    }
-
-    fn note(&mut self, old: bool, text: &[u8]) {
-        let carriage_return = text.ends_with(b"\r");
-        self.carriage_returns |= carriage_return;
-        self.old_carriage_returns |= carriage_return && old;
-        self.bom |= old && text.starts_with(encoding::BOM);
-    }
-
-    fn mark(&mut self) -> LineVerdict {
-        let Some(kind) = self.last.take() else {
-            return LineVerdict::Stray;
-        };
-        self.old_open |= kind != HunkLineKind::Added;
-        self.new_open |= kind != HunkLineKind::Removed;
-        // No line of a side that has ended may be due any more.
-        if (self.old_open && self.old > 0) || (self.new_open && self.new > 0) {
-            LineVerdict::AfterEnd
-        } else {
-            LineVerdict::Fits
-        }
-    }
-}
-
-impl std::fmt::Display for Header {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} old and {} new lines", self.old.count, self.new.count)
-    }
-}
-
-/// Says what the header promises and what the hunk really has, so that the sender can mend the header.
-fn wrong_counts(start: PatchLines<'_>, promised: Header) -> Error {
-    let mut actual = Header {
-        old: HunkRange {
-            count: 0,
-            ..promised.old
-        },
-        new: HunkRange {
-            count: 0,
-            ..promised.new
-        },
-    };
-    let mut source = start;
-    let mut blank = 0;
-    while let Some(line) = source.next() {
-        if source.starts_names(line) {
-            break;
-        }
-        match kind_and_text(line) {
-            // Blank lines count once something follows them.
-            Some((HunkLineKind::Context, [])) if line.is_empty() => blank += 1,
-            Some((kind, _)) => {
-                actual.old.count += blank + usize::from(kind != HunkLineKind::Added);
-                actual.new.count += blank + usize::from(kind != HunkLineKind::Removed);
-                blank = 0;
-            }
-            None if is_marker(line) => {}
-            None => break,
-        }
-    }
-    let reason = if actual == promised {
-        format!("the hunk's lines do not add up to {promised}")
-    } else {
-        format!("the hunk's header says {promised}, but it has {actual}")
-    };
-    malformed(start.line, reason)
-}
-
-/// A patch whose first hunk header ends in `\r` was converted as a whole.
+/// A patch whose first hunk header, or every line, ends in `\r` was converted as a whole.
 fn transport(text: &[u8]) -> LineTransport {
     let mut source = PatchLines::new(text, LineTransport::Plain);
+    let mut all = true;
     while let Some(line) = source.next() {
-        if line.starts_with(b"@@ -") {
-            let converted = line.ends_with(b"\r");
-            return if converted {
-                LineTransport::CarriageReturns
-            } else {
-                LineTransport::Plain
-            };
+        let converted = line.ends_with(b"\r");
+        if line.starts_with(b"@@") {
+            all = converted;
+            break;
         }
+        all &= converted || source.is_done();
     }
-    LineTransport::Plain
+    if all && memchr(b'\n', text).is_some() {
+        LineTransport::CarriageReturns
+    } else {
+        LineTransport::Plain
+    }
+}
+
+/// The name in `--- name<tab>time`.
+fn name_of(line: &[u8]) -> &[u8] {
+    let name = line.get(4..).unwrap_or(&[]);
+    let end = memchr(b'\t', name).unwrap_or(name.len());
+    name.get(..end).unwrap_or(name).trim_ascii()
 }
 
 fn is_nothing(name_line: &[u8]) -> bool {
-    let name = name_line.get(4..).unwrap_or(&[]);
-    let end = memchr(b'\t', name).unwrap_or(name.len());
-    name.get(..end).unwrap_or(name).trim_ascii() == b"/dev/null"
+    name_of(name_line) == b"/dev/null"
 }
 
-/// What git's extended headers ask for beyond changing lines, in words.
-fn forbidden(line: &[u8]) -> Option<String> {
-    const PREFIXES: [(&[u8], &str); 10] = [
-        (b"rename from ", "a rename (`rename from`)"),
-        (b"rename to ", "a rename (`rename to`)"),
-        (b"copy from ", "a copy (`copy from`)"),
-        (b"copy to ", "a copy (`copy to`)"),
-        (b"old mode ", "a change of mode (`old mode`)"),
-        (b"new mode ", "a change of mode (`new mode`)"),
-        (
-            b"deleted file mode ",
-            "deleting the file (`deleted file mode`)",
-        ),
-        (b"GIT binary patch", "binary content (`GIT binary patch`)"),
-        (b"Binary files ", "binary content (`Binary files … differ`)"),
-        (b"diff --cc ", "a combined diff (`diff --cc`)"),
-    ];
-    let named = PREFIXES.iter().find(|(prefix, _)| line.starts_with(prefix));
-    named
-        .map(|(_, name)| (*name).to_owned())
-        .or_else(|| forbidden_mode(line))
+/// A name without the `a/` or `b/` that git puts before it.
+fn plain_name(name: &[u8]) -> String {
+    let name = path_text(name);
+    let plain = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
+    plain.map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// A mode that is not that of a plain file, as in `new file mode 120000` or `index 1234..5678 120000`.
-fn forbidden_mode(line: &[u8]) -> Option<String> {
-    let mode = match line.strip_prefix(b"new file mode ") {
-        Some(mode) => mode,
-        None => line.strip_prefix(b"index ").and_then(mode_of_index)?,
-    };
-    match mode.trim_ascii() {
-        b"100644" | b"100755" => None,
-        b"120000" => Some("a symbolic link (mode 120000)".to_owned()),
-        other => Some(format!("mode {}", excerpt(other, 20))),
-    }
-}
-
-/// The mode in `<hash>..<hash> <mode>`.
-fn mode_of_index(rest: &[u8]) -> Option<&[u8]> {
-    let space = memchr(b' ', rest.trim_ascii_end())?;
-    let (hashes, mode) = rest.split_at_checked(space)?;
-    memchr::memmem::find(hashes, b"..").map(|_| mode)
+fn path_text(name: &[u8]) -> String {
+    excerpt(name.trim_ascii(), 4096)
 }

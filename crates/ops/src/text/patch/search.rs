@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::parse::{HunkLine, ParsedHunk};
+use super::hunk::{HunkLine, Reading};
 use crate::context::Cancel;
 use crate::error::Result;
 use crate::text::lines::LineSeeker;
@@ -52,11 +52,14 @@ pub(super) enum LineComparison {
     Exact,
     /// `\n` in the hunk stands for `\r\n` too.
     Either,
+    /// Blanks at the end of lines, marks of a missing newline and a lost space before context do not count either.
+    Loose,
 }
 
 impl LineComparison {
-    pub(super) fn of(hunk: &ParsedHunk<'_>) -> LineComparison {
-        if hunk.old_carriage_returns {
+    /// How the old lines of a reading are compared at first.
+    pub(super) fn of(reading: &Reading<'_>) -> LineComparison {
+        if reading.old_carriage_returns {
             LineComparison::Exact
         } else {
             LineComparison::Either
@@ -66,6 +69,11 @@ impl LineComparison {
     fn same(self, wanted: &HunkLine<'_>, found: &TextLine<'_>) -> bool {
         let text = wanted.text;
         match (wanted.open, found.closed, self) {
+            (_, _, LineComparison::Loose) => {
+                let found = found.text.trim_ascii_end();
+                let fits = |text: &[u8]| text.trim_ascii_end() == found;
+                fits(text) || wanted.other.is_some_and(fits)
+            }
             (true, closed, _) => !closed && text == found.text,
             (false, true, LineComparison::Exact) => text == found.text,
             (false, true, LineComparison::Either) => text == without_return(found.text),
@@ -89,47 +97,50 @@ pub(super) struct Difference<'p, 't> {
     pub(super) found: Option<&'t [u8]>,
 }
 
-/// Compares the hunk's old lines with the text from here on.
+/// Compares the old lines of a reading with the text from here on.
 pub(super) fn compare<'p, 't>(
     content: &'t [u8],
     from: Cursor,
-    hunk: &ParsedHunk<'p>,
-    cancel: &Cancel,
-) -> Result<Option<Difference<'p, 't>>> {
-    let ends = LineComparison::of(hunk);
+    reading: &Reading<'p>,
+    comparison: LineComparison,
+    budget: &mut Budget,
+) -> Option<Difference<'p, 't>> {
     let Cursor {
         mut offset,
         mut line,
     } = from;
-    for wanted in hunk.old_lines() {
+    for wanted in reading.old_lines() {
         let found = TextLine::at(content, offset);
+        budget.spend(wanted.text.len() + 1);
         match found {
-            Some(found) if ends.same(&wanted, &found) => offset = found.next,
+            Some(found) if comparison.same(&wanted, &found) => offset = found.next,
             _ => {
                 let found = found.map(|found| found.text);
-                return Ok(Some(Difference {
+                return Some(Difference {
                     line,
                     expected: Some(wanted.text),
                     found,
-                }));
+                });
             }
         }
         line += 1;
-        if line.is_multiple_of(4096) {
-            cancel.check()?;
+        if budget.is_spent() {
+            // Nobody knows, so it does not fit.
+            return Some(Difference {
+                line,
+                expected: Some(wanted.text),
+                found: None,
+            });
         }
     }
     // A last line without newline has to be the last line of the new text too.
-    let rest = if hunk.new_open {
-        TextLine::at(content, offset)
-    } else {
-        None
-    };
-    Ok(rest.map(|rest| Difference {
+    let ends = reading.new_open && comparison != LineComparison::Loose;
+    let rest = TextLine::at(content, offset).filter(|_| ends)?;
+    Some(Difference {
         line,
         expected: None,
         found: Some(rest.text),
-    }))
+    })
 }
 
 /// Moves forward to a line; nothing where the text has too few. Costs no more than the way there.
@@ -153,153 +164,71 @@ pub(super) fn seek(content: &[u8], from: Cursor, line: usize) -> Option<Cursor> 
         .map(|_| Cursor { offset, line })
 }
 
-/// Hunks with more old lines than this are not looked for elsewhere: that would take memory.
-const SEARCHED_LINES: usize = 1 << 20;
+/// How many places are kept.
+const PLACES: usize = 20;
 
-/// How many bytes all searches of a patch may pass over, so that no patch makes them quadratic.
+/// How much all searches of a patch may compare, so that no patch makes them quadratic.
 #[derive(Debug)]
 pub(super) struct Budget(usize);
 
 impl Budget {
-    pub(super) fn for_text(content: &[u8]) -> Budget {
-        Budget(
-            content
-                .len()
-                .saturating_mul(8)
-                .saturating_add(16 * 1024 * 1024),
-        )
+    /// Enough for a few passes over the text for each hunk, up to a number of hunks.
+    pub(super) fn new(content: &[u8], hunks: usize) -> Budget {
+        let passes = 4 + 2 * hunks.min(64);
+        let bytes = content.len().saturating_mul(passes);
+        Budget(bytes.saturating_add(16 * 1024 * 1024))
     }
 
-    fn spend(&mut self, bytes: usize) -> bool {
+    fn spend(&mut self, bytes: usize) {
         self.0 = self.0.saturating_sub(bytes);
-        self.0 > 0
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.0 == 0
     }
 }
 
-/// Finds the line nearest to `guess`, not before `from`, where all old lines of the hunk are.
-///
-/// One pass, whatever repeats in text or hunk (Knuth, Morris and Pratt's search, over lines). Of two places
-/// equally near, the later.
-pub(super) fn nearest(
+/// Where the old lines of a reading are.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) count: usize,
+    /// The first of them.
+    pub(super) places: Vec<Cursor>,
+}
+
+/// Finds all places of the old lines of a reading; none once the budget is spent.
+pub(super) fn places(
     content: &[u8],
-    from: Cursor,
-    guess: usize,
-    hunk: &ParsedHunk<'_>,
+    reading: &Reading<'_>,
+    comparison: LineComparison,
     budget: &mut Budget,
     cancel: &Cancel,
-) -> Result<Option<Cursor>> {
-    let wanted = hunk.header.old.count;
-    if wanted == 0 || wanted > SEARCHED_LINES || wanted > content.len() - from.offset {
-        return Ok(None);
-    }
-    let mut places = Places::new(hunk);
-    let mut best = Nearest {
-        guess,
-        before: None,
+) -> Result<Places> {
+    let mut found = Places::default();
+    let Some(first) = reading.old_lines().next() else {
+        return Ok(found);
     };
-    let Cursor {
-        mut offset,
-        mut line,
-    } = from;
-    while let Some(found) = TextLine::at(content, offset) {
-        let start = (line + 1).saturating_sub(wanted);
-        let whole = places.advance(&found);
-        let fits = whole && !(hunk.new_open && found.next < content.len());
-        if best.settles(start, fits) || !budget.spend(found.next - offset) {
-            break;
+    let mut cursor = Cursor { offset: 0, line: 0 };
+    while let Some(line) = TextLine::at(content, cursor.offset) {
+        budget.spend(line.next - cursor.offset);
+        if comparison.same(&first, &line)
+            && compare(content, cursor, reading, comparison, budget).is_none()
+        {
+            found.count += 1;
+            if found.places.len() < PLACES {
+                found.places.push(cursor);
+            }
         }
-        (offset, line) = (found.next, line + 1);
-        if line.is_multiple_of(4096) {
+        if budget.is_spent() {
+            return Ok(Places::default());
+        }
+        cursor = Cursor {
+            offset: line.next,
+            line: cursor.line + 1,
+        };
+        if cursor.line.is_multiple_of(4096) {
             cancel.check()?;
         }
     }
-    Ok(best.before.and_then(|line| seek(content, from, line)))
-}
-
-/// The nearest place so far; places come in order.
-struct Nearest {
-    guess: usize,
-    before: Option<usize>,
-}
-
-impl Nearest {
-    /// Takes the next place, if it `fits`, and tells whether no later one can be nearer.
-    fn settles(&mut self, start: usize, fits: bool) -> bool {
-        let distance = start.saturating_sub(self.guess);
-        let known = self
-            .before
-            .map_or(usize::MAX, |before| self.guess.abs_diff(before));
-        if fits && (start <= self.guess || distance <= known) {
-            self.before = Some(start);
-        }
-        start > self.guess && (fits || distance >= known)
-    }
-}
-
-/// How much of a hunk's old lines the text's last lines are.
-struct Places<'p> {
-    wanted: Vec<HunkLine<'p>>,
-    /// For each length of a beginning, the longest shorter one that it ends with.
-    shorter: Vec<u32>,
-    ends: LineComparison,
-    matched: usize,
-}
-
-impl<'p> Places<'p> {
-    fn new(hunk: &ParsedHunk<'p>) -> Places<'p> {
-        let wanted: Vec<HunkLine<'p>> = hunk.old_lines().collect();
-        let shorter = shorter_beginnings(&wanted);
-        Places {
-            wanted,
-            shorter,
-            ends: LineComparison::of(hunk),
-            matched: 0,
-        }
-    }
-
-    /// Takes the next line of the text and tells whether all old lines end with it.
-    fn advance(&mut self, found: &TextLine<'_>) -> bool {
-        if self.matched == self.wanted.len() {
-            self.matched = self.shorten();
-        }
-        loop {
-            let fits = self
-                .wanted
-                .get(self.matched)
-                .is_some_and(|w| self.ends.same(w, found));
-            if fits {
-                self.matched += 1;
-                return self.matched == self.wanted.len();
-            }
-            if self.matched == 0 {
-                return false;
-            }
-            self.matched = self.shorten();
-        }
-    }
-
-    fn shorten(&self) -> usize {
-        self.shorter
-            .get(self.matched.wrapping_sub(1))
-            .map_or(0, |length| *length as usize)
-    }
-}
-
-fn shorter_beginnings(wanted: &[HunkLine<'_>]) -> Vec<u32> {
-    let mut shorter: Vec<u32> = vec![0; wanted.len()];
-    let mut length = 0usize;
-    let same = |a: usize, b: usize| match (wanted.get(a), wanted.get(b)) {
-        (Some(a), Some(b)) => a.text == b.text && a.open == b.open,
-        _ => false,
-    };
-    for index in 1..wanted.len() {
-        while length > 0 && !same(index, length) {
-            length = shorter.get(length - 1).map_or(0, |known| *known as usize);
-        }
-        length += usize::from(same(index, length));
-        if let (Some(slot), Ok(known)) = (shorter.get_mut(index), u32::try_from(length)) {
-            *slot = known;
-        }
-    }
-    shorter
+    Ok(found)
 }

@@ -6,12 +6,21 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
-use super::{Applied, HunkPlace, apply};
+use super::{Applied, HunkPlace, apply, files};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 
 fn patched(content: &str, patch: &str) -> Result<Applied> {
-    apply("file", content.as_bytes(), patch, &Cancel::never())
+    patched_bytes(content.as_bytes(), patch, &Cancel::never())
+}
+
+fn patched_bytes(content: &[u8], patch: &str, cancel: &Cancel) -> Result<Applied> {
+    match files(patch, cancel)?.as_slice() {
+        [one] => apply("file", content, one, cancel),
+        several => Err(Error::PatchFiles {
+            files: several.len(),
+        }),
+    }
 }
 
 fn text_of(applied: Applied) -> String {
@@ -62,9 +71,9 @@ fn hunks_change_add_and_remove_lines() {
     check("a\nb\nc\n", CHANGE_B, "a\nB\nc\n");
     check("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+B\n", "a\nB\nc\n");
     check("a\nb\nc\n", "@@ -1,3 +1,2 @@\n a\n-b\n c", "a\nc\n");
-    check("a\nb\n", "@@ -2,0 +3,2 @@\n+x\n+y\n", "a\nb\nx\ny\n");
-    check("a\nb\n", "@@ -1,0 +2 @@\n+x\n", "a\nx\nb\n");
-    check("a\nb\n", "@@ -0,0 +1 @@\n+x\n", "x\na\nb\n");
+    check("a\nb\n", "@@ -2 +2,3 @@\n b\n+x\n+y\n", "a\nb\nx\ny\n");
+    check("a\nb\n", "@@ -1 +1,2 @@\n a\n+x\n", "a\nx\nb\n");
+    check("a\nb\n", "@@ -1 +1,2 @@\n+x\n a\n", "x\na\nb\n");
     check("a\nb\n", "@@ -1,2 +0,0 @@\n-a\n-b\n", "");
     check(
         "a\nb\nc\nd\n",
@@ -101,7 +110,7 @@ fn creation_needs_an_empty_text() {
     );
     check("", "@@ -0,0 +1,2 @@\n+x\n+y\n", "x\ny\n");
     check("", "@@ -1,0 +1 @@\n+x\n\\ No newline at end of file\n", "x");
-    let refused = apply("file", b"old\n", patch, &Cancel::never());
+    let refused = patched("old\n", patch);
     assert!(
         matches!(refused, Err(Error::PatchCreates { .. })),
         "{refused:?}"
@@ -131,17 +140,11 @@ fn final_newlines_come_and_go_as_the_patch_says() {
         &format!("@@ -1,2 +1,2 @@\n-a\n+A\n b\n{NO}"),
         "A\nb",
     );
-    // The text goes on, so the patch is about another one.
+    // Marks that are not so are not believed.
     let patch = format!("@@ -1 +1,2 @@\n a\n+x\n{NO}");
-    assert_eq!(
-        mismatch("a\nb\n", &patch),
-        (1, 2, "(end of file)".to_owned(), Some("b".to_owned()))
-    );
-    let patch = format!("@@ -1 +1 @@\n-a\n{NO}+b\n");
-    assert_eq!(
-        mismatch("a\n", &patch),
-        (1, 1, "a".to_owned(), Some("a".to_owned()))
-    );
+    check("a\nb\n", &patch, "a\nx\nb\n");
+    check("a\n", &format!("@@ -1 +1 @@\n-a\n{NO}+b\n{NO}"), "b\n");
+    check("a\n", &format!("@@ -1 +1 @@\n-a\n{NO}+b\n"), "b\n");
 }
 
 #[test]
@@ -155,7 +158,6 @@ fn a_missing_final_newline_the_patch_does_not_know_of_stays_missing() {
         "@@ -1,2 +1,3 @@\n a\r\n b\r\n+c\r\n",
         "a\r\nb\r\nc",
     );
-    check("a\nb", "@@ -2,0 +3 @@\n+c\n", "a\nb\nc");
     check("a\nb", "@@ -1,2 +1 @@\n a\n-b\n", "a\n");
 }
 
@@ -170,8 +172,8 @@ fn line_ends_of_the_text_are_kept() {
     check("a\nb\nc\n", &CHANGE_B.replace('\n', "\r\n"), "a\nB\nc\n");
     check("a\r\nb\nc\n", CHANGE_B, "a\r\nB\nc\n");
     check("a\nb\r\nc\n", CHANGE_B, "a\nB\r\nc\n");
-    check("a\r\nb\r\n", "@@ -1,0 +2 @@\n+x\n", "a\r\nx\r\nb\r\n");
-    check("a\r\nb\r\n", "@@ -0,0 +1 @@\n+x\n", "x\r\na\r\nb\r\n");
+    check("a\r\nb\r\n", "@@\n a\n+x\n", "a\r\nx\r\nb\r\n");
+    check("a\r\nb\r\n", "@@\n+x\n a\n", "x\r\na\r\nb\r\n");
     check(
         "a\nb\r\n",
         "@@ -1,2 +1,4 @@\n+x\n a\n b\n+y\n",
@@ -184,9 +186,8 @@ fn line_ends_of_the_text_are_kept() {
         "a\nb\r\n",
     );
     check("a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n", "a\r\nb\n");
-    let found = Some("a".to_owned());
-    let patch = "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n";
-    assert_eq!(mismatch("a\nb\n", patch), (1, 1, "a".to_owned(), found));
+    // It is about a text with other line ends, which has none of them to lose.
+    check("a\nb\n", "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", "a\nb\n");
 }
 
 #[test]
@@ -208,41 +209,47 @@ fn an_empty_line_is_an_empty_context_line_where_one_is_due() {
         "@@ -1,3 +1,3 @@\n a\r\n\r\n-c\r\n+C\r\n",
         "a\r\n\r\nC\r\n",
     );
-    let (line, reason) = refusal("@@ -1,2 +1,2 @@\n a\n-b\n\n+B\n");
-    assert_eq!(line, 1);
-    assert!(
-        reason.contains("2 old and 2 new lines, but it has 3 old and 3 new"),
-        "{reason}"
+    // One that is not in the text is no help.
+    let patch = "@@ -1,2 +1,2 @@\n a\n-b\n\n+B\n";
+    assert_eq!(
+        mismatch("a\nb\nc\n", patch),
+        (1, 3, String::new(), Some("c".to_owned()))
     );
 }
 
 #[test]
-fn shifted_hunks_go_to_the_nearest_place() {
+fn shifted_hunks_go_to_the_only_place() {
     let patch = "@@ -5,2 +5,2 @@\n x\n-y\n+Y\n";
-    let line = |n: usize, at: &[usize]| -> String {
-        (1..=n)
+    let text = |at: &[usize]| -> String {
+        (1..=8)
             .map(|i| if at.contains(&i) { "x\ny\n" } else { "-\n-\n" })
             .collect()
     };
     // Pairs of lines: pair n is at lines 2n-1 and 2n.
-    for (pairs, nearest) in [
-        (vec![1], -4),
-        (vec![1, 2], -2),
-        (vec![2, 4], 2),
-        (vec![1, 4], 2),
-        (vec![2, 5], -2),
-    ] {
-        let applied = patched(&line(8, &pairs), patch).unwrap();
-        assert_eq!(offsets(&applied), [nearest], "{pairs:?}");
-        let changed = 5 + usize::try_from(nearest + 4).unwrap() - 4;
-        assert_eq!(applied.hunks[0].line, changed);
-        assert_eq!(text_of(applied).lines().nth(changed), Some("Y"));
+    for (pair, offset) in [(1, -4), (2, -2), (4, 2), (8, 10)] {
+        let applied = patched(&text(&[pair]), patch).unwrap();
+        assert_eq!(offsets(&applied), [offset], "{pair:?}");
+        assert_eq!(applied.hunks[0].line, 2 * pair - 1);
+        assert_eq!(text_of(applied).lines().nth(2 * pair - 1), Some("Y"));
+    }
+    // Where there are several, only the very line of the header will do.
+    assert_eq!(offsets(&patched(&text(&[1, 3, 4]), patch).unwrap()), [0]);
+    for pairs in [[2, 4], [1, 2], [4, 8]] {
+        match patched(&text(&pairs), patch) {
+            Err(Error::PatchNotUnique {
+                hunk: 1,
+                count: 2,
+                lines,
+                ..
+            }) => {
+                assert_eq!(lines, pairs.map(|pair| 2 * pair as u64 - 1));
+            }
+            other => panic!("{other:?}"),
+        }
     }
     // The header's line is far beyond the end.
-    assert_eq!(
-        offsets(&patched("x\ny\n", &patch.replace("5,2", "4000000000,2")).unwrap()).len(),
-        1
-    );
+    let far = patch.replace("5,2", "4000000000,2");
+    assert_eq!(offsets(&patched("x\ny\n", &far).unwrap()).len(), 1);
 }
 
 #[test]
@@ -256,11 +263,23 @@ fn a_hunk_moves_along_with_the_one_before() {
     ];
     assert_eq!(applied.hunks, places);
     assert_eq!(text_of(applied), "0\n0\na\nA\nB\nq\nb\n");
-    // Never behind the one before.
+    // Two places, and no line number hits one.
     let patch = "@@ -3 +3 @@\n-a\n+A\n@@ -4 +4 @@\n-0\n+1\n";
-    assert_eq!(
-        mismatch(text, patch),
-        (2, 4, "0".to_owned(), Some("b".to_owned()))
+    assert!(matches!(
+        patched(text, patch),
+        Err(Error::PatchNotUnique { hunk: 2, .. })
+    ));
+    // Hunks need not be in order, but must not be about the same lines.
+    check(
+        "a\nb\nc\n",
+        "@@ -3 +3 @@\n-c\n+C\n@@ -1 +1 @@\n-a\n+A\n",
+        "A\nb\nC\n",
+    );
+    check("a\nb\nc\n", "@@\n-a\n+A\n b\n@@\n b\n-c\n+C\n", "A\nb\nC\n");
+    let (line, reason) = refusal("@@\n-a\n-b\n+A\n@@\n-b\n+B\n");
+    assert!(
+        line == 5 && reason.contains("another hunk"),
+        "{line} {reason}"
     );
 }
 
@@ -279,8 +298,6 @@ fn a_mismatch_names_hunk_line_and_both_texts() {
         mismatch("a\nb\nc\n", second),
         (2, 3, "x".to_owned(), Some("c".to_owned()))
     );
-    let beyond = mismatch("a\n", "@@ -5,0 +6 @@\n+x\n");
-    assert_eq!(beyond, (1, 6, "(more lines)".to_owned(), None));
     let long = format!("@@ -1 +1 @@\n-{}\n+x\n", "ñ".repeat(5000));
     assert!(mismatch("a\n", &long).2.len() < 400);
 }
@@ -290,63 +307,20 @@ fn malformed_patches_are_refused_with_their_line() {
     let table = [
         ("", 1, "no hunk"),
         ("just talk\nand more\n", 2, "no hunk"),
-        ("--- a\n+++ b\n", 2, "no hunk"),
-        (
-            "*** a\n--- b\n***************\n*** 1,2 ****\n",
-            4,
-            "no hunk",
-        ),
-        (
-            "@@ -1,3 +1,3 @@\n a\n-b\n+B\n",
-            1,
-            "3 old and 3 new lines, but it has 2 old and 2 new",
-        ),
-        (
-            "--- a\n+++ b\n@@ -1 +1 @@\n a\n-b\n+B\n",
-            3,
-            "1 old and 1 new lines, but it has 2",
-        ),
-        (
-            "@@ -1 +1 @@\n-a\n+A\n c\n@@ -3 +3 @@\n c\n",
-            1,
-            "but it has 2 old and 2 new",
-        ),
-        (
-            "@@ -1,9 +1,9 @@\n a\n--- x\n+++ y\n@@ -1 +1 @@\n a\n",
-            1,
-            "but it has 1 old and 1 new",
-        ),
-        (
-            "@@ -1,2 +1 @@\n a\nb\n",
-            1,
-            "2 old and 1 new lines, but it has 1 old and 1 new",
-        ),
-        (
-            "@@ -1 +1 @@\n-a\n+A\nrubbish\n",
-            4,
-            "\"rubbish\" belongs to no hunk",
-        ),
-        ("@@ -a,b +c,d @@\n a\n", 1, "no hunk header"),
-        ("@@\n a\n", 1, "no hunk header"),
-        ("@@ ... @@\n a\n", 1, "no hunk header"),
-        ("@@ -1 +1\n a\n", 1, "no hunk header"),
-        ("@@ -99999999999999999999 +1 @@\n a\n", 1, "no hunk header"),
         ("@@ -0 +1 @@\n a\n", 1, "counted from 1"),
-        ("@@ -1,0 +1,0 @@\n", 1, "empty"),
+        ("@@ -1,0 +1,0 @@\n", 1, "no hunk"),
+        ("@@ -1 +1 @@\n a\n", 1, "changes nothing"),
         ("@@@ -1 -1 +1 @@@\n", 1, "combined diff"),
-        ("@@ -1 +1 @@\n\\ No newline\n-a\n+b\n", 2, "follows no line"),
+        ("@@ -2,0 +3 @@\n+x\n", 1, "only adds lines"),
+        ("+x\n+y\n", 1, "only adds lines"),
         (
-            "@@ -1,2 +1,2 @@\n a\n\\ No newline\n b\n",
-            3,
-            "ends the file",
+            "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+C\n",
+            1,
+            "put the counts right",
         ),
-        (
-            "@@ -1 +1 @@\n a\n\\ No newline\n@@ -2 +2 @@\n b\n",
-            4,
-            "ends the file",
-        ),
-        ("@@ -2 +2 @@\n b\n@@ -1 +1 @@\n a\n", 3, "comes before"),
-        ("@@ -1,2 +1,2 @@\n a\n b\n@@ -2 +2 @@\n b\n", 4, "overlaps"),
+        ("@@ -1 +1 @@\\n-a\\n+A\\n", 1, "written out"),
+        ("-a\\n+A", 1, "written out"),
+        ("<<<<<<< SEARCH\na\n=======\nA\n", 1, "no `=======` and"),
     ];
     for (patch, line, reason) in table {
         let found = refusal(patch);
@@ -383,15 +357,20 @@ fn what_patches_must_not_do_is_refused_by_name() {
         line == 2 && reason.contains("deleting the file"),
         "{reason}"
     );
-    for second in [hunk, "diff --git a/g b/g\n", "Index: g\n", "diff -r g g\n"] {
-        let (line, reason) = refusal(&format!("{hunk}{second}"));
-        assert!(
-            line == 6 && reason.contains("second file"),
-            "{line} {reason}"
-        );
+    let second = hunk.replace("/f", "/g");
+    assert!(matches!(
+        patched("a\n", &format!("{hunk}{second}")),
+        Err(Error::PatchFiles { files: 2 })
+    ));
+    for (line, name) in [
+        ("*** Delete File: f", "Delete File"),
+        ("*** Move to: g", "Move to"),
+    ] {
+        let patch =
+            format!("*** Begin Patch\n*** Update File: f\n{line}\n@@\n-a\n+A\n*** End Patch\n");
+        let found = refusal(&patch.replace("*** Update File: f\n*** Delete", "*** Delete"));
+        assert!(found.1.contains(name), "{found:?}");
     }
-    let (line, reason) = refusal(&format!("diff --git a/f b/f\ndiff --git a/g b/g\n{hunk}"));
-    assert!(line == 2 && reason.contains("second file"), "{reason}");
     let (_, reason) = refusal(&format!("{hunk}Binary files a/g and b/g differ\n"));
     assert!(reason.contains("Binary files"), "{reason}");
 }
@@ -412,7 +391,7 @@ fn cancelling_stops_the_work() {
     let cancel = Cancel::never();
     cancel.cancel();
     assert!(matches!(
-        apply("f", b"a\nb\nc\n", CHANGE_B, &cancel),
+        patched_bytes(b"a\nb\nc\n", CHANGE_B, &cancel),
         Err(Error::Cancelled)
     ));
 }
@@ -425,7 +404,7 @@ fn hostile_repetition_costs_linear_time() {
     // Half of it matches at every place, and then does not.
     let half = lines / 2;
     let patch = format!(
-        "@@ -9,{} +9,{} @@\n{} b\n",
+        "@@ -9,{} +9,{} @@\n{}-b\n",
         half + 1,
         half + 1,
         " a\n".repeat(half)
@@ -445,9 +424,7 @@ fn hostile_repetition_costs_linear_time() {
     assert_eq!(applied.content, "b\n".repeat(lines).as_bytes());
     // Each of many hunks stands before one long line.
     let long = "x".repeat(5_000_000);
-    let hunks = 20_000;
-    let applied = patched(&long, &"@@ -0,0 +1 @@\n+y\n".repeat(hunks)).unwrap();
-    assert_eq!(applied.content.len(), long.len() + 2 * hunks);
+    assert!(patched(&long, &"@@ -0,0 +1 @@\n+y\n".repeat(20_000)).is_err());
     // The text is nothing but line ends.
     mismatch(&"\n".repeat(lines), "@@ -70000,2 +70000,2 @@\n \n-x\n+y\n");
 }
@@ -575,12 +552,12 @@ fn text(ends: Ends) -> impl Strategy<Value = String> {
 
 /// Two texts and how many lines of context their diff has.
 ///
-/// Without context, what is inserted has no neighbours that tell its line ends, so those texts have one kind.
+/// Without context, what is inserted has no place.
 fn pair() -> impl Strategy<Value = (String, String, usize)> {
     let unix = || text(Ends::Lf).prop_map(|text| text.replace('\r', "r"));
     prop_oneof![
-        (unix(), unix(), 0usize..5),
-        (text(Ends::CrLf), text(Ends::CrLf), 0usize..5),
+        (unix(), unix(), 1usize..5),
+        (text(Ends::CrLf), text(Ends::CrLf), 1usize..5),
         (text(Ends::Mixed), text(Ends::Mixed), 1usize..5),
     ]
 }
@@ -735,7 +712,13 @@ proptest! {
         let patch: String = patch.into_iter().collect();
         for content in [&a, &b, &other] {
             match patched(content, &patch) {
-                Ok(_) | Err(Error::PatchMalformed { .. } | Error::PatchMismatch { .. }) => {}
+                Ok(_)
+                | Err(
+                    Error::PatchMalformed { .. }
+                    | Error::PatchMismatch { .. }
+                    | Error::PatchNotUnique { .. }
+                    | Error::PatchFiles { .. },
+                ) => {}
                 Err(error) => prop_assert!(false, "{:?}", error),
             }
         }

@@ -118,8 +118,8 @@ async fn exhaustion_patches_that_ask_for_too_much() {
         "diff --git a/f b/f\nold mode 100644\nnew mode 104755\n",
         "new file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+/etc/passwd\n",
         "GIT binary patch\nliteral 1\nIcmZP\n",
-        "@@ -1,9 +1,1 @@\n-old\n+new\n",
-        "@@ -99999999999999999999 +1 @@\n-old\n+new\n",
+        "@@ -1,9 +1,1 @@\n-older\n+new\n",
+        "@@ -99999999999999999999 +1 @@\n-older\n+new\n",
         many.as_str(),
         "",
     ] {

@@ -177,8 +177,12 @@ async fn workspace_fr_008_nonsense_is_no_patch() {
             for patch in [
                 "",
                 "not a patch",
-                "@@ -1 +1 @@\n-a\n",
-                "@@ -1,9 +1 @@\n-a\n+b\n",
+                "@@ -1 +1 @@\n a\n",
+                "@@ -1,9 +1 @@\n-x\n+b\n",
+                "@@ -1,0 +2 @@\n+b\n",
+                "@@ -1 +1 @@\\n-a\\n+b\\n",
+                "*** Begin Patch\n*** Delete File: f\n*** End Patch\n",
+                "*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-a\n+b\n*** End Patch\n",
             ] {
                 let arguments = json!({"path": "f", "patch": patch});
                 let message = workspace
@@ -265,5 +269,100 @@ async fn workspace_a_patch_of_a_mistyped_path_says_so() {
             assert!(message.contains("expected \"x\", found \"a\""), "{message}");
         },
     )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_patches_as_models_write_them() {
+    let text = "one\n  two  \nthree\n\nfour\n";
+    Workspace::both(
+        || Tree::new().file("f", text),
+        async |workspace| {
+            for patch in [
+                "@@\n-three\n+3\n",
+                "@@ -1,7 +1,9 @@\n   two\n-three\n+3\n",
+                "Here:\n```diff\n--- a/other\n+++ b/other\n@@ -3 +3 @@\n-three\n+3\n```\nDone.\n",
+                "*** Begin Patch\n*** Update File: other\n@@ one\n-three\n+3\n*** End Patch\n",
+                "<<<<<<< SEARCH\nthree\n=======\n3\n>>>>>>> REPLACE\n",
+                "-three\n+3\n",
+            ] {
+                let write = json!({"path": "f", "content": text});
+                workspace.ok("write_file", write).await;
+                let arguments = json!({"path": "f", "patch": patch});
+                let patched = workspace.ok("patch_file", arguments).await;
+                assert_eq!(
+                    workspace.tree().text("f"),
+                    text.replace("three", "3"),
+                    "{patch}"
+                );
+                assert_eq!(
+                    patched["changes"],
+                    json!([{"path": "f", "line": 2, "lines": ["  two", "3", ""]}])
+                );
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_a_patch_that_fits_several_places_is_refused() {
+    let text = "a\nx\nb\nx\n";
+    Workspace::both(
+        || Tree::new().file("f", text),
+        async |workspace| {
+            for (patch, message) in [
+                (
+                    "@@ -3 +3 @@\n-x\n+y\n",
+                    "patch failed: hunk 1 fits 2 places, at lines 2, 4; add context lines",
+                ),
+                (
+                    "@@\n-x\n+y\n",
+                    "patch failed: hunk 1 fits 2 places, at lines 2, 4; add context lines",
+                ),
+                (
+                    "@@ -2,0 +3 @@\n+y\n",
+                    "patch failed: malformed at line 1 of the patch: the hunk only adds lines",
+                ),
+            ] {
+                let arguments = json!({"path": "f", "patch": patch});
+                let found = workspace
+                    .message("patch_failed", "patch_file", arguments)
+                    .await;
+                assert!(found.starts_with(message), "{found}");
+                assert_eq!(workspace.tree().text("f"), text);
+            }
+            let arguments = json!({"path": "f", "patch": "@@ -4 +4 @@\n-x\n+y\n"});
+            workspace.ok("patch_file", arguments).await;
+            assert_eq!(workspace.tree().text("f"), "a\nx\nb\ny\n");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_a_patch_of_several_files_is_applied_whole() {
+    let tree = || Tree::new().file("a", "1\n").file("d/b.json", "{}\n");
+    Workspace::both(tree, async |workspace| {
+        let two = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n--- a/d/b.json\n+++ b/d/b.json\n@@ -1 +1 @@\n-{}\n+{\n";
+        let before = workspace.tree().listing();
+        let wrong = format!("{two}--- a/a2\n+++ b/a2\n@@ -1 +1 @@\n-1\n+2\n");
+        workspace.fails("not_found", "patch_file", json!({"patch": wrong})).await;
+        let out = format!("{two}--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+2\n");
+        workspace.fails("path_outside_root", "patch_file", json!({"patch": out})).await;
+        let named = json!({"path": "a", "patch": two});
+        let message = workspace.message("patch_failed", "patch_file", named).await;
+        assert!(message.starts_with("patch failed: it is for 2 files; leave out path"), "{message}");
+        let nameless = json!({"patch": "@@ -1 +1 @@\n-1\n+2\n"});
+        let message = workspace.message("patch_failed", "patch_file", nameless).await;
+        assert!(message.starts_with("patch failed: it names no file; give path"), "{message}");
+        assert_eq!(workspace.tree().listing(), before);
+        assert_eq!(workspace.tree().text("a"), "1\n");
+        let outcome = workspace.call("patch_file", json!({"patch": two})).await;
+        let expected = "a: 1 hunk applied, 2 bytes\nd/b.json: 1 hunk applied, 2 bytes\n==> a <==\n1\t2\n\
+            ==> d/b.json <==\n1\t{\n[d/b.json is no valid JSON now: line 2: EOF while parsing an object]";
+        assert_eq!(outcome.text, expected);
+        assert_eq!(workspace.tree().text("d/b.json"), "{\n");
+    })
     .await;
 }

@@ -34,7 +34,10 @@ impl ToolSet for Workspace {
             let error = Self::error(outcome.error());
             assert_eq!(error["message"], outcome.text.as_str(), "{}", story());
             assert_eq!(error["details"]["tool"], tool, "{}", story());
-        } else if !matches!(tool, "read_file" | "edit_file") {
+        } else if !matches!(
+            tool,
+            "read_file" | "edit_file" | "patch_file" | "write_file"
+        ) {
             text_is_structured(outcome);
         }
     }

@@ -203,3 +203,65 @@ async fn workspace_nfr_014_a_killed_write_is_whole_or_not_there() {
         );
     }
 }
+
+#[tokio::test]
+async fn workspace_several_files_are_written_or_none() {
+    let tree = || Tree::new().file("log", "1\n").file("kept", "kept");
+    Workspace::both(tree, async |workspace| {
+        let before = workspace.tree().listing();
+        let new = json!({"path": "d/new.yaml", "content": "a: [1\n", "mode": "create_only"});
+        let log = json!({"path": "log", "content": "2\n", "mode": "append"});
+        let bytes = json!({"path": "bytes", "content": "/wA=", "encoding": "base64"});
+        for (third, code) in [
+            (json!({"path": "kept", "content": "x", "mode": "create_only"}), "already_exists"),
+            (json!({"path": "../x", "content": "x"}), "path_outside_root"),
+            (json!({"path": "x", "content": "x!", "encoding": "base64"}), "invalid_arguments"),
+            (json!({"path": "./log", "content": "x"}), "invalid_arguments"),
+        ] {
+            let files = json!({"files": [new, log, third]});
+            workspace.fails(code, "write_file", files).await;
+            assert_eq!(workspace.tree().listing(), before, "{code}");
+        }
+        let files = json!({"files": [new, log, bytes]});
+        let outcome = workspace.call("write_file", files).await;
+        assert_eq!(workspace.tree().text("log"), "1\n2\n");
+        assert_eq!(workspace.tree().bytes("bytes"), b"\xff\0");
+        assert_eq!(workspace.tree().text("d/new.yaml"), "a: [1\n");
+        assert!(
+            outcome.text.starts_with(
+                "d/new.yaml: created, 6 bytes\nlog: appended, 2 bytes\nbytes: created, 2 bytes\n[d/new.yaml is no valid YAML now: line "
+            ),
+            "{}",
+            outcome.text
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_a_write_is_one_file_or_several() {
+    Workspace::both(
+        || Tree::new().file("a.json", "{}"),
+        async |workspace| {
+            for arguments in [
+                json!({"path": "a.json"}),
+                json!({"content": "x"}),
+                json!({"files": []}),
+                json!({"path": "a.json", "files": [{"path": "b", "content": "x"}]}),
+            ] {
+                workspace
+                    .fails("invalid_arguments", "write_file", arguments)
+                    .await;
+            }
+            let arguments = json!({"path": "a.json", "content": "{", "mode": "append"});
+            let written = workspace.ok("write_file", arguments).await;
+            let warning = written["warnings"][0].as_str().unwrap_or_default();
+            assert!(
+                warning.starts_with("a.json is no valid JSON now: line 1: "),
+                "{warning}"
+            );
+            assert_eq!(workspace.tree().text("a.json"), "{}{");
+        },
+    )
+    .await;
+}
