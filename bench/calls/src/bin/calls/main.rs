@@ -10,7 +10,6 @@
 
 mod single_step;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -164,6 +163,8 @@ impl Bench {
         let process = server.child.id();
         let mut caller = server.caller(wire)?;
         caller.call(WARM_UP)?;
+        // What a server puts off at its start would be counted too.
+        single_step::wait_until_idle(process)?;
         let steps = Steps::of(process)?;
         // The first stepped call still finishes what earlier ones began.
         caller.call(1)?;
@@ -507,7 +508,7 @@ fn cut(text: &str, length: usize) -> &str {
 }
 
 /// Instructions of one call: the same on a busy machine as on a quiet one.
-fn count_instructions(bench: &Bench, table: &mut String) -> Result<()> {
+fn count_instructions(bench: &Bench, table: &mut impl Write) -> Result<()> {
     let mut plain = 0.0;
     for (wire, goal) in [(Wire::Stdio, 0.7), (Wire::Http, 0.5)] {
         let name = wire.name();
@@ -544,7 +545,7 @@ fn count_instructions(bench: &Bench, table: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn count_requests(bench: &Bench, table: &mut String) -> Result<()> {
+fn count_requests(bench: &Bench, table: &mut impl Write) -> Result<()> {
     for connections in [1, 50] {
         let (ours, floor, ratio) = bench.throughput(connections)?;
         let goal = if connections == 50 { "≥ 1.2" } else { "" };
@@ -566,13 +567,17 @@ fn main() -> Result<()> {
     let root = parent.path().join("bench");
     fs::create_dir(&root)?;
     let bench = Bench::new(root)?;
-    let mut table = String::from("| call | ours | floor | ratio | goal |\n|---|---|---|---|---|\n");
+    // A row is shown as soon as it is known: the next one may take minutes.
+    let mut table = io::stdout();
+    writeln!(
+        table,
+        "| call | ours | floor | ratio | goal |\n|---|---|---|---|---|"
+    )?;
     if only != "requests" {
         count_instructions(&bench, &mut table)?;
     }
     if only != "instructions" {
         count_requests(&bench, &mut table)?;
     }
-    io::stdout().write_all(table.as_bytes())?;
     Ok(())
 }

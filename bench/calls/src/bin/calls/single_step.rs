@@ -10,12 +10,17 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+/// How often, and how many times in a row, nothing must run before steps are counted.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const IDLE_LOOKS: usize = 50;
 
 /// The instructions that a process has taken since it was attached to.
 #[derive(Clone, Default)]
@@ -70,6 +75,30 @@ impl Steps {
             let _ = ptrace::step(thread, signal);
         }
     }
+}
+
+/// Waits until no thread of a process has anything to do, at many looks in a row.
+pub(crate) fn wait_until_idle(process: u32) -> Result<()> {
+    let mut idle_looks = 0;
+    while idle_looks < IDLE_LOOKS {
+        std::thread::sleep(LOOK_EVERY);
+        idle_looks = if is_idle(process)? { idle_looks + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+fn is_idle(process: u32) -> Result<bool> {
+    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread that has just ended is idle, too.
+        let status = fs::read_to_string(entry?.path().join("status")).unwrap_or_default();
+        if status
+            .lines()
+            .any(|line| line.starts_with("State:") && !line.contains("(sleeping)"))
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The address of a thread's next instruction, where instructions can repeat themselves.
