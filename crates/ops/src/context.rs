@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::line_index_cache::LineIndexCache;
+use crate::pool;
 
 /// What no call may exceed, whatever its arguments say.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub struct Limits {
     pub max_full_read_size: u64,
     /// The most bytes of content one reply holds.
     pub max_file_size: u64,
+    /// The longest a search may take.
+    pub search_timeout: Duration,
     /// Whether a write is on disk before it is confirmed.
     pub durability: sandbox::Durability,
 }
@@ -25,6 +28,7 @@ impl Limits {
         Limits {
             max_full_read_size: 1024 * 1024,
             max_file_size: 10 * 1024 * 1024,
+            search_timeout: Duration::from_secs(300),
             durability: sandbox::Durability::Fsync,
         }
     }
@@ -55,6 +59,8 @@ impl Context {
 pub struct Cancel {
     /// Whose call it is: clients take turns where they work at the same time.
     client: Arc<str>,
+    /// The roots it works in, told apart by where they are in memory; 0 is none.
+    roots: [usize; 2],
     deadline: Option<Instant>,
     shared: Arc<Shared>,
 }
@@ -71,6 +77,7 @@ impl Cancel {
     pub fn never() -> Cancel {
         Cancel {
             client: Arc::default(),
+            roots: [0; 2],
             deadline: None,
             shared: Arc::default(),
         }
@@ -81,6 +88,7 @@ impl Cancel {
     pub fn after(timeout: Duration) -> Cancel {
         Cancel {
             client: Arc::default(),
+            roots: [0; 2],
             deadline: Instant::now().checked_add(timeout),
             shared: Arc::default(),
         }
@@ -93,8 +101,30 @@ impl Cancel {
         self
     }
 
+    /// The same patience of a call that works in these roots, of which two count: a root that does not answer holds up
+    /// its own calls only.
+    #[must_use]
+    pub fn in_roots<'root>(
+        mut self,
+        roots: impl IntoIterator<Item = &'root Arc<sandbox::Root>>,
+    ) -> Cancel {
+        for (own, root) in self.roots.iter_mut().zip(roots) {
+            *own = Arc::as_ptr(root).addr();
+        }
+        self
+    }
+
     pub(crate) fn client(&self) -> &str {
         &self.client
+    }
+
+    /// Tells this call from all others that are under way.
+    pub(crate) fn call(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
+    pub(crate) fn roots(&self) -> [usize; 2] {
+        self.roots
     }
 
     /// The same caller with a deadline no later than `timeout` from now.
@@ -104,6 +134,7 @@ impl Cancel {
         let deadline = [self.deadline, own].into_iter().flatten().min();
         Cancel {
             client: Arc::clone(&self.client),
+            roots: self.roots,
             deadline,
             shared: Arc::clone(&self.shared),
         }
@@ -145,6 +176,12 @@ impl Cancel {
         } else {
             Ok(())
         }
+    }
+
+    /// Like [`Cancel::check`], and lets other calls have their turn. For loops of long work; never with a lock held.
+    pub fn check_and_give_way(&self) -> Result<()> {
+        pool::give_way(self);
+        self.check()
     }
 
     /// Says why work below was stopped; other failures stay what they are.

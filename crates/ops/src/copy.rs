@@ -134,7 +134,7 @@ impl Transfer<'_, '_> {
         let sharing = Sharing::default();
         let mut copy = FileCopy::begin(staged, open)?;
         loop {
-            cancel.check()?;
+            cancel.check_and_give_way()?;
             match copy.step(&sharing)? {
                 CopyStep::Copied(bytes) => cancel.advance(bytes),
                 CopyStep::Finished => break,

@@ -12,6 +12,7 @@ use sandbox::{Follow, Located};
 use crate::context::Cancel;
 use crate::error::Result;
 use crate::place::Place;
+use crate::pool;
 
 /// How often a waiting call looks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
@@ -67,9 +68,12 @@ impl EditLock {
     }
 
     fn wait(keys: Vec<String>, cancel: &Cancel) -> Result<EditLock> {
+        // Declared before the table's lock, so that the thread waits for its next seat without it.
+        let mut aside = None;
         let mut held = held();
         while keys.iter().any(|key| held.contains(key)) {
             cancel.check()?;
+            aside.get_or_insert_with(|| pool::step_aside(cancel));
             let woken = HELD.1.wait_timeout(held, PATIENCE_CHECK);
             held = woken.unwrap_or_else(PoisonError::into_inner).0;
         }

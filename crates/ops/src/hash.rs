@@ -71,7 +71,7 @@ fn digest<D: Digest>(open: &OpenFile, context: &Context) -> Result<(String, u64)
     let mut buffer = vec![0; BUFFER];
     let mut size = 0;
     loop {
-        context.cancel.check()?;
+        context.cancel.check_and_give_way()?;
         let length = read_at(open, &mut buffer, size)?;
         let Some(block) = buffer.get(..length).filter(|block| !block.is_empty()) else {
             return Ok((hexadecimal(&hasher.finalize()), size));

@@ -69,6 +69,7 @@ pub use patch::{Patch, PatchTarget, Patched};
 pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
+pub use pool::{run_heavy, run_light};
 pub use read::{
     Body, Contents, InlineRead, OpenedRead, Oversize, Read, ReadRange, TextPolicy, Totals,
 };

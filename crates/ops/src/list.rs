@@ -13,6 +13,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
 use crate::place::Place;
+use crate::pool;
 
 /// From how many entries on several threads describe them, and how many each takes at a time.
 const SHARED_FROM: usize = 2048;
@@ -160,6 +161,9 @@ impl ListRun<'_> {
                 kind,
                 depth,
             };
+            if found.len().is_multiple_of(SHARED_UNIT) {
+                pool::give_way(&self.context.cancel);
+            }
             if !self.context.cancel.must_stop() && filter.wants(&seen) {
                 found.push(entry);
             }
@@ -178,7 +182,10 @@ impl ListRun<'_> {
         if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
             return found
                 .into_iter()
-                .map(|entry| cancel.check().map(|()| self.describe.entry(dir, &entry)))
+                .map(|entry| {
+                    cancel.check_and_give_way()?;
+                    Ok(self.describe.entry(dir, &entry))
+                })
                 .filter_map(Result::transpose)
                 .collect();
         }
@@ -203,7 +210,7 @@ impl ListRun<'_> {
         );
         self.context.cancel.check()?;
         while let Some(visit) = walker.step(filter) {
-            self.context.cancel.check()?;
+            self.context.cancel.check_and_give_way()?;
             match visit {
                 WalkEvent::Item(_) if listed.entries.len() >= self.request.max_entries => {
                     listed.truncated = true;

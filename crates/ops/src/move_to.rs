@@ -188,7 +188,7 @@ impl Moving<'_, '_> {
         let dir = self.source.located.open_dir()?;
         let mut walker = Walker::new(dir, WalkOptions::default());
         while let Some(item) = walker.next(&mut |_| true) {
-            context.cancel.check()?;
+            context.cancel.check_and_give_way()?;
             match item {
                 Ok(item) if matches!(item.kind, FileKind::File | FileKind::Directory) => {}
                 // What cannot be read cannot be copied either: the copy will say so.

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use crate::context::Cancel;
 use crate::error::{Error, Result};
-use crate::pool::{AfterUnit, Pool, PoolJob};
+use crate::pool::{self, AfterUnit, Pool, PoolJob};
 
-/// How often a waiting caller looks at its deadline when all workers are busy elsewhere.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a waiting caller looks at its deadline. Mostly the workers notice it before.
+const LOOK: Duration = Duration::from_millis(100);
 /// How many batches are uncommitted at a time for each worker, and besides.
 const WINDOW_PER_WORKER: usize = 16;
 const WINDOW_BESIDES: usize = 2;
@@ -86,6 +86,11 @@ impl Halt {
         self.stopped.load(Ordering::Relaxed) || self.cancel.must_stop()
     }
 
+    /// Lets other calls have their turn, inside a unit that may be long. Never with a lock held.
+    pub(crate) fn give_way(&self) {
+        pool::give_way(&self.cancel);
+    }
+
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -107,9 +112,13 @@ pub(crate) fn run<S: Stages>(
     let run = Arc::new(Run::new(stages, source, outcome, cancel, window()));
     if run.begin(pool.workers()) == AfterUnit::Again {
         let job: Arc<dyn PoolJob> = Arc::clone(&run) as Arc<dyn PoolJob>;
+        // The workers need the seat more than this thread, which only waits.
+        let _aside = pool::step_aside(cancel);
         pool.submit(&job, pool.workers());
+        run.wait()
+    } else {
+        run.wait()
     }
-    run.wait()
 }
 
 enum Stage<S: Stages> {
@@ -191,6 +200,7 @@ impl<S: Stages> Run<S> {
             if step != AfterUnit::Again || own_units == 0 {
                 return step;
             }
+            self.halt.give_way();
         }
     }
 
@@ -398,8 +408,8 @@ impl<S: Stages> PoolJob for Run<S> {
         step
     }
 
-    fn client(&self) -> &str {
-        self.halt.cancel.client()
+    fn cancel(&self) -> &Cancel {
+        &self.halt.cancel
     }
 }
 

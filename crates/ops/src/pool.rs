@@ -1,31 +1,56 @@
-//! The threads that do the heavy work of the process: searches, copies, removals, descriptions of large directories.
+//! The threads that do the heavy work of the process: searches, hashes, listings, line counts, copies, removals.
 //!
-//! There are as many as the machine has cores, whatever the number of calls. A job waits once for each worker that may
-//! serve it: as a ticket in the queue of the client whose call it is. A worker takes the next client's next ticket,
-//! runs one small unit of that job and puts the ticket back, so that clients take turns and so do the jobs of one
-//! client. This file knows nothing of files.
+//! There are as many seats as the machine has cores, whatever the number of calls, and only a thread that has a seat
+//! works. What waits for a seat is a ticket: a call that has not begun, a small unit of a job that several threads
+//! share, or a thread whose slice of time was over. Clients take turns, and so do the calls of one client
+//! (`turns.rs`). A thread that is stuck, in a system call on a dead mount for example, loses its seat after a second,
+//! so that the others go on; so few may be stuck on one root that no root can use up the threads.
+
+mod seat;
+mod turns;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
-/// How much workers give way to other threads, so that a small read never waits for a search.
+use crate::context::Cancel;
+use seat::Seat;
+pub use seat::run_light;
+pub(crate) use seat::{give_way, step_aside};
+use turns::{TurnOwner, Turns};
+
+/// How much workers give way to the other threads of the process, so that a small read never waits for a search.
 const NICENESS: i32 = 5;
+/// The greatest niceness there is.
+const NICENESS_MAX: i32 = 19;
+/// How long a thread may work before others have their turn.
+const SLICE: Duration = Duration::from_millis(4);
+/// How long a thread may keep its seat without a sign of life.
+const STUCK: Duration = Duration::from_secs(1);
+/// How often to look whether a call gave up that waits for a root where all threads are stuck.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a thread that is not needed stays.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Work that is done in small units by any thread.
 pub(crate) trait PoolJob: Send + Sync {
     /// Runs one unit. It must not panic: a unit's faults belong to its call.
     fn step(self: Arc<Self>) -> AfterUnit;
 
-    /// The client whose call it is.
-    fn client(&self) -> &str;
+    /// The call it belongs to.
+    fn cancel(&self) -> &Cancel;
 }
 
 /// What becomes of a ticket after a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterUnit {
-    /// There may be more: the ticket goes to the end of its client's queue.
+    /// There may be more: the ticket waits for the next turn of its call.
     Again,
     /// Nothing can be done just now: the job hands the ticket in again when it can.
     Parked,
@@ -33,195 +58,378 @@ pub(crate) enum AfterUnit {
     Finished,
 }
 
-/// The process's workers and their queue.
+/// A call's work from its beginning to its end.
+type CallWork = Box<dyn FnOnce() + Send>;
+
+/// What waits for a seat, and for whom.
+struct Ticket {
+    cancel: Cancel,
+    waits: Waits,
+}
+
+enum Waits {
+    /// A call that has not begun.
+    Call(CallWork),
+    /// A unit of a job.
+    Unit(Arc<dyn PoolJob>),
+    /// A thread that waits for its turn.
+    Thread(Arc<Waiter>),
+}
+
+impl TurnOwner for Ticket {
+    fn client(&self) -> &str {
+        self.cancel.client()
+    }
+
+    fn call(&self) -> usize {
+        self.cancel.call()
+    }
+}
+
+/// A thread that waits, and the seat it was given.
+struct Waiter {
+    thread: thread::Thread,
+    given: OnceLock<u64>,
+}
+
+impl Waiter {
+    fn give(&self, number: u64) {
+        let _ = self.given.set(number);
+        self.thread.unpark();
+    }
+
+    fn wait(&self) -> u64 {
+        loop {
+            if let Some(number) = self.given.get() {
+                return *number;
+            }
+            thread::park();
+        }
+    }
+}
+
+/// A seat that is taken.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    number: u64,
+    roots: [usize; 2],
+    /// When its thread last gave a sign of life.
+    since: Instant,
+}
+
+impl Taken {
+    fn uses(&self, root: usize) -> bool {
+        self.roots.contains(&root)
+    }
+}
+
+/// The process's workers, their seats and what waits for them.
 pub(crate) struct Pool {
-    tickets: Mutex<Tickets>,
+    desk: Mutex<Desk>,
+    /// Rung for idle threads.
     filled: Condvar,
-    workers: OnceLock<usize>,
+    /// Rung for the thread that looks after stuck ones.
+    contended: Condvar,
+    seats: OnceLock<usize>,
+    stuck_after: Duration,
+}
+
+/// What the pool knows, under one lock.
+struct Desk {
+    turns: Turns<Ticket>,
+    /// Tickets that have their seat and wait for a thread to pick them up.
+    ready: VecDeque<(u64, Ticket)>,
+    taken: Vec<Taken>,
+    /// Seats that were taken away from threads that are stuck.
+    stuck: Vec<Taken>,
+    next_number: u64,
+    threads: usize,
+    idle: usize,
+    is_watched: bool,
 }
 
 impl Pool {
+    const fn new(stuck_after: Duration) -> Pool {
+        Pool {
+            desk: Mutex::new(Desk {
+                turns: Turns::new(),
+                ready: VecDeque::new(),
+                taken: Vec::new(),
+                stuck: Vec::new(),
+                next_number: 0,
+                threads: 0,
+                idle: 0,
+                is_watched: false,
+            }),
+            filled: Condvar::new(),
+            contended: Condvar::new(),
+            seats: OnceLock::new(),
+            stuck_after,
+        }
+    }
+
     /// The pool of this process; the threads start with its first use.
     pub(crate) fn get() -> &'static Pool {
-        static POOL: Pool = Pool {
-            tickets: Mutex::new(Tickets::new()),
-            filled: Condvar::new(),
-            workers: OnceLock::new(),
-        };
-        POOL.workers.get_or_init(|| start(&POOL));
-        &POOL
+        static POOL: Pool = Pool::new(STUCK);
+        POOL.started(cores)
     }
 
-    /// How many threads work; none where the system refuses threads.
+    fn started(&'static self, seats: fn() -> usize) -> &'static Pool {
+        self.seats.get_or_init(|| {
+            let watch = move || self.watch();
+            // Without it nobody takes seats away from stuck threads; all else works.
+            let _ = thread::Builder::new()
+                .name("pool-watch".to_owned())
+                .spawn(watch);
+            let mut desk = self.lock();
+            if self.start_worker(&mut desk) {
+                seats()
+            } else {
+                0
+            }
+        });
+        self
+    }
+
+    /// How many threads work at a time; none where the system refuses threads.
     pub(crate) fn workers(&self) -> usize {
-        self.workers.get().copied().unwrap_or(0)
+        self.seats.get().copied().unwrap_or(0)
     }
 
-    /// Puts tickets for a job at the end of its client's queue.
-    pub(crate) fn submit(&self, job: &Arc<dyn PoolJob>, tickets: usize) {
-        let mut queue = self.lock();
+    /// Puts tickets for units of a job into the queue of its call.
+    pub(crate) fn submit(&'static self, job: &Arc<dyn PoolJob>, tickets: usize) {
+        let mut desk = self.lock();
         for _ in 0..tickets {
-            queue.add(Arc::clone(job));
+            desk.turns.add(Ticket {
+                cancel: job.cancel().clone(),
+                waits: Waits::Unit(Arc::clone(job)),
+            });
         }
-        drop(queue);
-        for _ in 0..tickets {
-            self.filled.notify_one();
+        self.seat(&mut desk, 0);
+    }
+
+    /// Begins a call's work when it is its turn; gives the work back where the system refuses threads.
+    fn begin(&'static self, cancel: &Cancel, work: CallWork) -> Result<(), CallWork> {
+        if self.workers() == 0 {
+            return Err(work);
+        }
+        let mut desk = self.lock();
+        desk.turns.add(Ticket {
+            cancel: cancel.clone(),
+            waits: Waits::Call(work),
+        });
+        self.seat(&mut desk, 0);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives free seats to those who are next. `at_hand` is 1 for a worker that is about to look for work itself.
+    fn seat(&'static self, desk: &mut Desk, at_hand: usize) {
+        let mut may_begin = true;
+        while desk.taken.len() < self.workers() {
+            let Some(ticket) = desk.next(self.most_in_a_root(), may_begin) else {
+                break;
+            };
+            let has_thread = matches!(ticket.waits, Waits::Thread(_))
+                || desk.ready.len() < desk.idle + at_hand
+                || self.start_worker(desk);
+            if has_thread {
+                self.grant(desk, ticket);
+            } else {
+                may_begin = false;
+                desk.turns.add(ticket);
+            }
+        }
+        if !desk.turns.is_empty() && !desk.is_watched {
+            desk.is_watched = true;
+            self.contended.notify_one();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tickets> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next(&self) -> Arc<dyn PoolJob> {
-        let mut tickets = self.lock();
-        loop {
-            match tickets.take() {
-                Some(job) => return job,
-                None => {
-                    tickets = self
-                        .filled
-                        .wait(tickets)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+    fn grant(&self, desk: &mut Desk, ticket: Ticket) {
+        let number = desk.next_number;
+        desk.next_number += 1;
+        desk.taken.push(Taken {
+            number,
+            roots: ticket.cancel.roots(),
+            since: Instant::now(),
+        });
+        match ticket.waits {
+            Waits::Thread(waiter) => waiter.give(number),
+            Waits::Call(_) | Waits::Unit(_) => {
+                desk.ready.push_back((number, ticket));
+                self.filled.notify_one();
             }
         }
     }
 
-    fn serve(&self) {
-        // Where the system refuses, workers only give way less.
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+    /// How many threads may work or be stuck on one root. More than one, so that a slow file does not stop its root.
+    fn most_in_a_root(&self) -> usize {
+        self.workers().max(2)
+    }
+
+    /// Gives a seat back, and the next one its turn.
+    fn leave(&'static self, number: u64) {
+        let mut desk = self.lock();
+        desk.leave(number);
+        self.seat(&mut desk, 0);
+    }
+
+    /// Gives this thread's seat to the next in turn and waits for another one. It is the same where nobody waits.
+    fn take_turn(&'static self, left: Option<u64>, cancel: &Cancel) -> u64 {
+        let waiter = Arc::new(Waiter {
+            thread: thread::current(),
+            given: OnceLock::new(),
+        });
+        let mut desk = self.lock();
+        if let Some(number) = left {
+            desk.leave(number);
+        }
+        desk.turns.add(Ticket {
+            cancel: cancel.clone(),
+            waits: Waits::Thread(Arc::clone(&waiter)),
+        });
+        self.seat(&mut desk, 0);
+        drop(desk);
+        waiter.wait()
+    }
+
+    fn start_worker(&'static self, desk: &mut Desk) -> bool {
+        let started = thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(move || self.serve());
+        desk.threads += usize::from(started.is_ok());
+        started.is_ok()
+    }
+
+    /// Works until the thread has not been needed for a while.
+    fn serve(&'static self) {
+        lower_priority();
+        let mut desk = self.lock();
         loop {
-            let job = self.next();
-            if Arc::clone(&job).step() == AfterUnit::Again {
-                self.lock().add(job);
+            if let Some((number, ticket)) = desk.ready.pop_front() {
+                drop(desk);
+                desk = self.work(number, ticket);
+                continue;
+            }
+            desk.idle += 1;
+            let waited = self.filled.wait_timeout(desk, IDLE);
+            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            desk = woken;
+            desk.idle -= 1;
+            if timeout.timed_out() && desk.ready.is_empty() && desk.threads > self.workers() {
+                desk.threads -= 1;
+                return;
             }
         }
     }
-}
 
-/// The tickets that wait, by client.
-struct Tickets {
-    /// The clients that have any; the first is the next to be served.
-    clients: VecDeque<VecDeque<Arc<dyn PoolJob>>>,
-}
-
-impl Tickets {
-    const fn new() -> Tickets {
-        Tickets {
-            clients: VecDeque::new(),
-        }
-    }
-
-    fn add(&mut self, job: Arc<dyn PoolJob>) {
-        let is_own = |queue: &&mut VecDeque<Arc<dyn PoolJob>>| {
-            let first = queue.front();
-            first.is_some_and(|first| first.client() == job.client())
+    /// Works in a seat, and gives it back.
+    fn work(&'static self, number: u64, ticket: Ticket) -> MutexGuard<'static, Desk> {
+        let Ticket { cancel, waits } = ticket;
+        let seat = Seat::take(self, number);
+        let rest = match waits {
+            Waits::Unit(job) => {
+                let again = Arc::clone(&job).step() == AfterUnit::Again;
+                again.then_some(Waits::Unit(job))
+            }
+            Waits::Call(work) => {
+                // The call reports its own panic.
+                let _ = catch_unwind(AssertUnwindSafe(work));
+                None
+            }
+            Waits::Thread(_) => None,
         };
-        match self.clients.iter_mut().find(is_own) {
-            Some(queue) => queue.push_back(job),
-            None => self.clients.push_back(VecDeque::from([job])),
+        let number = seat.hand_back();
+        let mut desk = self.lock();
+        desk.leave(number);
+        if let Some(waits) = rest {
+            desk.turns.add(Ticket { cancel, waits });
+        }
+        self.seat(&mut desk, 1);
+        desk
+    }
+
+    /// Takes seats away from threads that are stuck while others wait.
+    fn watch(&'static self) {
+        let mut desk = self.lock();
+        loop {
+            desk.is_watched = !desk.turns.is_empty();
+            desk = if desk.is_watched {
+                let waited = self.contended.wait_timeout(desk, self.until_next_look());
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let waited = self.contended.wait(desk);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            };
+            desk.dismiss_stuck(self.stuck_after);
+            self.seat(&mut desk, 0);
         }
     }
 
-    /// Takes the next client's next ticket; that client's others wait for all other clients.
-    fn take(&mut self) -> Option<Arc<dyn PoolJob>> {
-        let mut queue = self.clients.pop_front()?;
-        let job = queue.pop_front();
-        if !queue.is_empty() {
-            self.clients.push_back(queue);
-        }
-        job
+    fn until_next_look(&self) -> Duration {
+        LOOK.min(self.stuck_after)
     }
 }
 
-/// Starts a worker for each core and tells how many there are.
-fn start(pool: &'static Pool) -> usize {
-    let cores = thread::available_parallelism().map_or(2, NonZeroUsize::get);
-    (0..cores)
-        .filter(|number| start_worker(pool, *number))
-        .count()
-}
-
-fn start_worker(pool: &'static Pool, number: usize) -> bool {
-    thread::Builder::new()
-        .name(format!("worker-{number}"))
-        .spawn(move || pool.serve())
-        .is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc::{Sender, channel};
-
-    /// Runs `left` units and tells each.
-    struct Counted {
-        name: &'static str,
-        left: Mutex<usize>,
-        told: Sender<&'static str>,
-    }
-
-    impl PoolJob for Counted {
-        fn step(self: Arc<Self>) -> AfterUnit {
-            let mut left = self.left.lock().unwrap();
-            if *left == 0 {
-                return AfterUnit::Finished;
-            }
-            *left -= 1;
-            self.told.send(self.name).unwrap();
-            AfterUnit::Again
-        }
-
-        fn client(&self) -> &str {
-            self.name.split('-').next().unwrap()
-        }
-    }
-
-    fn job(name: &'static str, units: usize, told: &Sender<&'static str>) -> Arc<dyn PoolJob> {
-        Arc::new(Counted {
-            name,
-            left: Mutex::new(units),
-            told: told.clone(),
+impl Desk {
+    /// Takes the next ticket that may have a seat.
+    fn next(&mut self, most_in_a_root: usize, may_begin: bool) -> Option<Ticket> {
+        let (taken, stuck) = (&self.taken, &self.stuck);
+        let is_open = |root: &usize| {
+            let uses = |seat: &&Taken| seat.uses(*root);
+            taken.iter().chain(stuck).filter(uses).count() < most_in_a_root
+        };
+        self.turns.take(|ticket| {
+            let has_thread = may_begin || matches!(ticket.waits, Waits::Thread(_));
+            let roots = ticket.cancel.roots();
+            let mut roots = roots.iter().filter(|root| **root != 0);
+            // A call that has to stop only cleans up.
+            has_thread && (roots.all(is_open) || ticket.cancel.must_stop())
         })
     }
 
-    #[test]
-    fn jobs_take_turns() {
-        let (told, heard) = channel();
-        for (name, units) in [("one-long", 20_000), ("one-short", 10)] {
-            Pool::get().submit(&job(name, units, &told), Pool::get().workers());
-        }
-        drop(told);
-        let order: Vec<_> = heard.iter().take(20_010).collect();
-        let last_short = order.iter().rposition(|name| *name == "one-short").unwrap();
-        assert!(
-            last_short < order.len() - 1,
-            "the short job waited for the long one"
-        );
-        assert_eq!(
-            order.iter().filter(|name| **name == "one-short").count(),
-            10
-        );
+    fn leave(&mut self, number: u64) {
+        self.taken.retain(|seat| seat.number != number);
+        self.stuck.retain(|seat| seat.number != number);
     }
 
-    #[test]
-    fn clients_take_turns_whatever_the_number_of_their_jobs() {
-        let (told, heard) = channel();
-        let mut tickets = Tickets::new();
-        for name in ["many-a", "many-b", "many-c", "few-a"] {
-            tickets.add(job(name, 4, &told));
-        }
-        for _ in 0..8 {
-            let next = tickets.take().unwrap();
-            if Arc::clone(&next).step() == AfterUnit::Again {
-                tickets.add(next);
-            }
-        }
-        let order: Vec<_> = heard.try_iter().collect();
-        let expected = [
-            "many-a", "few-a", "many-b", "few-a", "many-c", "few-a", "many-a", "few-a",
-        ];
-        assert_eq!(order, expected);
+    fn dismiss_stuck(&mut self, stuck_after: Duration) {
+        let (stuck, working) = self
+            .taken
+            .iter()
+            .partition(|seat| seat.since.elapsed() >= stuck_after);
+        self.taken = working;
+        let stuck: Vec<Taken> = stuck;
+        self.stuck.extend(stuck);
     }
+}
+
+/// Runs a call's heavy work on the pool's threads, in its client's turn and its own; gives the work back where the
+/// system refuses threads.
+///
+/// # Errors
+///
+/// The work itself, which has not begun.
+pub fn run_heavy(
+    cancel: &Cancel,
+    work: Box<dyn FnOnce() + Send>,
+) -> Result<(), Box<dyn FnOnce() + Send>> {
+    Pool::get().begin(cancel, work)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(2, NonZeroUsize::get)
+}
+
+/// Makes this thread give way to those that have the niceness of the process. The base is that of its first thread,
+/// because this one may have been started by a worker. Where the system refuses, workers only give way less.
+fn lower_priority() {
+    let process = rustix::process::getpid();
+    let base = rustix::process::getpriority_process(Some(process)).unwrap_or(0);
+    let lowered = base.saturating_add(NICENESS).min(NICENESS_MAX);
+    let _ = rustix::process::setpriority_process(None, lowered);
 }

@@ -35,7 +35,7 @@ pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result
 fn fill_at(open: &OpenFile, buffer: &mut [u8], offset: u64, cancel: &Cancel) -> Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        cancel.check()?;
+        cancel.check_and_give_way()?;
         let end = rest.len().min(PIECE);
         let room = rest.get_mut(..end).unwrap_or_default();
         let length = read_at(open, room, offset.saturating_add(filled as u64))?;

@@ -18,6 +18,7 @@ pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> De
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
             max_file_size: settings.max_file_size,
+            search_timeout: settings.search_timeout,
             durability: settings.durability,
         }),
         users: Arc::new(users),

@@ -3,13 +3,15 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use ops::LineIndexCache;
 use ops::text::near::nearest;
+use ops::{Cancel, LineIndexCache};
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
@@ -18,7 +20,7 @@ use crate::contract::Failure;
 use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
-use crate::tool::{Definition, PlaceAccess, RootSource, RootUse};
+use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
 
 /// When to try again where too many calls wait already: by then many of them have run.
 const LATER_MS: u64 = 1000;
@@ -97,16 +99,16 @@ impl Admission {
     }
 
     /// Waits for a client's turn, which lasts until the work itself has ended.
-    pub(crate) async fn enter(&self, client: &str) -> Result<CallSlot, Failure> {
-        let slot = self.slots.take(client).await;
+    pub(crate) async fn enter(&self, client: &str, weight: Weight) -> Result<CallSlot, Failure> {
+        let slot = self.slots.take(client, weight).await;
         slot.map_err(|QueueFull| Failure::RateLimited {
             retry_after_ms: LATER_MS,
         })
     }
 
-    /// Takes a slot if one is free now.
+    /// Takes a slot for a small call if one is free now.
     pub(crate) fn try_enter(&self, client: &str) -> Option<CallSlot> {
-        self.slots.try_take(client)
+        self.slots.try_take(client, Weight::Small)
     }
 
     /// Waits for a client's turn, then does some work on the blocking pool.
@@ -115,7 +117,7 @@ impl Admission {
         client: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let slot = self.enter(client).await?;
+        let slot = self.enter(client, Weight::Small).await?;
         run_with(slot, work).await
     }
 
@@ -238,12 +240,37 @@ pub(crate) async fn run_with<T: Send + 'static>(
     let task = tokio::task::spawn_blocking(move || {
         // Held by the work, not by the caller: work that is slow to stop still counts as running.
         let _slot = slot;
-        work()
+        ops::run_light(work)
     });
     task.await.map_err(|error| {
         let panic = error.try_into_panic();
         crashed(panic.as_deref().ok())
     })
+}
+
+/// Does some work on the threads for heavy work, for a call that has its slot.
+pub(crate) async fn run_in_pool<T: Send + 'static>(
+    slot: CallSlot,
+    cancel: &Cancel,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (told, outcome) = oneshot::channel();
+    let run = Box::new(move || {
+        // Dropped before the reply is sent, so that a client's next call finds it free.
+        let held = slot;
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        drop(held);
+        // Nobody listens where the call was given up.
+        let _ = told.send(outcome);
+    });
+    if let Err(run) = ops::run_heavy(cancel, run) {
+        // The system refuses threads, so the runtime's have to do.
+        tokio::task::spawn_blocking(run);
+    }
+    match outcome.await {
+        Ok(outcome) => outcome.map_err(|panic| crashed(Some(&*panic))),
+        Err(_) => Err(crashed(None)),
+    }
 }
 
 /// The failure that a panic is, with what it said.

@@ -9,7 +9,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, crashed, run_with};
+use crate::admission::{Admission, crashed, run_in_pool, run_with};
 use crate::arguments;
 use crate::audit::{self, CallRecord};
 use crate::call_watch::CallWatch;
@@ -21,7 +21,7 @@ use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
 use crate::metrics::OK;
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
-use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet};
+use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
 
 /// Runs the calls of one endpoint. Cloning is cheap.
 #[derive(Clone)]
@@ -61,6 +61,7 @@ impl Service {
         let dispatch = Dispatch {
             entry,
             admission: &self.inner.admission,
+            running: &self.inner.running,
             caller,
         };
         Some(dispatch.call(arguments).await)
@@ -83,6 +84,7 @@ impl Service {
 struct Dispatch<'call> {
     entry: &'call ToolEntry,
     admission: &'call Admission,
+    running: &'call TaskTracker,
     caller: &'call Caller,
 }
 
@@ -93,8 +95,13 @@ struct BegunCall<'call> {
     watch: CallWatch<'call>,
 }
 
-/// What is left of work that could not end inline, and the slot that it has already.
-type RestOfWork = (Blocking, Option<CallSlot>);
+/// What is left of work that could not end inline.
+struct RestOfWork {
+    work: Blocking,
+    weight: Weight,
+    /// The slot that it has already.
+    slot: Option<CallSlot>,
+}
 
 impl<'call> Dispatch<'call> {
     async fn call(self, arguments: Value) -> CallOutcome {
@@ -178,13 +185,17 @@ impl<'call> Dispatch<'call> {
         let grants = self
             .admission
             .admit(entry.contract.name(), definition, &arguments)?;
-        let prepared = entry.tool.prepare(arguments, deployment.request_timeout)?;
+        let timeout = deployment.request_timeout;
+        let prepared = entry.tool.prepare(arguments, timeout, &deployment.limits)?;
+        let cancel = Cancel::after(prepared.timeout)
+            .of_client(&self.caller.account)
+            .in_roots(grants.iter().map(|grant| &grant.root));
         let call = Call {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
                 line_index_cache: self.admission.line_index_cache(),
-                cancel: Cancel::after(prepared.timeout).of_client(&self.caller.account),
+                cancel,
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
             root_infos: Arc::clone(&entry.root_infos),
@@ -217,16 +228,30 @@ impl<'call> Dispatch<'call> {
         call: Call,
         watch: &mut CallWatch<'_>,
     ) -> Result<EncodedReply, Failure> {
-        let (work, slot) = match self.try_inline(work, &call) {
+        let RestOfWork { work, weight, slot } = match self.try_inline(work, &call) {
             Ok(reply) => return reply,
             Err(rest) => rest,
         };
         let run = async {
             let slot = match slot {
                 Some(slot) => slot,
-                None => self.admission.enter(&self.caller.account).await?,
+                None => self.admission.enter(&self.caller.account, weight).await?,
             };
-            run_with(slot, move || work.run(&call)).await
+            match weight {
+                Weight::Small => run_with(slot, move || work.run(&call)).await,
+                Weight::Heavy => {
+                    let cancel = call.context.cancel.clone();
+                    // The process does not end before the work has cleaned up.
+                    let running = self.running.token();
+                    let work = move || {
+                        let _running = running;
+                        // What gave up while it waited must not touch a root that may be the reason.
+                        call.context.cancel.check()?;
+                        work.run(&call)
+                    };
+                    run_in_pool(slot, &cancel, work).await
+                }
+            }
         };
         watch.wait(run).await??
     }
@@ -237,15 +262,23 @@ impl<'call> Dispatch<'call> {
         work: Blocking,
         call: &Call,
     ) -> Result<Result<EncodedReply, Failure>, RestOfWork> {
-        if !self.entry.tool.tries_inline() {
-            return Err((work, None));
-        }
-        let Some(slot) = self.admission.try_enter(&self.caller.account) else {
-            return Err((work, None));
+        let weight = work.weight();
+        let slot = if self.entry.tool.tries_inline() {
+            self.admission.try_enter(&self.caller.account)
+        } else {
+            None
+        };
+        let Some(slot) = slot else {
+            return Err(RestOfWork { work, weight, slot });
         };
         catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
             .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
-            .map_err(|rest| (rest, Some(slot)))
+            .map_err(|(work, weight)| RestOfWork {
+                work,
+                weight,
+                // A heavy call needs another slot than the one for small calls that it has.
+                slot: (weight == Weight::Small).then_some(slot),
+            })
     }
 
     fn succeeded(self, subject: &CallSubject, start: Instant, reply: EncodedReply) -> ToolResult {

@@ -1,29 +1,49 @@
-//! Limits how many calls run and how many wait. Clients that wait take turns.
+//! Limits how many calls run and how many wait. Clients that wait take turns, and heavy calls leave room for small ones.
 //!
-//! Without turns, a client that sends a thousand calls at once would keep every other client waiting behind them.
+//! Without turns, a client that sends a thousand calls at once would keep every other client waiting behind them. Without
+//! the room, calls that take minutes would keep out those that take microseconds.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use crate::tool::Weight;
+
 /// How many calls may wait for each that may run.
 const WAITING_PER_RUNNING: usize = 16;
+/// How many slots a client may have for small calls, and for heavy ones, for each that is free: alone it gets three
+/// quarters, and whoever comes later still finds some.
+const SHARE: usize = 3;
 
 /// Shares out the right to run.
 #[derive(Debug)]
 pub(crate) struct CallSlots {
     most_running: usize,
-    /// The most slots that one client may have: a quarter is kept for the others.
-    most_of_one: usize,
+    /// The most slots that heavy calls may have, all together.
+    most_heavy: usize,
     most_waiting: usize,
     calls: Mutex<WaitingCalls>,
 }
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    running: usize,
-    running_of: HashMap<Arc<str>, usize>,
+    running: Held,
+    running_of: HashMap<Arc<str>, Held>,
+    small: Line,
+    heavy: Line,
+}
+
+/// How many slots somebody has.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    small: usize,
+    heavy: usize,
+}
+
+/// Calls that wait, by client.
+#[derive(Debug, Default)]
+struct Line {
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
@@ -35,6 +55,7 @@ struct WaitingCalls {
 pub(crate) struct CallSlot {
     slots: Option<Arc<CallSlots>>,
     client: Arc<str>,
+    weight: Weight,
 }
 
 /// Too many calls wait already.
@@ -44,34 +65,44 @@ pub(crate) struct QueueFull;
 impl CallSlots {
     pub(crate) fn new(most_running: usize) -> Arc<CallSlots> {
         let most_running = most_running.max(1);
+        let for_small_calls = (most_running / 4).max(1);
         Arc::new(CallSlots {
             most_running,
-            most_of_one: most_running - most_running / 4,
+            most_heavy: (most_running - for_small_calls).max(1),
             most_waiting: most_running.saturating_mul(WAITING_PER_RUNNING),
             calls: Mutex::default(),
         })
     }
 
     /// Takes a slot if the client need not wait for one.
-    pub(crate) fn try_take(self: &Arc<CallSlots>, client: &str) -> Option<CallSlot> {
-        self.take_free(&mut self.calls(), client)
+    pub(crate) fn try_take(
+        self: &Arc<CallSlots>,
+        client: &str,
+        weight: Weight,
+    ) -> Option<CallSlot> {
+        self.take_free(&mut self.calls(), client, weight)
     }
 
     /// Waits for a slot. Dropping the future gives the place in line up.
-    pub(crate) async fn take(self: &Arc<CallSlots>, client: &str) -> Result<CallSlot, QueueFull> {
+    pub(crate) async fn take(
+        self: &Arc<CallSlots>,
+        client: &str,
+        weight: Weight,
+    ) -> Result<CallSlot, QueueFull> {
         let waiting = {
             // One lock for both: a slot that became free in between would wake nobody.
             let mut calls = self.calls();
-            if let Some(slot) = self.take_free(&mut calls, client) {
+            if let Some(slot) = self.take_free(&mut calls, client, weight) {
                 return Ok(slot);
             }
-            if calls.waiting >= self.most_waiting {
-                calls.forget_the_gone();
+            let line = calls.line_mut(weight);
+            if line.waiting >= self.most_waiting {
+                line.forget_the_gone();
             }
-            if calls.waiting >= self.most_waiting {
+            if line.waiting >= self.most_waiting {
                 return Err(QueueFull);
             }
-            calls.enqueue(client)
+            line.enqueue(client)
         };
         // The sender is only dropped with the whole table.
         waiting.await.map_err(|_| QueueFull)
@@ -81,39 +112,76 @@ impl CallSlots {
         self: &Arc<CallSlots>,
         calls: &mut WaitingCalls,
         client: &str,
+        weight: Weight,
     ) -> Option<CallSlot> {
-        let is_free =
-            calls.running < self.most_running && calls.count_of(client) < self.most_of_one;
-        is_free.then(|| self.slot(calls.begin(client.into())))
+        let may_run = self.may_run(calls, client, weight);
+        may_run.then(|| self.slot(calls, client.into(), weight))
+    }
+
+    /// Tells whether a client may have one more slot: there is one, and it has less than its share of that kind. Its
+    /// heavy calls do not count against its small ones, which must not wait for them either.
+    fn may_run(&self, calls: &WaitingCalls, client: &str, weight: Weight) -> bool {
+        let own = calls.count_of(client);
+        let free = self.most_running - calls.running.all();
+        match weight {
+            Weight::Small => own.small < free.saturating_mul(SHARE),
+            Weight::Heavy => {
+                let free_heavy = free.min(self.most_heavy - calls.running.heavy);
+                own.heavy < free_heavy.saturating_mul(SHARE)
+            }
+        }
     }
 
     /// How many calls run and how many wait.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let calls = self.calls();
-        (calls.running, calls.waiting)
+        (
+            calls.running.all(),
+            calls.small.waiting + calls.heavy.waiting,
+        )
     }
 
-    fn slot(self: &Arc<CallSlots>, client: Arc<str>) -> CallSlot {
+    fn slot(
+        self: &Arc<CallSlots>,
+        calls: &mut WaitingCalls,
+        client: Arc<str>,
+        weight: Weight,
+    ) -> CallSlot {
+        calls.begin(&client, weight);
         CallSlot {
             slots: Some(Arc::clone(self)),
             client,
+            weight,
         }
     }
 
     /// Takes back a client's slot, and hands free slots to the calls that are next in line.
-    fn pass_on(self: Arc<CallSlots>, client: &Arc<str>) {
+    fn pass_on(self: Arc<CallSlots>, client: &Arc<str>, weight: Weight) {
         let mut calls = self.calls();
-        calls.end(client);
-        while calls.running < self.most_running
-            && let Some((client, next)) = calls.next(self.most_of_one)
-        {
-            let client = calls.begin(client);
-            if let Err(mut unwanted) = next.send(self.slot(client)) {
-                // The caller gave up waiting. Dropping its slot here must not pass it on a second time.
-                unwanted.slots = None;
-                calls.end(&unwanted.client);
+        calls.end(client, weight);
+        for weight in [Weight::Small, Weight::Heavy] {
+            while let Some((client, next)) = self.next(&mut calls, weight) {
+                let slot = self.slot(&mut calls, client, weight);
+                if let Err(mut unwanted) = next.send(slot) {
+                    // The caller gave up waiting. Dropping its slot here must not pass it on a second time.
+                    unwanted.slots = None;
+                    calls.end(&unwanted.client, weight);
+                }
             }
         }
+    }
+
+    /// Takes one call of the first client in line that may run it, and moves that client to the end of the line.
+    fn next(
+        &self,
+        calls: &mut WaitingCalls,
+        weight: Weight,
+    ) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
+        let order = &calls.line(weight).order;
+        let place = order
+            .iter()
+            .position(|client| self.may_run(calls, client, weight))?;
+        calls.line_mut(weight).take(place)
     }
 
     fn calls(&self) -> MutexGuard<'_, WaitingCalls> {
@@ -122,6 +190,55 @@ impl CallSlots {
 }
 
 impl WaitingCalls {
+    fn line(&self, weight: Weight) -> &Line {
+        match weight {
+            Weight::Small => &self.small,
+            Weight::Heavy => &self.heavy,
+        }
+    }
+
+    fn line_mut(&mut self, weight: Weight) -> &mut Line {
+        match weight {
+            Weight::Small => &mut self.small,
+            Weight::Heavy => &mut self.heavy,
+        }
+    }
+
+    fn count_of(&self, client: &str) -> Held {
+        self.running_of.get(client).copied().unwrap_or_default()
+    }
+
+    fn begin(&mut self, client: &Arc<str>, weight: Weight) {
+        *self.running.of(weight) += 1;
+        let own = self.running_of.entry(Arc::clone(client)).or_default();
+        *own.of(weight) += 1;
+    }
+
+    fn end(&mut self, client: &Arc<str>, weight: Weight) {
+        *self.running.of(weight) -= 1;
+        if let Some(own) = self.running_of.get_mut(client) {
+            *own.of(weight) -= 1;
+            if own.all() == 0 {
+                self.running_of.remove(client);
+            }
+        }
+    }
+}
+
+impl Held {
+    fn all(self) -> usize {
+        self.small + self.heavy
+    }
+
+    fn of(&mut self, weight: Weight) -> &mut usize {
+        match weight {
+            Weight::Small => &mut self.small,
+            Weight::Heavy => &mut self.heavy,
+        }
+    }
+}
+
+impl Line {
     fn enqueue(&mut self, client: &str) -> oneshot::Receiver<CallSlot> {
         let (sender, receiver) = oneshot::channel();
         self.waiting += 1;
@@ -146,32 +263,8 @@ impl WaitingCalls {
         self.waiting = self.queues.values().map(VecDeque::len).sum();
     }
 
-    fn count_of(&self, client: &str) -> usize {
-        self.running_of.get(client).copied().unwrap_or_default()
-    }
-
-    fn begin(&mut self, client: Arc<str>) -> Arc<str> {
-        self.running += 1;
-        *self.running_of.entry(Arc::clone(&client)).or_default() += 1;
-        client
-    }
-
-    fn end(&mut self, client: &Arc<str>) {
-        self.running -= 1;
-        if let Some(count) = self.running_of.get_mut(client) {
-            *count -= 1;
-            if *count == 0 {
-                self.running_of.remove(client);
-            }
-        }
-    }
-
-    /// Takes one call of the first client in line that is below its share, and moves that client to the end of the line.
-    fn next(&mut self, most_of_one: usize) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
-        let first = self.order.iter();
-        let place = first
-            .map(|client| self.count_of(client))
-            .position(|count| count < most_of_one)?;
+    /// Takes the first call of the client at a place in line, and moves that client to the end of the line.
+    fn take(&mut self, place: usize) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
         let client = self.order.remove(place)?;
         let queue = self.queues.get_mut(&client)?;
         let next = queue.pop_front()?;
@@ -188,7 +281,7 @@ impl WaitingCalls {
 impl Drop for CallSlot {
     fn drop(&mut self) {
         if let Some(slots) = self.slots.take() {
-            slots.pass_on(&self.client);
+            slots.pass_on(&self.client, self.weight);
         }
     }
 }

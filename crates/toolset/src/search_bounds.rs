@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ops::Limits;
+
 /// The most results a call may ask for.
 pub(crate) const MAX_RESULTS: usize = 1_000_000;
 /// The longest a search may be given, in seconds.
@@ -25,7 +27,31 @@ pub(crate) fn timeout_seconds() -> u64 {
     300
 }
 
+/// How long a search may take: as long as it asks for, within the operator's limit. More is no mistake, because what is
+/// found by then is returned and the reply says that the time was over.
+pub(crate) fn search_timeout(seconds: u64, limits: &Limits) -> Duration {
+    Duration::from_secs(seconds).min(limits.search_timeout)
+}
+
 /// How long the call may take: the search ends itself and still answers, so the call waits longer.
-pub(crate) fn call_timeout(seconds: u64) -> Duration {
-    Duration::from_secs(seconds).saturating_add(GRACE)
+pub(crate) fn call_timeout(seconds: u64, limits: &Limits) -> Duration {
+    search_timeout(seconds, limits).saturating_add(GRACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_takes_no_longer_than_the_operator_lets_it() {
+        let limits = Limits {
+            search_timeout: Duration::from_secs(20),
+            ..Limits::for_tests()
+        };
+        for (asked, given) in [(1, 1), (20, 20), (21, 20), (TIMEOUT_SECONDS, 20)] {
+            let given = Duration::from_secs(given);
+            assert_eq!(search_timeout(asked, &limits), given);
+            assert_eq!(call_timeout(asked, &limits), given + GRACE);
+        }
+    }
 }

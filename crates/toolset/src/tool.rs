@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ops::{Context, Place, Root};
+use ops::{Context, Limits, OpenedRead, Place, Root};
 use rmcp::model::{InputRequiredResult, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,17 +44,27 @@ pub trait Tool: Send + Sync + 'static {
     const EXAMPLES: &'static [Example] = &[];
 
     /// How long a call may take; the server's request timeout unless the tool says otherwise.
-    fn timeout(_arguments: &Self::Arguments, request_timeout: Duration) -> Duration {
+    fn timeout(
+        _arguments: &Self::Arguments,
+        request_timeout: Duration,
+        _limits: &Limits,
+    ) -> Duration {
         request_timeout
     }
 
-    /// Does it. Runs on the blocking pool; must check `call.context.cancel` in every loop.
+    /// How much a call may need of the machine, unless [`Tool::try_inline`] finds out more.
+    fn weight(_arguments: &Self::Arguments) -> Weight {
+        Weight::Small
+    }
+
+    /// Does it, where [`Tool::weight`] says; must check `call.context.cancel` in every loop.
     fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
 
     /// Does it without waiting if all that it needs is in memory; otherwise says what is left to do.
     /// Runs on a thread that others need too.
     fn try_inline(arguments: Self::Arguments, _call: &Call) -> Inline<Self::Reply> {
-        Inline::Later(Box::new(|call| Self::run(arguments, call)))
+        let weight = Self::weight(&arguments);
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
     }
 
     /// The text block as a model reads it; `None` where it is the reply's JSON. `replies` says whether it is sent alone.
@@ -69,7 +79,28 @@ pub enum Inline<Reply> {
     /// It is done.
     Done(ops::Result<Reply>),
     /// The rest has to run where it may wait.
-    Later(InlineRest<Reply>),
+    Later(InlineRest<Reply>, Weight),
+}
+
+/// How much a call may need of the machine, as far as that is known before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// A small read, a look or a write: never waits behind heavy calls.
+    Small,
+    /// Anything that grows with a tree or a large file: clients and calls take turns, on about as many threads as there
+    /// are cores.
+    Heavy,
+}
+
+impl Weight {
+    /// The weight of a read whose file is open.
+    pub(crate) fn of_read(read: &OpenedRead) -> Weight {
+        if read.is_large() {
+            Weight::Heavy
+        } else {
+            Weight::Small
+        }
+    }
 }
 
 /// What is left of work that was tried inline.
@@ -273,15 +304,24 @@ pub trait AnyTool: Send + Sync {
         &self,
         arguments: JsonObject,
         request_timeout: Duration,
+        limits: &Limits,
     ) -> Result<Prepared, BadArgument>;
 }
 
 /// Work that needs nobody else.
 pub trait BlockingWork: Send {
-    /// Does it without waiting, or gives back what is left to do.
-    fn try_inline(self: Box<Self>, call: &Call) -> Result<Result<EncodedReply, Failure>, Blocking>;
+    /// How much it may need of the machine.
+    fn weight(&self) -> Weight {
+        Weight::Small
+    }
 
-    /// Does it, on the blocking pool.
+    /// Does it without waiting, or gives back what is left to do.
+    fn try_inline(
+        self: Box<Self>,
+        call: &Call,
+    ) -> Result<Result<EncodedReply, Failure>, (Blocking, Weight)>;
+
+    /// Does it, on a thread that may wait.
     fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure>;
 }
 
@@ -289,8 +329,8 @@ impl<Step: FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static> Bloc
     fn try_inline(
         self: Box<Self>,
         _call: &Call,
-    ) -> Result<Result<EncodedReply, Failure>, Blocking> {
-        Err(self)
+    ) -> Result<Result<EncodedReply, Failure>, (Blocking, Weight)> {
+        Err((self, Weight::Small))
     }
 
     fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
@@ -368,9 +408,10 @@ impl<T: Tool> AnyTool for Erased<T> {
         &self,
         arguments: JsonObject,
         request_timeout: Duration,
+        limits: &Limits,
     ) -> Result<Prepared, BadArgument> {
         let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
-        let timeout = T::timeout(&arguments, request_timeout);
+        let timeout = T::timeout(&arguments, request_timeout, limits);
         Ok(Prepared {
             timeout,
             work: CallWork::Blocking(Box::new(Decoded::<T>(arguments))),
@@ -382,10 +423,20 @@ impl<T: Tool> AnyTool for Erased<T> {
 struct Decoded<T: Tool>(T::Arguments);
 
 impl<T: Tool> BlockingWork for Decoded<T> {
-    fn try_inline(self: Box<Self>, call: &Call) -> Result<Result<EncodedReply, Failure>, Blocking> {
+    fn weight(&self) -> Weight {
+        T::weight(&self.0)
+    }
+
+    fn try_inline(
+        self: Box<Self>,
+        call: &Call,
+    ) -> Result<Result<EncodedReply, Failure>, (Blocking, Weight)> {
         match T::try_inline(self.0, call) {
             Inline::Done(reply) => Ok(finished::<T>(reply, call)),
-            Inline::Later(rest) => Err(Box::new(|call: &Call| finished::<T>(rest(call), call))),
+            Inline::Later(rest, weight) => {
+                let rest = Box::new(|call: &Call| finished::<T>(rest(call), call));
+                Err((rest, weight))
+            }
         }
     }
 

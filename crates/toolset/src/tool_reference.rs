@@ -68,7 +68,10 @@ fn refused_call(entry: &ToolEntry) -> Option<(Value, Value)> {
     calls.into_iter().find_map(|arguments| {
         let given: JsonObject = arguments.as_object().cloned()?;
         let subject = CallSubject::new(entry.tool.definition(), &given, None);
-        let refused = entry.tool.prepare(given, std::time::Duration::ZERO).err()?;
+        let refused = entry
+            .tool
+            .prepare(given, std::time::Duration::ZERO, &ops::Limits::for_tests())
+            .err()?;
         Some((
             arguments,
             entry.contract.word(&refused.into(), &subject).object,

@@ -259,6 +259,7 @@ fn search_rest_of_line(
 ) -> Option<bool> {
     let mut part = vec![0; matcher.reach().line];
     loop {
+        halt.give_way();
         if halt.must_stop() {
             return None;
         }

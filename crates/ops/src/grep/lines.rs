@@ -33,8 +33,11 @@ pub(super) fn search(
 ) -> Searched {
     let mut from = 0;
     while from < bytes.len() {
-        if from > 0 && halt.must_stop() {
-            return Searched::Halted;
+        if from > 0 {
+            halt.give_way();
+            if halt.must_stop() {
+                return Searched::Halted;
+            }
         }
         let end = stretch_end(bytes, from, matcher.reach().stretch);
         let long = long_line(bytes, from..end, matcher.reach().line);
@@ -82,6 +85,7 @@ fn long_line(bytes: &[u8], stretch: Range<usize>, longest: usize) -> Option<Rang
 fn search_in_parts(matcher: &LineMatcher, line: &[u8], halt: &Halt) -> Option<bool> {
     let step = matcher.reach().line.saturating_sub(OVERLAP).max(1);
     for start in (0..line.len()).step_by(step) {
+        halt.give_way();
         if halt.must_stop() {
             return None;
         }

@@ -20,6 +20,9 @@ use reader::Reader;
 /// The largest file that is read inline: longer work belongs to other threads.
 const INLINE_MAX: usize = 32 * 1024;
 
+/// From how many bytes on a read is large.
+const LARGE: u64 = 256 * 1024;
+
 /// Which part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadRange {
@@ -167,6 +170,21 @@ pub struct OpenedRead {
     request: Read,
     /// `None` if looking the file up would have had to wait.
     open: Option<OpenFile>,
+}
+
+impl OpenedRead {
+    /// Tells whether so much has to be read that others should have their turn in between.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        let size = self.open.as_ref().map_or(0, |open| open.metadata.size);
+        let reads = match self.request.range {
+            ReadRange::Whole | ReadRange::Lines { .. } => size,
+            ReadRange::Bytes { offset, limit } => {
+                limit.unwrap_or(u64::MAX).min(size.saturating_sub(offset))
+            }
+        };
+        reads > LARGE
+    }
 }
 
 impl Operation for OpenedRead {

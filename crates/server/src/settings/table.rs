@@ -216,13 +216,15 @@ settings! {
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
     root_header: bool = true, key "server.root_header";
 
-    /// How long a call may take; `grep` and `glob` have their own default.
+    /// How long a call may take; `grep` and `glob` take as long as they ask for, within `limits.search_timeout`.
     request_timeout: Duration = Duration::from_secs(30),
         key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;
+    /// The longest that `grep` and `glob` may take, whatever `timeout_seconds` they ask for; what was found by then is returned.
+    search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT;
     /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
     max_file_size: u64 = 10_485_760,
         key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;
-    /// How many calls run at once; others wait.
+    /// How many calls run at once; others wait. Searches, hashes, listings, copies and removals of trees get three quarters at most.
     max_concurrent_calls: usize = 256, key "limits.max_concurrent_calls", within COUNT;
     /// How many calls a client may make; none is as many as it likes.
     rate: Option<CallRate> = None, key "limits.rate";

@@ -2,7 +2,7 @@ use super::*;
 use crate::call_watch::OVERDUE;
 use crate::deployment::{Allowlist, Deployment, Recorder, ReplyHalves, ReplyPolicy, RootGrant};
 use crate::rate::CallRate;
-use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, tool};
+use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, Weight, tool};
 use crate::workspace;
 use ops::Root;
 use schemars::JsonSchema;
@@ -129,8 +129,61 @@ impl Tool for Staged {
         while arguments.path == "first" && !*RELEASED.lock().expect("a lock") {
             std::thread::sleep(Duration::from_millis(1));
         }
-        Inline::Later(Box::new(|call| Self::run(arguments, call)))
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), Weight::Small)
     }
+}
+
+/// Answers with the name of the thread it runs on; the path says how.
+struct Heavy;
+
+impl Tool for Heavy {
+    type Arguments = StagedArguments;
+    type Reply = ToyReply;
+
+    const NAME: &'static str = "heavy";
+    const TITLE: &'static str = "Heavy";
+    const DESCRIPTION: &'static str = "Works on the threads for heavy work.";
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+    const TRY_INLINE: bool = true;
+
+    fn weight(arguments: &StagedArguments) -> Weight {
+        if arguments.path == "small" {
+            Weight::Small
+        } else {
+            Weight::Heavy
+        }
+    }
+
+    fn run(arguments: StagedArguments, _call: &Call) -> ops::Result<ToyReply> {
+        assert!(arguments.path != "panic", "heavy toy broken");
+        let thread = std::thread::current();
+        Ok(ToyReply {
+            path: thread.name().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn heavy_calls_run_on_threads_of_their_own() {
+    let service = service_of(tool::<Heavy>(), |deployment| {
+        patient(deployment);
+        deployment.max_concurrent_calls = 1;
+    });
+    let call = async |path: &str| {
+        let arguments = json!({ "root": "open", "path": path });
+        match service.call("heavy", arguments, &Caller::default()).await {
+            Some(CallOutcome::Result(result)) => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..3 {
+        assert_eq!(code(&call("panic").await), "io_error");
+        let thread = |result: &ToolResult| structured(result).expect("an object")["path"].clone();
+        assert_eq!(thread(&call("large").await), "worker");
+        assert_ne!(thread(&call("small").await), "worker");
+    }
+    assert_eq!(service.inner.admission.busy(), (0, 0));
 }
 
 fn service(change: impl FnOnce(&mut Deployment)) -> Service {

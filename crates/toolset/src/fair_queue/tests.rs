@@ -5,10 +5,18 @@ use std::task::Poll;
 type Waiting = std::pin::Pin<Box<dyn Future<Output = Result<CallSlot, QueueFull>>>>;
 
 fn waiting(slots: &Arc<CallSlots>, client: &'static str) -> Waiting {
-    let slots = Arc::clone(slots);
-    let mut future: Waiting = Box::pin(async move { slots.take(client).await });
+    waiting_for(slots, client, Weight::Small)
+}
+
+fn waiting_for(slots: &Arc<CallSlots>, client: &'static str, weight: Weight) -> Waiting {
+    let mut future = arriving(slots, client, weight);
     assert!(now(&mut future).is_none());
     future
+}
+
+fn arriving(slots: &Arc<CallSlots>, client: &'static str, weight: Weight) -> Waiting {
+    let slots = Arc::clone(slots);
+    Box::pin(async move { slots.take(client, weight).await })
 }
 
 fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
@@ -20,8 +28,11 @@ fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
 }
 
 fn taken(slots: &Arc<CallSlots>, client: &'static str) -> CallSlot {
-    let slots = Arc::clone(slots);
-    let mut future: Waiting = Box::pin(async move { slots.take(client).await });
+    taken_for(slots, client, Weight::Small)
+}
+
+fn taken_for(slots: &Arc<CallSlots>, client: &'static str, weight: Weight) -> CallSlot {
+    let mut future = arriving(slots, client, weight);
     now(&mut future).expect("at once").expect("room")
 }
 
@@ -76,6 +87,50 @@ fn nobody_gets_everything() {
 }
 
 #[test]
+fn heavy_calls_leave_room_for_small_ones() {
+    let slots = CallSlots::new(8);
+    let heavy = |client| taken_for(&slots, client, Weight::Heavy);
+    let greedy: Vec<CallSlot> = (0..5).map(|_| heavy("greedy")).collect();
+    let mut more = waiting_for(&slots, "greedy", Weight::Heavy);
+    let other = heavy("other");
+    let mut waits = waiting_for(&slots, "third", Weight::Heavy);
+    for client in ["greedy", "other", "third"] {
+        drop(taken(&slots, client));
+    }
+    assert!(now(&mut more).is_none() && now(&mut waits).is_none());
+    drop(other);
+    drop(now(&mut waits).expect("the client without any comes before the one with five"));
+    assert!(now(&mut more).is_none());
+    drop(greedy);
+    drop(now(&mut more).expect("then the rest"));
+    assert_eq!(slots.counts(), (0, 0));
+}
+
+#[test]
+fn a_full_line_of_heavy_calls_keeps_no_small_one_out() {
+    let slots = CallSlots::new(4);
+    let heavy = |client| arriving(&slots, client, Weight::Heavy);
+    let mut calls: Vec<Waiting> = (0..100).map(|_| heavy("greedy")).collect();
+    let outcomes: Vec<_> = calls.iter_mut().map(now).collect();
+    assert!(matches!(outcomes.last(), Some(Some(Err(QueueFull)))));
+    drop(taken(&slots, "other"));
+    drop(taken(&slots, "greedy"));
+}
+
+#[test]
+fn whoever_comes_later_finds_a_slot_too() {
+    let slots = CallSlots::new(256);
+    let mut held = Vec::new();
+    for client in CLIENTS {
+        let before = held.len();
+        while let Some(slot) = slots.try_take(client, Weight::Heavy) {
+            held.push(slot);
+        }
+        assert!(held.len() > before, "{client} found none");
+    }
+}
+
+#[test]
 fn the_line_has_an_end() {
     let slots = CallSlots::new(1);
     let _running = taken(&slots, "a");
@@ -83,7 +138,7 @@ fn the_line_has_an_end() {
         .map(|_| waiting(&slots, "a"))
         .collect();
     let full = Arc::clone(&slots);
-    let mut more: Waiting = Box::pin(async move { full.take("b").await });
+    let mut more: Waiting = Box::pin(async move { full.take("b", Weight::Small).await });
     assert!(matches!(now(&mut more), Some(Err(QueueFull))));
     assert_eq!(slots.counts(), (1, line.len()));
     drop(line);
@@ -97,7 +152,7 @@ const CLIENTS: [&str; 4] = ["a", "b", "c", "d"];
 #[derive(Debug, Clone, Copy)]
 enum Act {
     /// A client makes a call.
-    Arrive(usize),
+    Arrive(usize, Weight),
     /// One of the running calls ends.
     End(usize),
     /// One of the waiting calls is given up.
@@ -105,8 +160,9 @@ enum Act {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let weight = prop_oneof![Just(Weight::Small), Just(Weight::Heavy)];
     let act = prop_oneof![
-        4 => (0..CLIENTS.len()).prop_map(Act::Arrive),
+        4 => (0..CLIENTS.len(), weight).prop_map(|(client, weight)| Act::Arrive(client, weight)),
         3 => any::<usize>().prop_map(Act::End),
         1 => any::<usize>().prop_map(Act::GiveUp),
     ];
@@ -117,7 +173,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 struct Bench {
     slots: Arc<CallSlots>,
     running: Vec<(usize, CallSlot)>,
-    waiting: Vec<(usize, Waiting)>,
+    waiting: Vec<((usize, Weight), Waiting)>,
 }
 
 impl Bench {
@@ -131,14 +187,12 @@ impl Bench {
 
     fn act(&mut self, act: Act) {
         match act {
-            Act::Arrive(client) => {
-                let slots = Arc::clone(&self.slots);
-                let mut future: Waiting =
-                    Box::pin(async move { slots.take(CLIENTS[client]).await });
+            Act::Arrive(client, weight) => {
+                let mut future = arriving(&self.slots, CLIENTS[client], weight);
                 match now(&mut future) {
                     Some(Ok(slot)) => self.running.push((client, slot)),
                     Some(Err(QueueFull)) => {}
-                    None => self.waiting.push((client, future)),
+                    None => self.waiting.push(((client, weight), future)),
                 }
             }
             Act::End(index) if !self.running.is_empty() => {
@@ -156,21 +210,31 @@ impl Bench {
     /// Lets the calls that were given a slot run, and returns their clients.
     fn settle(&mut self) -> Vec<usize> {
         let mut served = Vec::new();
-        for (client, mut future) in std::mem::take(&mut self.waiting) {
+        for (of, mut future) in std::mem::take(&mut self.waiting) {
             match now(&mut future) {
                 Some(slot) => {
-                    served.push(client);
-                    self.running.push((client, slot.expect("a slot")));
+                    served.push(of.0);
+                    self.running.push((of.0, slot.expect("a slot")));
                 }
-                None => self.waiting.push((client, future)),
+                None => self.waiting.push((of, future)),
             }
         }
         served
     }
 
-    fn running_of(&self, client: usize) -> usize {
-        let own = self.running.iter().filter(|(of, _)| *of == client);
-        own.count()
+    fn held(&self, weight: Weight, of: impl Fn(usize) -> bool) -> usize {
+        let held = self.running.iter();
+        held.filter(|(client, slot)| of(*client) && slot.weight == weight)
+            .count()
+    }
+
+    /// Whether the rules would let a call run.
+    fn could_run(&self, client: usize, weight: Weight) -> bool {
+        let mut free = self.slots.most_running - self.running.len();
+        if weight == Weight::Heavy {
+            free = free.min(self.slots.most_heavy - self.held(Weight::Heavy, |_| true));
+        }
+        self.held(weight, |of| of == client) < SHARE * free
     }
 }
 
@@ -181,18 +245,14 @@ proptest! {
         acts in acts(),
     ) {
         let mut bench = Bench::new(most_running);
-        let most_of_one = bench.slots.most_of_one;
         for act in acts {
             bench.act(act);
             bench.settle();
             prop_assert!(bench.running.len() <= most_running);
             prop_assert_eq!(bench.slots.counts().0, bench.running.len());
-            for client in 0..CLIENTS.len() {
-                prop_assert!(bench.running_of(client) <= most_of_one);
-            }
-            let is_free = bench.running.len() < most_running;
-            let could_run = |client| is_free && bench.running_of(client) < most_of_one;
-            prop_assert!(!bench.waiting.iter().any(|(client, _)| could_run(*client)));
+            prop_assert!(bench.held(Weight::Heavy, |_| true) <= bench.slots.most_heavy);
+            let could_run = |(client, weight)| bench.could_run(client, weight);
+            prop_assert!(!bench.waiting.iter().any(|(of, _)| could_run(*of)));
         }
     }
 
@@ -209,7 +269,7 @@ proptest! {
         bench.running.clear();
         prop_assert_eq!(bench.slots.counts(), (0, 0));
         let all = CLIENTS.iter().cycle().take(most_running.min(CLIENTS.len()));
-        let taken: Vec<_> = all.map(|client| bench.slots.try_take(client)).collect();
+        let taken: Vec<_> = all.map(|client| bench.slots.try_take(client, Weight::Small)).collect();
         prop_assert!(taken.iter().all(Option::is_some));
     }
 
@@ -221,23 +281,22 @@ proptest! {
         let mut bench = Bench::new(most_running);
         for act in acts {
             bench.act(act);
-            let before: Vec<usize> = bench.waiting.iter().map(|(client, _)| *client).collect();
-            let mut left = before.clone();
+            let mut left: Vec<_> = bench.waiting.iter().map(|(of, _)| Some(*of)).collect();
             let mut served = Vec::new();
-            for (place, (client, mut future)) in
+            for (place, (of, mut future)) in
                 std::mem::take(&mut bench.waiting).into_iter().enumerate()
             {
                 match now(&mut future) {
                     Some(slot) => {
-                        served.push((place, client));
-                        bench.running.push((client, slot.expect("a slot")));
-                        left[place] = usize::MAX;
+                        served.push((place, of));
+                        bench.running.push((of.0, slot.expect("a slot")));
+                        left[place] = None;
                     }
-                    None => bench.waiting.push((client, future)),
+                    None => bench.waiting.push((of, future)),
                 }
             }
-            for (place, client) in served {
-                prop_assert!(!left[..place].contains(&client), "a later call overtook an earlier one");
+            for (place, of) in served {
+                prop_assert!(!left[..place].contains(&Some(of)), "a later call overtook an earlier one");
             }
         }
     }
@@ -248,9 +307,10 @@ proptest! {
         modest in 1..4_usize,
     ) {
         let mut bench = Bench::new(1);
-        bench.act(Act::Arrive(0));
-        (0..greedy - 1).for_each(|_| bench.act(Act::Arrive(0)));
-        (0..modest).for_each(|_| bench.act(Act::Arrive(1)));
+        let arrive = |client| Act::Arrive(client, Weight::Heavy);
+        bench.act(arrive(0));
+        (0..greedy - 1).for_each(|_| bench.act(arrive(0)));
+        (0..modest).for_each(|_| bench.act(arrive(1)));
         prop_assume!(bench.waiting.len() == greedy - 1 + modest);
         let mut order = Vec::new();
         while !bench.waiting.is_empty() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::move_to::on_existing;
 use crate::defaults::yes;
 use crate::skipped::SkippedEntry;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct CopyTool;
 
@@ -60,6 +60,10 @@ impl Tool for CopyTool {
         RootUse::home("source", PlaceAccess::Read),
         RootUse::home("destination", PlaceAccess::Write),
     ];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let copy = Copy {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::errors;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct Delete;
 
@@ -62,6 +62,14 @@ impl Tool for Delete {
         idempotent: true,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+
+    fn weight(arguments: &Arguments) -> Weight {
+        if arguments.recursive {
+            Weight::Heavy
+        } else {
+            Weight::Small
+        }
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let (on_missing, on_fault) = if arguments.force {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
 use crate::iso_time::iso;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListTool;
 
@@ -83,6 +83,10 @@ impl Tool for ListTool {
         Example: {\"path\":\"src\",\"pattern\":\"*.rs\",\"recursive\":true}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = List {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
-use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadTool;
 
@@ -91,9 +91,11 @@ impl Tool for ReadTool {
             Ok(InlineRead::Done(read)) => {
                 Inline::Done(read.map(|contents| reply(contents, &arguments, call)))
             }
-            Ok(InlineRead::Later(rest)) => Inline::Later(Box::new(move |call| {
-                Ok(reply(rest.run(&call.context)?, &arguments, call))
-            })),
+            Ok(InlineRead::Later(rest)) => {
+                let weight = Weight::of_read(&rest);
+                let rest = move |call: &Call| Ok(reply(rest.run(&call.context)?, &arguments, call));
+                Inline::Later(Box::new(rest), weight)
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
 use crate::search_bounds::{MAX_RESULTS, max_results};
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct SearchTool;
 
@@ -119,6 +119,10 @@ impl Tool for SearchTool {
         Example: {\"root_path\":\"src\",\"pattern\":\"todo\",\"file_pattern\":\"*.rs\",\"context_lines\":2}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let context_lines = arguments.context_lines;

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use guide::{ErrorKind, Now, Resume, StepOutcome};
+use ops::Limits;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,6 +100,7 @@ impl<T: GuideTool> AnyTool for Erased<T> {
         &self,
         arguments: JsonObject,
         request_timeout: Duration,
+        _limits: &Limits,
     ) -> Result<Prepared, BadArgument> {
         let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
         let state = self.state.clone();

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct Delete;
 
@@ -29,6 +29,10 @@ impl Tool for Delete {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let remove = Remove {

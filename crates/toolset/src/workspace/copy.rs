@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::transfer::{Arguments, End};
 use crate::skipped::SkippedEntry;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct CopyTool;
 
@@ -50,6 +50,10 @@ impl Tool for CopyTool {
         RootUse::named("source_root", "source_path", PlaceAccess::Read),
         RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let copy = Copy {

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use ops::{Error, Glob, GlobEntry, Kinds, Operation, PathPattern};
+use ops::{Error, Glob, GlobEntry, Kinds, Limits, Operation, PathPattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
 use crate::iso_time::iso;
 use crate::search_bounds::{
-    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, timeout_seconds,
+    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
 };
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct GlobTool;
 
@@ -31,7 +31,8 @@ pub(super) struct Arguments {
     #[serde(default = "max_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     max_results: usize,
-    /// How long the search may take, in seconds; what was found by then is returned.
+    /// How long the search may take, in seconds, within the operator's limit (300 unless configured); what was found by
+    /// then is returned.
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
@@ -106,8 +107,12 @@ impl Tool for GlobTool {
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
-    fn timeout(arguments: &Arguments, _request_timeout: Duration) -> Duration {
-        call_timeout(arguments.timeout_seconds)
+    fn timeout(arguments: &Arguments, _: Duration, limits: &Limits) -> Duration {
+        call_timeout(arguments.timeout_seconds, limits)
+    }
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -121,7 +126,7 @@ impl Tool for GlobTool {
                 TypeFilter::Symlink => Kinds::Symlinks,
             },
             max_results: arguments.max_results,
-            timeout: Duration::from_secs(arguments.timeout_seconds),
+            timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
             max_depth: arguments.max_depth,
             ignore_rules: ignore_rules(arguments.respect_gitignore),
         };

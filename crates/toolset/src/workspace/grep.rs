@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ops::{Case, Grep, Grepped, IgnoreRules, Operation, Pattern, SearchOutput, Syntax};
+use ops::{Case, Grep, Grepped, IgnoreRules, Limits, Operation, Pattern, SearchOutput, Syntax};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::search_bounds::{MAX_RESULTS, TIMEOUT_SECONDS, here, max_results, timeout_seconds};
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::search_bounds::{
+    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
+};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct GrepTool;
 
@@ -34,7 +36,8 @@ pub(super) struct Arguments {
     #[serde(default = "max_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     max_results: usize,
-    /// How long the search may take, in seconds; what was found by then is returned.
+    /// How long the search may take, in seconds, within the operator's limit (300 unless configured); what was found by
+    /// then is returned.
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
@@ -132,8 +135,12 @@ impl Tool for GrepTool {
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
-    fn timeout(arguments: &Arguments, _request_timeout: Duration) -> Duration {
-        crate::search_bounds::call_timeout(arguments.timeout_seconds)
+    fn timeout(arguments: &Arguments, _: Duration, limits: &Limits) -> Duration {
+        call_timeout(arguments.timeout_seconds, limits)
+    }
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -159,7 +166,7 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         filter: arguments.glob_filter,
         context_lines: arguments.context_lines,
         max_results: arguments.max_results,
-        timeout: Duration::from_secs(arguments.timeout_seconds),
+        timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
         max_depth: arguments.max_depth,
         max_file_size: None,
         ignore_rules: ignore_rules(arguments.respect_gitignore),

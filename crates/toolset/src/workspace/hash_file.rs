@@ -4,7 +4,7 @@ use ops::{Hash, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct HashFile;
 
@@ -52,6 +52,10 @@ impl Tool for HashFile {
         Example: {\"root\":\"workspace\",\"path\":\"data.bin\",\"algorithm\":\"sha256\"}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let hash = Hash {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::iso_time::iso;
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListFolder;
 
@@ -66,6 +66,10 @@ impl Tool for ListFolder {
         Example: {\"root\":\"workspace\",\"path\":\"src\"}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = List {

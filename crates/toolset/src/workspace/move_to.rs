@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::transfer::{Arguments, End};
 use crate::skipped::SkippedEntry;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct MoveTool;
 
@@ -47,6 +47,15 @@ impl Tool for MoveTool {
         RootUse::named("source_root", "source_path", PlaceAccess::Write),
         RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
+
+    fn weight(arguments: &Arguments) -> Weight {
+        // Inside one root it is a rename.
+        if arguments.source_root == arguments.dest_root {
+            Weight::Small
+        } else {
+            Weight::Heavy
+        }
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let move_to = Move {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
-use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadFileTool;
 
@@ -98,9 +98,11 @@ impl Tool for ReadFileTool {
             Ok(InlineRead::Done(read)) => {
                 Inline::Done(read.map(|contents| reply(&arguments, contents)))
             }
-            Ok(InlineRead::Later(rest)) => Inline::Later(Box::new(move |call| {
-                Ok(reply(&arguments, rest.run(&call.context)?))
-            })),
+            Ok(InlineRead::Later(rest)) => {
+                let weight = Weight::of_read(&rest);
+                let rest = move |call: &Call| Ok(reply(&arguments, rest.run(&call.context)?));
+                Inline::Later(Box::new(rest), weight)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct RemoveFolder;
 
@@ -46,6 +46,10 @@ impl Tool for RemoveFolder {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let remove = Remove {

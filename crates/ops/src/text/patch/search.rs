@@ -227,7 +227,7 @@ pub(super) fn places(
             line: cursor.line + 1,
         };
         if cursor.line.is_multiple_of(4096) {
-            cancel.check()?;
+            cancel.check_and_give_way()?;
         }
     }
     Ok(found)

@@ -257,8 +257,9 @@ fn limits(settings: &Settings) -> Vec<String> {
         format!("each client: {per_second} calls a second, {burst} at once")
     });
     let calls = format!(
-        "calls: {} at once, {seconds} seconds each (grep and glob: as they ask, 300 unless they do)",
-        settings.max_concurrent_calls
+        "calls: {} at once, {seconds} seconds each (grep and glob: as they ask, {} at most)",
+        settings.max_concurrent_calls,
+        settings.search_timeout.as_secs()
     );
     let replies = format!(
         "content in one reply: {} bytes; whole files: up to {} bytes",
@@ -412,7 +413,7 @@ Who can reach it
   web pages: none but its own
 
 Limits
-  calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 unless they do)
+  calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 at most)
   content in one reply: 10485760 bytes; whole files: up to 1048576 bytes
 
 Log

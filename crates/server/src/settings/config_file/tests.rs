@@ -101,6 +101,7 @@ server:
   root_header: false
 limits:
   request_timeout: 8
+  search_timeout: 12
   max_file_size: 9
   max_concurrent_calls: 10
   rate: {per_second: 50, burst: 100}
@@ -144,6 +145,7 @@ fn every_key_of_the_contract_is_read() {
         max_full_read_size: Some(2),
         max_file_size: Some(9),
         request_timeout: Some(Duration::from_secs(8)),
+        search_timeout: Some(Duration::from_secs(12)),
         max_concurrent_calls: Some(10),
         rate: Some(Some(CallRate {
             per_second: 50,

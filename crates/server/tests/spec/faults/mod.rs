@@ -13,6 +13,7 @@ mod changes;
 mod crash;
 mod disk;
 mod exhaustion;
+mod fairness;
 mod hostile;
 mod quota;
 mod regressions;

@@ -76,6 +76,19 @@ async fn workspace_e2e_079_a_search_that_takes_too_long() {
 }
 
 #[tokio::test]
+async fn workspace_a_search_takes_no_longer_than_the_operator_lets_it() {
+    testkit::over_both(async |transport| {
+        let tree = endless();
+        let setup = Workspace::setup(&tree).set("limits.search_timeout", 1);
+        let server = setup.start(transport).await;
+        let search = json!({"root": "workspace", "pattern": "n[eo]+dle", "timeout_seconds": 3600});
+        let outcome = server.call("grep", search).await;
+        assert_eq!(outcome.ok()["timed_out"], true);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn workspace_nfr_001_just_under_a_megabyte_is_read_whole() {
     let text = "0123456789abcde\n".repeat((1 << 16) - 1);
     Workspace::both(

@@ -1,0 +1,122 @@
+//! The seat of the running thread, and when it has to give way.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::{Pool, SLICE};
+use crate::context::Cancel;
+
+/// How long a call that was taken for a small one may run before it needs a seat like heavy ones.
+const SMALL: Duration = Duration::from_millis(20);
+
+/// What the running thread is to the pool.
+#[derive(Clone, Copy)]
+enum Standing {
+    /// It does no call's work.
+    Outside,
+    /// It runs a small call, which has to take a seat at this time.
+    Small { until: Instant },
+    /// It has a seat, and others have their turn at this time.
+    Seated {
+        pool: &'static Pool,
+        number: u64,
+        until: Instant,
+    },
+}
+
+thread_local! {
+    static STANDING: Cell<Standing> = const { Cell::new(Standing::Outside) };
+}
+
+fn sit_down(pool: &'static Pool, number: u64) {
+    let until = Instant::now() + SLICE;
+    STANDING.set(Standing::Seated {
+        pool,
+        number,
+        until,
+    });
+}
+
+/// The seat of a worker while it works on one ticket.
+pub(super) struct Seat;
+
+impl Seat {
+    pub(super) fn take(pool: &'static Pool, number: u64) -> Seat {
+        sit_down(pool, number);
+        Seat
+    }
+
+    /// Ends the work and tells which seat the thread has by now.
+    pub(super) fn hand_back(self) -> u64 {
+        match STANDING.replace(Standing::Outside) {
+            Standing::Seated { number, .. } => number,
+            // Work always ends in a seat: whoever gave one up has taken another.
+            Standing::Outside | Standing::Small { .. } => u64::MAX,
+        }
+    }
+}
+
+/// Lets others have their turn if this thread's slice of time is over. Never call it with a lock held: whoever holds
+/// a seat and waits for that lock could keep this thread from its next seat.
+pub(crate) fn give_way(cancel: &Cancel) {
+    let (pool, left, until) = match STANDING.get() {
+        Standing::Outside => return,
+        Standing::Small { until } => (Pool::get(), None, until),
+        Standing::Seated {
+            pool,
+            number,
+            until,
+        } => (pool, Some(number), until),
+    };
+    if Instant::now() < until || pool.workers() == 0 {
+        return;
+    }
+    sit_down(pool, pool.take_turn(left, cancel));
+}
+
+/// Runs a small call on a thread that is not the pool's. One that turns out to be long takes a seat on the way.
+pub fn run_light<T>(work: impl FnOnce() -> T) -> T {
+    let until = Instant::now() + SMALL;
+    STANDING.set(Standing::Small { until });
+    let _leaves = Leaves;
+    work()
+}
+
+/// Gives back the seat that a small call may have taken.
+struct Leaves;
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        if let Standing::Seated { pool, number, .. } = STANDING.replace(Standing::Outside) {
+            pool.leave(number);
+        }
+    }
+}
+
+/// Gives the seat up, for a thread that has to wait for something else than its turn. It takes another one when the
+/// guard is dropped, so drop it with no lock held.
+pub(crate) fn step_aside(cancel: &Cancel) -> Aside<'_> {
+    let seated = match STANDING.get() {
+        Standing::Seated { pool, number, .. } => {
+            pool.leave(number);
+            STANDING.set(Standing::Outside);
+            Some(pool)
+        }
+        Standing::Outside | Standing::Small { .. } => None,
+    };
+    Aside { seated, cancel }
+}
+
+/// A thread without the seat it had.
+pub(crate) struct Aside<'a> {
+    seated: Option<&'static Pool>,
+    cancel: &'a Cancel,
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.seated {
+            sit_down(pool, pool.take_turn(None, self.cancel));
+        }
+    }
+}
