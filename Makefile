@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-micro bench-calls bench-agent docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -83,6 +83,10 @@ bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes 
 bench-quick: ## the same on a tenth of the files, without saving (a minute once peers are there)
 	$(CARGO) build --release --locked --bin $(CMD)
 	$(CARGO) run --release --locked --package bench -- --quick
+
+bench-starve: ## 256 heavy calls of each kind by one client beside another's small reads and writes; fails where these wait too long
+	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) run --release --locked --package bench -- starve
 
 bench-micro: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops --package guide

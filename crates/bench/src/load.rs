@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::server::Own;
+use crate::server::{Durability, Own};
 
 /// Our server on a port of its own.
 pub(crate) struct HttpServer {
@@ -23,7 +23,12 @@ pub(crate) struct HttpServer {
 impl HttpServer {
     /// Starts it and reads from its first line where it listens.
     pub(crate) fn start(own: &Own) -> Result<HttpServer> {
-        let line = own.line("workspace", crate::server::Durability::Fsync, "http")?;
+        HttpServer::start_with(own, Durability::Fsync)
+    }
+
+    /// The same, where it need not wait for the disk.
+    pub(crate) fn start_with(own: &Own, durability: Durability) -> Result<HttpServer> {
+        let line = own.line("workspace", durability, "http")?;
         let (program, rest) = line.split_first().context("no server")?;
         let mut child = Command::new(program)
             .args(rest)
@@ -120,7 +125,7 @@ async fn client(
 }
 
 /// Reads one reply with a stated length to its end.
-async fn reply(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
+pub(crate) async fn reply(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.clear();
     loop {
         if let Some(length) = whole_length(buffer)

@@ -1,6 +1,7 @@
 //! Compares the release server with the tools people would reach for, through the tool call itself.
 //!
 //! `bench [--quick] [--only WORD] [--save]` makes the corpus, gets the peers, runs each pair in turn and prints Markdown;
+//! `bench starve` attacks the server with 256 heavy calls of each kind and fails where another client waits too long.
 //! `--save` writes it to `bench/RESULTS.md`. Run it with `make bench` or `make bench-quick`. No figure of it is a test.
 
 #![expect(
@@ -21,6 +22,7 @@ mod random;
 mod report;
 mod rows;
 mod server;
+mod starve;
 mod svg;
 
 use std::io::Write as _;
@@ -39,6 +41,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((first, rest)) if first == "measure" => measure::measure(rest),
+        Some((first, rest)) if first == "starve" => starve(&Wanted::read(rest)?),
         _ => compare(&Wanted::read(&arguments)?),
     }
 }
@@ -128,6 +131,26 @@ fn compare(wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
+/// Attacks the server with heavy calls; fails where another client's small calls wait too long.
+fn starve(wanted: &Wanted) -> Result<()> {
+    let target = target_directory()?;
+    let base = target.join("bench");
+    std::fs::create_dir_all(&base)?;
+    let program = wanted.server.clone();
+    let own = Own {
+        program: program.unwrap_or_else(|| target.join("release/mcp-filesystem")),
+        root: base.clone(),
+        base,
+    };
+    let starved = starve::attack(&own, |name| wanted.takes("", name))?;
+    say(&starved.table)?;
+    anyhow::ensure!(
+        starved.holds,
+        "another client's p99 is over ten times its idle one under some load, or a call was lost"
+    );
+    Ok(())
+}
+
 /// Runs what is wanted and puts the report together.
 fn run(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
     let compared = compare_all(wanted, bench, own)?;
@@ -144,6 +167,13 @@ fn run(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
             bench.other_servers(own)?
         );
         text += &format!("\nThe stripped binary has {}.\n", size(&own.program));
+    }
+    if wanted.takes("Attack", "") {
+        let starved = starve::attack(own, |_| true)?;
+        text += &format!(
+            "\n## A client's small calls beside 256 heavy ones of another\n\n{}",
+            starved.table
+        );
     }
     if wanted.takes("Growth", "") && wanted.scale == Scale::Full {
         text += &format!("\n## Growth\n\n{}", growth(wanted, bench, own)?);

@@ -1,0 +1,379 @@
+//! One client with 256 heavy calls at a time, and what another client's small reads and writes wait beside them.
+//!
+//! The attacker calls from another loopback address than the victim, so the server takes them for two clients. Idle and
+//! loaded phases take turns, because the machine may be busy with other things too.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use crate::load::{HttpServer, reply, request};
+use crate::server::{Durability, Own};
+
+/// How many calls the attacker has under way.
+const ATTACKERS: usize = 256;
+const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const VICTIM: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// How often idle and loaded phases take turns, and how long each is.
+const ROUNDS: usize = 3;
+const PHASE: Duration = Duration::from_secs(3);
+/// How long the attacker's calls run before the victim is looked at.
+const WARM_UP: Duration = Duration::from_millis(1500);
+/// When a call of the victim counts as lost.
+const LOST: Duration = Duration::from_secs(15);
+/// The goal: what the slowest hundredth may take beside a load, as a multiple of what it takes without.
+const GOAL: f64 = 10.0;
+
+/// The attacks, and whether the victim was served as it should be.
+pub(crate) struct Starved {
+    pub(crate) table: String,
+    pub(crate) holds: bool,
+}
+
+/// One kind of heavy call; the number tells calls apart that each need a place of their own.
+struct Load {
+    name: &'static str,
+    tool: &'static str,
+    arguments: fn(usize) -> Value,
+}
+
+const LOADS: &[Load] = &[
+    Load {
+        name: "costly grep",
+        tool: "grep",
+        arguments: |_| json!({"path": "costly.txt", "pattern": "(?:[a-c]{0,40}){0,45}[0-9]", "timeout_seconds": 60}),
+    },
+    Load {
+        name: "grep of many files",
+        tool: "grep",
+        arguments: |_| json!({"path": "many", "pattern": "n[eo]+dle", "max_results": 100_000}),
+    },
+    Load {
+        name: "glob",
+        tool: "glob",
+        arguments: |_| json!({"path": ".", "pattern": "**/*.txt", "max_results": 100_000}),
+    },
+    Load {
+        name: "list of 20,000 entries",
+        tool: "list_folder",
+        arguments: |_| json!({"path": "listed"}),
+    },
+    Load {
+        name: "hash of a large file",
+        tool: "hash_file",
+        arguments: |_| json!({"path": "endless", "algorithm": "sha256"}),
+    },
+    Load {
+        name: "line count of a large file",
+        tool: "read_file",
+        arguments: |number| json!({"path": "endless", "offset_lines": 1_000_000_000 + number, "limit_lines": 1}),
+    },
+    Load {
+        name: "copy of a tree",
+        tool: "copy",
+        arguments: |number| {
+            json!({"source_root": "bench", "source_path": "many", "dest_root": "bench",
+                   "dest_path": format!("copies/{number}")})
+        },
+    },
+    Load {
+        name: "removal of a tree",
+        tool: "remove_folder",
+        arguments: |number| json!({"path": format!("copies/{number}")}),
+    },
+    Load {
+        name: "patch that fits nowhere",
+        tool: "patch_file",
+        arguments: |_| {
+            let patch = "@@ -1,3 +1,3 @@\n abcabcabd\n-nothing like this\n+x\n abcabcabd\n";
+            json!({"path": "patched.txt", "patch": patch})
+        },
+    },
+    Load {
+        name: "read of 8 MiB",
+        tool: "read_file",
+        arguments: |_| json!({"path": "costly.txt", "offset_bytes": 0, "limit_bytes": 8 << 20}),
+    },
+];
+
+/// What the victim's calls took, in seconds.
+#[derive(Default)]
+struct Waits {
+    reads: Vec<f64>,
+    writes: Vec<f64>,
+}
+
+impl Waits {
+    fn add(&mut self, other: Waits) {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+    }
+}
+
+/// Attacks a server of its own with each load.
+pub(crate) fn attack(own: &Own, only: impl Fn(&str) -> bool) -> Result<Starved> {
+    let own = Own {
+        root: prepared(&own.base)?,
+        ..own.clone()
+    };
+    let mut starved = Starved {
+        table: "| load | read idle p50 / p99 | loaded p50 / p99 | p99 ratio | write idle p50 / p99 | loaded p50 / p99 \
+                | p99 ratio | heavy calls done | lost |\n|---|---|---|--:|---|---|--:|--:|--:|\n"
+            .to_owned(),
+        holds: true,
+    };
+    for load in LOADS.iter().filter(|load| only(load.name)) {
+        let row = under(&own, load)?;
+        crate::say(row.line.trim_end())?;
+        starved.table += &row.line;
+        starved.holds &= row.holds;
+    }
+    let _ = fs::remove_dir_all(&own.root);
+    Ok(starved)
+}
+
+struct Row {
+    line: String,
+    holds: bool,
+}
+
+fn under(own: &Own, load: &Load) -> Result<Row> {
+    let _ = fs::remove_dir_all(own.root.join("copies"));
+    if load.tool == "remove_folder" {
+        // Each call finds what it removes: copies that are made before.
+        for number in 0..ATTACKERS {
+            tree(&own.root.join(format!("copies/{number}")), 5)?;
+        }
+    }
+    let server = HttpServer::start_with(own, Durability::Fast)?;
+    let (mut idle, mut loaded) = (Waits::default(), Waits::default());
+    let (mut lost, mut done) = (0, 0);
+    // The first calls of a server are slower than all others.
+    victim(server.address, Duration::from_millis(500))?;
+    for _ in 0..ROUNDS {
+        let (waits, more_lost) = victim(server.address, PHASE)?;
+        idle.add(waits);
+        lost += more_lost;
+        let attackers = Attackers::start(server.address, load);
+        thread::sleep(WARM_UP);
+        let (waits, more_lost) = victim(server.address, PHASE)?;
+        loaded.add(waits);
+        lost += more_lost;
+        done += attackers.stop()?;
+    }
+    let reads = Compared::new(&mut idle.reads, &mut loaded.reads);
+    let writes = Compared::new(&mut idle.writes, &mut loaded.writes);
+    let line = format!("| {} | {reads} | {writes} | {done} | {lost} |\n", load.name);
+    let holds = lost == 0 && reads.ratio() <= GOAL && writes.ratio() <= GOAL;
+    Ok(Row { line, holds })
+}
+
+/// Idle and loaded percentiles of one kind of call.
+struct Compared {
+    idle: [f64; 2],
+    loaded: [f64; 2],
+}
+
+impl Compared {
+    fn new(idle: &mut [f64], loaded: &mut [f64]) -> Compared {
+        Compared {
+            idle: percentiles(idle),
+            loaded: percentiles(loaded),
+        }
+    }
+
+    fn ratio(&self) -> f64 {
+        self.loaded[1] / self.idle[1].max(f64::EPSILON)
+    }
+}
+
+impl std::fmt::Display for Compared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [idle_half, idle_most] = self.idle.map(|seconds| seconds * 1000.0);
+        let [half, most] = self.loaded.map(|seconds| seconds * 1000.0);
+        write!(
+            out,
+            "{idle_half:.2} / {idle_most:.2} ms | {half:.2} / {most:.2} ms | {:.1}",
+            self.ratio()
+        )
+    }
+}
+
+/// The middle one and the one that a hundredth exceeds.
+fn percentiles(waits: &mut [f64]) -> [f64; 2] {
+    waits.sort_unstable_by(f64::total_cmp);
+    let at = |share: usize| waits.get(waits.len() * share / 100).copied();
+    [50, 99].map(|share| at(share).unwrap_or(f64::INFINITY))
+}
+
+/// Reads and writes small files in turn for a while; tells what each took, and how many were lost.
+fn victim(address: SocketAddr, time: Duration) -> Result<(Waits, usize)> {
+    let read = json!({"root": "bench", "path": "small.txt"});
+    let write =
+        json!({"root": "bench", "path": "written.txt", "content": "some text\n".repeat(100)});
+    let calls = [
+        request(address, "read_file", &read),
+        request(address, "write_file", &write),
+    ];
+    runtime()?.block_on(async {
+        let mut waits = Waits::default();
+        let mut lost = 0;
+        let mut stream = connect(VICTIM, address).await?;
+        let mut buffer = Vec::new();
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            for (number, call) in calls.iter().enumerate() {
+                let start = Instant::now();
+                if timeout(LOST, exchange(&mut stream, call, &mut buffer))
+                    .await
+                    .is_err()
+                {
+                    lost += 1;
+                    stream = connect(VICTIM, address).await?;
+                }
+                let waited = start.elapsed().as_secs_f64();
+                match number {
+                    0 => waits.reads.push(waited),
+                    _ => waits.writes.push(waited),
+                }
+            }
+        }
+        Ok((waits, lost))
+    })
+}
+
+/// Calls again and again, 256 at a time, until it is stopped.
+struct Attackers {
+    over: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Attackers {
+    fn start(address: SocketAddr, load: &'static Load) -> Attackers {
+        let (over, done) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        let (is_over, counts) = (Arc::clone(&over), Arc::clone(&done));
+        let thread = thread::spawn(move || {
+            // The attacker's own work is not the server's: it would be on another machine.
+            let _ = rustix::process::setpriority_process(None, 19);
+            runtime()?.block_on(async {
+                let calls: Vec<_> = (0..ATTACKERS)
+                    .map(|number| {
+                        tokio::spawn(attacker(address, load, number, Arc::clone(&counts)))
+                    })
+                    .collect();
+                while !is_over.load(Ordering::Relaxed) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                calls.iter().for_each(tokio::task::JoinHandle::abort);
+                Ok(())
+            })
+        });
+        Attackers { over, done, thread }
+    }
+
+    /// Hangs up, and tells how many calls had ended by then.
+    fn stop(self) -> Result<usize> {
+        self.over.store(true, Ordering::Relaxed);
+        match self.thread.join() {
+            Ok(ended) => ended?,
+            Err(_) => bail!("the attacker panicked"),
+        }
+        Ok(self.done.load(Ordering::Relaxed))
+    }
+}
+
+async fn attacker(
+    address: SocketAddr,
+    load: &Load,
+    number: usize,
+    done: Arc<AtomicUsize>,
+) -> Result<()> {
+    let mut stream = connect(ATTACKER, address).await?;
+    let mut buffer = Vec::new();
+    for round in 0.. {
+        let mut arguments = (load.arguments)(number + round * ATTACKERS);
+        if load.tool != "copy"
+            && let Some(arguments) = arguments.as_object_mut()
+        {
+            arguments.insert("root".to_owned(), json!("bench"));
+        }
+        let call = request(address, load.tool, &arguments);
+        exchange(&mut stream, &call, &mut buffer).await?;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+async fn exchange(stream: &mut TcpStream, call: &[u8], buffer: &mut Vec<u8>) -> Result<()> {
+    stream.write_all(call).await?;
+    reply(stream, buffer).await
+}
+
+async fn connect(from: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(IpAddr::V4(from), 0))?;
+    let stream = socket.connect(to).await.context("no connection")?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+/// Makes what the calls work on, in a directory of its own.
+fn prepared(base: &Path) -> Result<std::path::PathBuf> {
+    let root = base.join("starve");
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(root.join("listed"))?;
+    fs::write(root.join("small.txt"), "a small file\n".repeat(80))?;
+    fs::write(root.join("costly.txt"), "abcabcabc\n".repeat(900_000))?;
+    fs::write(root.join("patched.txt"), "abcabcabc\n".repeat(400_000))?;
+    fs::File::create(root.join("endless"))?.set_len(1 << 40)?;
+    for number in 0..20_000 {
+        fs::write(root.join(format!("listed/{number}.txt")), "")?;
+    }
+    tree(&root.join("many"), 40)?;
+    Ok(root)
+}
+
+fn tree(top: &Path, directories: usize) -> Result<()> {
+    for directory in 0..directories {
+        let path = top.join(format!("d{directory}"));
+        fs::create_dir_all(&path)?;
+        for file in 0..25 {
+            fs::write(
+                path.join(format!("{file}.txt")),
+                "a line with no needle\n".repeat(200),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_what_was_measured() {
+        let mut waits: Vec<f64> = (0..1000).rev().map(f64::from).collect();
+        assert_eq!(percentiles(&mut waits), [500.0, 990.0]);
+        assert_eq!(percentiles(&mut []), [f64::INFINITY; 2]);
+    }
+}
