@@ -222,7 +222,7 @@ fn said(durability: Durability) -> &'static str {
     }
 }
 
-/// Makes a copy for a removal, where the comparison of copies left none.
+/// Makes a copy for a removal, if the comparison of copies left none.
 fn ensure_copy(root: &Path, source: &str, path: &str) -> Result<()> {
     if !root.join(path).exists() {
         measure::run(&Line::new(root, &["cp", "-r", source, path]))?;
@@ -252,7 +252,7 @@ fn from_to(source: &str, destination: &str) -> Value {
     json!({"source_root": "bench", "source_path": source, "dest_root": "bench", "dest_path": destination})
 }
 
-/// The marker that stands in a log after some rounds.
+/// The marker that a log has after some rounds.
 fn needle(round: usize) -> String {
     let number = format!("{round:04}");
     ONCE.replace("0000", &number)

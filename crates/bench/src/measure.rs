@@ -84,7 +84,7 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
-/// The number below which a part of the numbers lies.
+/// The number below which this part of the numbers is.
 pub(crate) fn quantile(mut numbers: Vec<f64>, part: f64) -> f64 {
     numbers.sort_by(f64::total_cmp);
     #[expect(

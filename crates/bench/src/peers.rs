@@ -17,7 +17,7 @@ const REFERENCE: (&str, &str) = (
     "@modelcontextprotocol/server-filesystem",
     "mcp-server-filesystem",
 );
-/// Programs of the system whose versions are told.
+/// Programs of the system whose versions are reported.
 const SYSTEM: [&str; 10] = [
     "find", "ls", "sed", "wc", "tail", "cp", "openssl", "git", "node", "sort",
 ];
@@ -88,7 +88,7 @@ impl Peers {
         self.install("npm", &arguments, REFERENCE.0);
     }
 
-    /// An installation that failed is not tried again by every run: remove the note to try anew.
+    /// A failed installation is not tried again by every run: remove the note to try again.
     fn failed_before(&mut self, package: &str) -> bool {
         let reason = std::fs::read_to_string(self.note(package));
         if let Ok(reason) = &reason {

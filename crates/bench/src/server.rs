@@ -99,7 +99,7 @@ impl Server {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The reply of the last call; an error where the tool failed.
+    /// The reply of the last call; an error if the tool failed.
     pub(crate) fn reply(&self) -> Result<Value> {
         let message: Value = serde_json::from_slice(&self.line)?;
         let result = message.get("result").context("the call had no result")?;
@@ -143,7 +143,7 @@ impl Server {
         Ok(Duration::from(self.clock.now()?))
     }
 
-    /// Makes the peak count from now on; where the system refuses, peaks are those of the whole run.
+    /// Makes the peak count from now on; if the system refuses, peaks are those of the whole run.
     fn forget_peak(&self) {
         let _ = fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
     }

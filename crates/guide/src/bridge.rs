@@ -1,4 +1,4 @@
-//! The bridge to the agent's files. It answers from the cache where it can and asks the agent otherwise.
+//! The bridge to the agent's files. It answers from the cache if it can and asks the agent otherwise.
 //!
 //! A request runs until it is done or needs an answer that has not come yet. The caller gets the answer and runs the
 //! request again with a `Resume`, which says what was asked before. So nothing waits here, and another process can take

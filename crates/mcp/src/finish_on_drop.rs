@@ -14,7 +14,7 @@ pub struct FinishOnDrop<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> FinishOnDrop<T> {
-    /// Waits for work that stops where `hung_up` is cancelled.
+    /// Waits for work that stops when `hung_up` is cancelled.
     pub(crate) fn new(
         work: impl Future<Output = T> + Send + 'static,
         hung_up: CancellationToken,

@@ -28,9 +28,9 @@ const ENCODED: (&str, &str) = ("=?base64?", "?=");
 /// What the headers of a request mean for it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The revision that the headers name, or what is meant where they name none.
+    /// The revision that the headers name, or the one that is meant if they name none.
     pub revision: String,
-    /// Whether it belongs to a client that greets, and so to a session where there are any.
+    /// Whether it belongs to a client that greets, and so to a session if the endpoint has sessions.
     pub is_legacy: bool,
     /// Whether the request names its revision itself, so that errors have a status of their own.
     names_revision: bool,
@@ -243,7 +243,7 @@ fn has_param(headers: &HeaderMap) -> bool {
         .any(|header| header.as_str().starts_with(PARAM_LOWER))
 }
 
-/// What a message is about, where its method has such a thing.
+/// What a message is about, if its method names something.
 fn name_of<'params>(method: &str, params: &'params Params) -> Option<&'params str> {
     params.text(match method {
         "tools/call" | "prompts/get" => "name",

@@ -3,7 +3,7 @@
 //! Bytes come in and are read once ([`message`]); one match over methods serves them ([`Server`]); one encoder writes what
 //! goes out. A [`Connection`] is one client with its ids, running requests and our questions; [`Sessions`] keeps
 //! connections of clients that come by HTTP requests. This crate knows no sockets and no files, so that all of it is tested
-//! in memory. It stands on the types of rmcp, the official SDK, and on nothing else of it.
+//! in memory. Of rmcp, the official SDK, it uses the types and nothing else.
 
 mod connection;
 mod finish_on_drop;

@@ -77,7 +77,7 @@ pub struct Notification {
 /// What a client answers to a question of ours.
 #[derive(Debug)]
 pub struct Answer {
-    /// What we called the question; an error may come without it, where the client could not read the question.
+    /// Our id of the question; an error may lack it if the client could not read the question.
     pub id: Option<RequestId>,
     /// A result, or an error.
     pub outcome: Result<Value, ErrorData>,

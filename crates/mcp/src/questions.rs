@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 impl Questions {
-    /// Asks the client something; `None` where nobody reads the question.
+    /// Asks the client something; `None` if nobody reads the question.
     pub(crate) async fn ask(
         self: &Arc<Questions>,
         method: &'static str,

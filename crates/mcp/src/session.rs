@@ -26,7 +26,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// The most streams that a session has open beside those of its requests.
 const MOST_LISTENING: usize = 32;
 
-/// Who a session belongs to: the digest of a token, where there are tokens.
+/// Who a session belongs to: the digest of a token, if there are tokens.
 pub type Owner = Option<[u8; 32]>;
 
 /// How many sessions there may be, and how long they last.
@@ -425,7 +425,7 @@ impl Session {
     }
 }
 
-/// A name that nobody can guess, in the form of a random UUID; `None` where the system has no random bytes.
+/// A name that nobody can guess, in the form of a random UUID; `None` if the system has no random bytes.
 fn random_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

@@ -33,7 +33,7 @@ fn push_data(event: &mut Vec<u8>, message: &[u8]) {
     event.push(b'\n');
 }
 
-/// The place of an event: its number, and the stream it is in where that is a request's own.
+/// The place of an event: its number, and the stream it is in if that belongs to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventId {
     pub(crate) number: u64,

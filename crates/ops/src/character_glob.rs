@@ -1,8 +1,9 @@
-//! Globs whose `?` and classes stand for characters, where those of `globset` stand for bytes.
+//! Globs whose `?` and classes match characters; those of `globset` match bytes.
 //!
-//! `globset` parses and translates; only `?` and classes are taken out before and put in again as expressions over
-//! characters. As in Go's doublestar, a backslash escapes in a class too, and a `}` that closes nothing is itself. Names that are not UTF-8 are matched in the form in which clients see them, so that a name from a reply
-//! works in a pattern. Nothing here bounds a pattern: that is done before.
+//! `globset` parses and translates. Before that, `?` and classes are replaced by stand-ins; afterwards the stand-ins
+//! become expressions over characters. As in Go's doublestar, a backslash escapes in a class too, and a `}` that closes
+//! nothing is itself. Names that are not UTF-8 are matched in the form that clients see, so that a name from a reply
+//! works in a pattern. The caller bounds the pattern.
 
 use std::borrow::Cow;
 use std::str::Chars;
@@ -10,15 +11,15 @@ use std::str::Chars;
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Where the characters begin that take the place of `?` and classes: private use, the last plane.
+/// The first of the stand-ins for `?` and classes: private use, the last plane.
 const STAND_INS: std::ops::RangeInclusive<char> = '\u{100000}'..='\u{10FFFD}';
-/// What a compiled glob may take.
+/// The most memory that a compiled glob may use.
 const COMPILED_MAX: usize = 10 * 1024 * 1024;
 
 /// A compiled glob.
 #[derive(Debug)]
 pub(crate) struct CharacterGlob {
-    /// What every path that matches ends with: most names of a tree are told by it alone.
+    /// What every matching path ends with: this alone decides about most names of a tree.
     tail: Vec<u8>,
     matcher: Matcher,
 }
@@ -51,7 +52,7 @@ impl Matcher {
         let (plain, taken_out) = take_out(text)?;
         let glob = parse(&plain)?;
         if taken_out.is_empty() {
-            // Security: `Glob::compile_matcher` panics where a set reports an error.
+            // Security: `Glob::compile_matcher` panics if a set reports an error.
             let set = GlobSetBuilder::new().add(glob).build();
             return set.map(Matcher::Bytes).map_err(reason);
         }
@@ -74,10 +75,10 @@ impl Matcher {
     }
 }
 
-/// The plain characters that a glob ends with. Bytes that are no ASCII may be shown in another form.
+/// The plain characters that a glob ends with. Other bytes than ASCII may be shown in another form.
 fn tail(glob: &str) -> &[u8] {
     let is_plain = |c: char| c.is_ascii() && !r"*?[]{},!\/".contains(c);
-    // What stands behind a backslash may be anything, and a slash may be part of `**/`, which matches nothing too.
+    // Anything may follow a backslash, and a slash may be part of `**/`, which also matches nothing.
     if glob.contains('\\') {
         return &[];
     }
@@ -112,7 +113,7 @@ fn reason(error: globset::Error) -> String {
 /// A character of the text with `?` and classes taken out, and the expression it stands for.
 type StandIn = (char, String);
 
-/// Puts a character of its own in the place of each `?` and class, and a backslash before each `}` that closes nothing.
+/// Replaces each `?` and each class by a stand-in of its own, and puts a backslash before each `}` that closes nothing.
 fn take_out(text: &str) -> Result<(String, Vec<StandIn>), String> {
     let mut free = STAND_INS.filter(|stand_in| !text.contains(*stand_in));
     let (mut plain, mut taken_out) = (String::with_capacity(text.len()), Vec::new());
@@ -151,7 +152,7 @@ fn push_literal(literal: char, open_braces: &mut usize, plain: &mut String) {
     plain.push(literal);
 }
 
-/// Reads a class behind its bracket and writes it as an expression; no class matches a slash.
+/// Reads a class after its bracket and writes it as an expression; no class matches a slash.
 fn class(rest: &mut Chars<'_>) -> Result<String, String> {
     let negated = rest.as_str().starts_with(['!', '^']);
     if negated {
@@ -208,7 +209,7 @@ fn in_class((from, to): (char, char)) -> String {
     format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(from), u32::from(to))
 }
 
-/// Puts the expressions where `globset` wrote their stand-ins, which it does byte by byte.
+/// Replaces the stand-ins, which `globset` wrote byte by byte, with their expressions.
 fn put_in(regex: &str, taken_out: &[StandIn]) -> String {
     taken_out
         .iter()
@@ -289,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// On paths of one byte a character, `globset` is right, but for what doublestar reads otherwise.
+        /// `globset` is right about ASCII paths, except for what doublestar reads differently.
         #[test]
         fn agrees_with_globset_on_ascii(glob in r"([a-c?*{},\[\]!/-]|\*\*/){0,12}", name in "[a-c!,/-]{1,4}") {
             let own = CharacterGlob::new(&glob);

@@ -2,8 +2,8 @@
 
 use crate::text::encoding::{is_binary, trim_end, utf8};
 
-/// Types of text that its first bytes give away. Other signatures are too short to be trusted in text: a letter that
-/// begins with "BM" is no bitmap.
+/// Types of text that the first bytes give away. Other signatures are too short to be trusted in text: a letter that
+/// begins with "BM" is not a bitmap.
 const TOLD_BY_TEXT: [&str; 6] = [
     "text/html",
     "text/x-shellscript",
@@ -13,7 +13,7 @@ const TOLD_BY_TEXT: [&str; 6] = [
     "text/rtf",
 ];
 
-/// Says what a file is that begins so and has this name.
+/// Returns the type of a file with these first bytes and this name.
 pub(crate) fn content_type(head: &[u8], name: &str) -> &'static str {
     let is_text = !is_binary(head) && utf8(trim_end(head)).is_some();
     let told = infer::get(head).map(|kind| kind.mime_type());

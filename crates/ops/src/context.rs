@@ -1,4 +1,4 @@
-//! What every operation is given: the limits of the process and the caller's patience.
+//! What every operation is given: the limits of the process, and the caller's deadline and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,7 @@ pub struct Context {
     pub limits: Arc<Limits>,
     /// The names of owners and groups.
     pub users: Arc<sandbox::Users>,
-    /// Where the lines of large files are, as far as the process knows.
+    /// The line indexes of large files that were read before.
     pub line_index_cache: Arc<LineIndexCache>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
@@ -54,10 +54,10 @@ impl Context {
     }
 }
 
-/// The caller's patience: a deadline, a way to give up, and a counter it can watch.
+/// When to stop: a deadline and a way to give up; and a counter that the caller can watch.
 #[derive(Debug, Clone)]
 pub struct Cancel {
-    /// Whose call it is: clients take turns where they work at the same time.
+    /// Whose call it is: clients that work at the same time take turns.
     client: Arc<str>,
     /// The roots it works in, told apart by where they are in memory; 0 is none.
     roots: [usize; 2],
@@ -94,7 +94,7 @@ impl Cancel {
         }
     }
 
-    /// The same patience as that of a client.
+    /// The same, on behalf of this client.
     #[must_use]
     pub fn of_client(mut self, client: &str) -> Cancel {
         self.client = Arc::from(client);
@@ -140,7 +140,7 @@ impl Cancel {
         }
     }
 
-    /// The same caller with a quarter of the time that is left, for work that is good to have but was not asked for.
+    /// The same caller with a quarter of the time that is left, for work that helps but was not asked for.
     #[must_use]
     pub(crate) fn share(&self) -> Cancel {
         match self.deadline {
@@ -167,7 +167,7 @@ impl Cancel {
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Fails where the work has to stop. Call it inside every loop.
+    /// Fails if the work has to stop. Call it inside every loop.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
             Err(Error::Cancelled)
@@ -199,7 +199,7 @@ impl Cancel {
         self.is_cancelled() || self.is_expired()
     }
 
-    /// Adds finished units of work (files, or bytes where a file is the unit) to what the caller sees.
+    /// Adds finished units of work (files, or the bytes of a single file) to what the caller sees.
     pub fn advance(&self, units: u64) {
         self.shared.done.fetch_add(units, Ordering::Relaxed);
     }

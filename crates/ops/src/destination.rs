@@ -7,12 +7,12 @@ use sandbox::{Change, Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting,
 use crate::error::{Error, Result};
 use crate::place::Place;
 
-/// What an existing directory means that is named as the destination.
+/// What it means if the destination is an existing directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDirectory {
     /// The source goes into it under its own name.
     Into,
-    /// It is the target itself: what is there is merged with, or replaced where it is empty.
+    /// It is the target itself: a copy merges with it, and an empty one is replaced.
     Onto,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn target(
     })
 }
 
-/// Fails where the source cannot go to `target`: into itself, or onto something that must stay.
+/// Fails if the source cannot go to `target`: into itself, or onto something that must stay.
 pub(crate) fn check(
     source: &TransferSource<'_, '_>,
     target: &Located<'_>,

@@ -23,7 +23,7 @@ use crate::text::lines::Blocks;
 use crate::text::pieces::{PieceSource, Pieces};
 use crate::write::write_failed;
 
-/// The largest file that is edited, or given whole where a part cannot be asked for.
+/// The largest file that is edited, or returned whole by tools that cannot return a part.
 pub const WHOLE_FILE_MAX: u64 = 100 * 1024 * 1024;
 /// How much is copied at a time.
 const BLOCK: usize = 1024 * 1024;

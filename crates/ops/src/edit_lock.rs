@@ -1,4 +1,4 @@
-//! Puts the changes of one file in order, so that of two edits at once none is lost.
+//! Puts the changes of one file in order, so that neither of two edits at once is lost.
 //!
 //! An edit reads, computes and replaces. The file's number changes with each replacement, so the lock is on the
 //! resolved path. It orders the calls of this process only; other processes see each write whole or not at all.
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::place::Place;
 use crate::pool;
 
-/// How often a waiting call looks whether its caller gave up.
+/// How often a waiting call checks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
 
 static HELD: LazyLock<(Mutex<HashSet<String>>, Condvar)> = LazyLock::new(Default::default);
@@ -39,8 +39,8 @@ impl EditLock {
         EditLock::take_found(&|| place.file_to_write(), &|found| vec![key(found)], cancel)
     }
 
-    /// Looks up what is named, a link itself and not what it leads to, and waits for its turn: what goes away must not
-    /// come back by an edit that began before.
+    /// Looks up what is named, a link itself and not its target, and waits for its turn: an edit that began earlier must
+    /// not bring back what was removed.
     pub(crate) fn take_named<'place>(
         place: &'place Place,
         cancel: &Cancel,
@@ -49,9 +49,9 @@ impl EditLock {
         EditLock::take_found(&look_up, &|found| vec![key(found)], cancel)
     }
 
-    /// Looks something up and waits for the turn of all its keys at once, so that no two calls wait for each other.
+    /// Looks something up and waits until all its keys are free at once, so that no two calls wait for each other.
     ///
-    /// The look-up is repeated once it has the turn, because what it waited for may have changed what is there.
+    /// The look-up is repeated after the wait, because the call it waited for may have changed what is there.
     pub(crate) fn take_found<Found>(
         look_up: &dyn Fn() -> Result<Found>,
         keys: &dyn Fn(&Found) -> Vec<String>,

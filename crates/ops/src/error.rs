@@ -7,7 +7,7 @@ use sandbox::{FileKind, PathFault, QuotaLimit};
 /// What operations return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a missing path was wanted as, so that a message can say it.
+/// What the client expected at a missing path, so that a message can say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// A file.
@@ -127,7 +127,7 @@ pub enum Error {
     },
     #[error("{path:?} already exists")]
     AlreadyExists { path: String, kind: FileKind },
-    /// It was to be replaced, but by something of another sort.
+    /// Something is there that this kind of thing cannot replace.
     #[error("{path:?} is a {kind}, which a {by} cannot replace")]
     Irreplaceable {
         path: String,
@@ -172,7 +172,7 @@ pub enum Error {
     InvalidPattern { role: PatternRole, reason: String },
     #[error("the string to look for is empty")]
     EmptySearchString,
-    /// For callers that check what operations do not: the name is the caller's own.
+    /// For callers that check more than operations do: the name is the caller's own.
     #[error("invalid {argument}: {reason}")]
     InvalidArgument {
         argument: &'static str,
@@ -304,7 +304,7 @@ impl Error {
         }
     }
 
-    /// The path this failure is about, where it is about one.
+    /// The path this failure is about, if it is about one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         match self {

@@ -1,6 +1,6 @@
 //! Finds entries of a tree by their paths.
 //!
-//! Directories in which nothing can match are not entered, and only what is returned is looked at for its size and times.
+//! Directories in which nothing can match are not entered, and only entries that are returned are asked for size and times.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
 use crate::shared_walk::{SharedStep, SharedWalk, WalkFilter, is_invalid_utf8};
 
-/// How much a unit does before it gives way to other calls: entries that match, and directories.
+/// How much a unit does before other calls get their turn: entries that match, and directories.
 const ENTRIES_PER_UNIT: usize = 512;
 const DIRECTORIES_PER_UNIT: usize = 32;
 /// How many entries are returned at most, whatever a call asks for.
@@ -73,7 +73,7 @@ pub struct Globbed {
     pub directories_skipped: u64,
     /// More follows after what is returned.
     pub truncated: bool,
-    /// The time was over before the search was.
+    /// The time ran out before everything was searched.
     pub timed_out: bool,
 }
 
@@ -160,7 +160,7 @@ impl GlobSearch {
         }
     }
 
-    /// Looks at a matching entry; `None` when it is gone meanwhile.
+    /// Looks at a matching entry; `None` if it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
         let metadata = item.dir.stat(&item.name).ok()?;
         let invalid_utf8 = is_invalid_utf8(item);
@@ -172,11 +172,11 @@ impl GlobSearch {
     }
 }
 
-/// How far a unit came.
+/// How far a unit got.
 struct GlobUnit {
     found: Globbed,
     directories: usize,
-    /// One entry more than wanted tells whether more follows.
+    /// One entry more than wanted shows that more follow.
     most: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Hashes a file's content without holding it.
+//! Hashes a file's content without loading it into memory.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::operation::Operation;
 use crate::place::Place;
 use crate::read_at::read_at;
 
-/// Fits the processor's first cache: larger buffers were measured slower.
+/// Fits the processor's first-level cache: larger buffers were slower when measured.
 const BUFFER: usize = 32 * 1024;
 
 /// The known algorithms.

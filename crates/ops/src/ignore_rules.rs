@@ -1,8 +1,8 @@
 //! Which entries of a walk `.gitignore`, `.ignore` and `.git/info/exclude` leave out.
 //!
 //! Only files inside the root count, read through the sandbox; the user's and the system's git settings do not.
-//! `.ignore` goes before `.gitignore`, which goes before `exclude`; a deeper file goes before a higher one. Rules of
-//! `.gitignore` and `exclude` do not reach into another repository.
+//! `.ignore` takes precedence over `.gitignore`, and that over `exclude`; a deeper file takes precedence over a higher one.
+//! Rules of `.gitignore` and `exclude` do not reach into another repository.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -22,17 +22,17 @@ pub enum IgnoreRules {
     /// Everything is searched.
     #[default]
     Disregard,
-    /// What the files say is left out, and `.git` with it.
+    /// Whatever these files name is left out, and so is `.git`.
     Respect,
 }
 
 /// How much of an ignore file is read.
 const FILE_MAX: u64 = 1024 * 1024;
 
-/// The rules that apply at one point of a walk in path order. A copy serves a walk that goes on from there.
+/// The rules that apply at one point of a walk in path order. A walk that continues from there takes a copy.
 #[derive(Debug, Clone)]
 pub(crate) struct IgnoreStack {
-    /// From the root down to the directory whose entries come now.
+    /// From the root down to the directory whose entries come next.
     levels: Vec<Arc<Rules>>,
 }
 
@@ -50,7 +50,7 @@ struct Rules {
 }
 
 impl IgnoreStack {
-    /// Reads the rules of every directory from the root down to `dir`, where a walk begins.
+    /// Reads the rules of every directory from the root down to `dir`, in which a walk begins.
     pub(crate) fn new(root: &Root, dir: &Dir) -> IgnoreStack {
         let mut levels = Vec::new();
         for path in ancestors(dir.path()) {
@@ -153,7 +153,7 @@ fn read_text(dir: &Dir, name: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Builds matchers from an ignore file's lines; a line that makes no sense says nothing.
+/// Builds matchers from an ignore file's lines; a line that is not valid is skipped.
 fn parse(text: &str) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -17,7 +17,7 @@ pub struct InsertLines {
     pub place: Place,
     /// The line, from 1; one after the last is allowed.
     pub line: i64,
-    /// What comes.
+    /// The text to insert.
     pub text: String,
 }
 

@@ -1,7 +1,7 @@
 //! The line indexes of files that were read by lines recently, so that the next read need not count again.
 //!
-//! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index holds for one state of one file, told by device, inode, size and
-//! times; a file that may have changed since within the clock's reach is not remembered.
+//! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index is for one state of one file, known by device, inode, size and
+//! times. A file that changed a moment ago is not remembered: the next change might not show in its times.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,10 @@ use sandbox::{Metadata, OpenFile, Time};
 
 use crate::text::line_index::LineIndex;
 
-/// How many files are remembered; those used longest ago go first.
+/// How many files are remembered; the least recently used are dropped first.
 const FILES_MAX: usize = 32;
 
-/// How many seconds after its last change a file is remembered: two changes that fall together may leave it with the same
-/// times.
+/// How many seconds must have passed since a file's last change: two changes in quick succession may leave the same times.
 const SETTLED: i64 = 2;
 
 /// One state of one file.
@@ -48,10 +47,10 @@ impl FileVersion {
     }
 }
 
-/// What the process knows of where lines are.
+/// The line indexes of the process.
 #[derive(Debug)]
 pub struct LineIndexCache {
-    /// The last used first.
+    /// The most recently used first.
     held: Mutex<VecDeque<(FileVersion, Arc<LineIndex>)>>,
     /// For how many seconds a file that was just changed is not remembered.
     patience: i64,
@@ -67,7 +66,7 @@ impl Default for LineIndexCache {
 }
 
 impl LineIndexCache {
-    /// What is known of an open file; nothing where it was never read or has changed.
+    /// The index of an open file; `None` if it was never read or has changed.
     pub(crate) fn find(&self, open: &OpenFile) -> Arc<LineIndex> {
         let state = FileVersion::of(&open.metadata);
         let mut held = self.held();
@@ -103,7 +102,7 @@ impl LineIndexCache {
     }
 
     fn held(&self) -> MutexGuard<'_, VecDeque<(FileVersion, Arc<LineIndex>)>> {
-        // What a panic left behind is still a list of indexes.
+        // After a panic the list is still a valid list of indexes.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

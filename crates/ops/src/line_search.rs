@@ -1,4 +1,4 @@
-//! Finds and counts the lines of an open file with what is known of it, and learns on the way.
+//! Finds and counts the lines of an open file with the help of its line index, and extends the index on the way.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::text::lines::{Blocks, Sought, newlines};
 /// The smallest file that is worth remembering: counting a smaller one costs no more than looking it up.
 const REMEMBERED_FROM: u64 = 256 * 1024;
 
-/// One look for lines in one file.
+/// One search for lines in one file.
 pub(crate) struct LineSearch<'a> {
     open: &'a OpenFile,
     context: &'a Context,
@@ -62,7 +62,7 @@ impl<'a> LineSearch<'a> {
         })
     }
 
-    /// Counts the lines before one that starts at `offset`; `None` where that would take too long.
+    /// Counts the lines before one that starts at `offset`; `None` if that would take too long.
     pub(crate) fn lines_before(&mut self, offset: u64) -> Result<Option<u64>> {
         self.within_share(|search, cancel| {
             let mut before = 0;
@@ -83,7 +83,7 @@ impl<'a> LineSearch<'a> {
         })
     }
 
-    /// Counts all lines; `None` where that would take too long. What was counted is known the next time.
+    /// Counts all lines; `None` if that would take too long. The index keeps the count for the next time.
     pub(crate) fn total(&mut self) -> Result<Option<u64>> {
         if let Some(lines) = self.index.lines() {
             return Ok(Some(lines));
@@ -129,7 +129,7 @@ impl<'a> LineSearch<'a> {
         Ok(mark)
     }
 
-    /// Does what is good to have but not what was asked for, in a share of the time that is left.
+    /// Does work that helps but was not asked for, in a share of the time that is left.
     fn within_share<T>(
         &mut self,
         work: impl FnOnce(&mut Self, &Cancel) -> Result<T>,

@@ -15,7 +15,7 @@ use crate::pattern::FileFilter;
 use crate::place::Place;
 use crate::pool;
 
-/// From how many entries on several threads describe them, and how many each takes at a time.
+/// The number of entries from which several threads describe them, and how many each thread takes at a time.
 const SHARED_FROM: usize = 2048;
 const SHARED_UNIT: usize = 512;
 /// How many faults of a listing are kept.
@@ -48,7 +48,7 @@ pub struct List {
     pub max_depth: Option<usize>,
     /// Whether names that begin with a dot are listed.
     pub hidden: Hidden,
-    /// Lists only what matches: names where it has no `/`, else paths below the directory.
+    /// Lists only what matches: names if it has no `/`, else paths below the directory.
     pub pattern: Option<String>,
     /// How much is told of each entry.
     pub detail: Detail,
@@ -72,9 +72,9 @@ pub struct ListEntry {
     pub hidden: bool,
     /// Whether its name's bytes are not UTF-8.
     pub invalid_utf8: bool,
-    /// What is known of it, where that was asked for and could be found out.
+    /// What is known of it, if that was asked for and could be found out.
     pub metadata: Option<Metadata>,
-    /// Where it leads, where it is a link and details were asked for.
+    /// Where it leads, if it is a link and details were asked for.
     pub target: Option<Box<LinkTarget>>,
 }
 
@@ -150,7 +150,7 @@ struct ListRun<'a> {
 }
 
 impl ListRun<'_> {
-    /// Sorts first and asks for metadata then, so that a cut listing costs no more than what it returns.
+    /// Sorts before it asks for metadata, so that a cut listing costs no more than what it returns.
     fn own_entries(&self, dir: &Dir, filter: &Filter, listed: &mut Listed) -> Result<()> {
         let mut found: Vec<DirEntry> = Vec::new();
         dir.for_each_entry(&mut |entry| {
@@ -176,7 +176,7 @@ impl ListRun<'_> {
         Ok(())
     }
 
-    /// Describes entries, by several threads where there are many.
+    /// Describes entries, on several threads if there are many.
     fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<ListEntry>> {
         let cancel = &self.context.cancel;
         if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
@@ -241,7 +241,7 @@ struct Describe {
 }
 
 impl Describe {
-    /// Describes an entry; `None` where it has gone since it was listed.
+    /// Describes an entry; `None` if it is gone since it was listed.
     fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<ListEntry> {
         let name = &listed.name;
         let mut entry = ListEntry {
@@ -259,7 +259,7 @@ impl Describe {
                     entry.metadata = Some(metadata);
                 }
                 Err(sandbox::Error::NotFound { .. }) => return None,
-                // It may be listed although it may not be looked at.
+                // The process may be allowed to list an entry and not to look at it.
                 Err(_) => {}
             }
             if entry.kind == FileKind::Symlink {

@@ -1,4 +1,4 @@
-//! Makes a directory, with those on the way where that is wanted.
+//! Makes a directory and, if wanted, its missing parents.
 
 use sandbox::{FileKind, Follow, Parents};
 
@@ -32,7 +32,7 @@ pub struct MakeDirectory {
 pub struct MadeDirectory {
     /// The resolved path.
     pub path: String,
-    /// How many directories were made; 0 where it was there.
+    /// How many directories were made; 0 if it was there before.
     pub created: u64,
 }
 

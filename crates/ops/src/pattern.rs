@@ -20,9 +20,9 @@ const PATTERN_MAX: usize = 4096;
 /// The deepest `{` nesting of a glob and `(` nesting of a regular expression: parsers recurse.
 const GLOB_NESTING_MAX: usize = 32;
 const REGEX_NESTING_MAX: u32 = 100;
-/// What a compiled pattern may take.
+/// The most memory that a compiled pattern may use.
 const COMPILED_MAX: usize = 10 * 1024 * 1024;
-/// What each thread may use to remember the states of a pattern.
+/// The most memory that each thread may use for the states of a pattern.
 const STATES_MAX: usize = 4 * 1024 * 1024;
 
 /// What lines are searched for.
@@ -71,7 +71,7 @@ enum LineEndKind {
     Newline,
 }
 
-/// Where a part of a line begins: with the line, or behind a cut, then its first byte was seen before.
+/// Where a part of a line begins: with the line, or after a cut. After a cut its first byte was seen before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartStart {
     Line,
@@ -113,7 +113,7 @@ impl LineMatcher {
         }
     }
 
-    /// Lets the matcher run over line ends and looks up the line where it stops.
+    /// Lets the matcher run across line ends and looks up the line in which it stops.
     fn next_candidate(&self, bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
         while from < bytes.len() {
             let found = self.regex.find_candidate_line(bytes.get(from..)?).ok()??;
@@ -197,7 +197,7 @@ fn build(
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(case == Case::Insensitive)
-        // `^` and `$` are a line's ends, wherever it stands in the file.
+        // `^` and `$` are the ends of a line, anywhere in the file.
         .multi_line(true)
         .size_limit(COMPILED_MAX)
         .dfa_size_limit(STATES_MAX)
@@ -356,7 +356,7 @@ impl FileFilter {
         self.glob.is_match(compared)
     }
 
-    /// Tells whether a file is chosen; `path` is only asked where it counts.
+    /// Tells whether a file is chosen; `path` is asked only if it matters.
     pub fn is_match(&self, name: &[u8], path: impl FnOnce() -> Vec<u8>) -> bool {
         if self.by_path {
             self.glob.is_match(&path())
@@ -439,7 +439,7 @@ fn check_names(text: &str) -> Result<(), String> {
     Err(reason.to_owned())
 }
 
-/// Cuts a glob into levels. What cannot be cut surely is `Deep`, which only makes the search larger.
+/// Cuts a glob into levels. A part that cannot be cut for certain is `Deep`, which only makes the search larger.
 fn levels(text: &str) -> Vec<GlobLevel> {
     if text.contains(['{', '[', '\\']) && !cuts_safely(text) {
         return vec![GlobLevel::Deep];
@@ -454,7 +454,7 @@ fn level(component: &str) -> GlobLevel {
     CharacterGlob::new(component).map_or(GlobLevel::Deep, GlobLevel::Name)
 }
 
-/// Tells whether no `/` stands inside braces, a class or behind a backslash.
+/// Tells whether no `/` is inside braces or a class, or after a backslash.
 fn cuts_safely(text: &str) -> bool {
     text.split('/').all(|component| {
         let count = |wanted| component.bytes().filter(|byte| *byte == wanted).count();

@@ -20,9 +20,9 @@ pub struct Permissions {
 pub struct PermissionStatus {
     /// The resolved path.
     pub path: String,
-    /// The owner's name, or the number where it has none.
+    /// The owner's name, or its number if it has no name.
     pub owner: String,
-    /// The group's name, or the number where it has none.
+    /// The group's name, or its number if it has no name.
     pub group: String,
     /// The bits as four octal digits.
     pub mode: String,
@@ -81,7 +81,7 @@ fn kind_letter(kind: FileKind) -> char {
     }
 }
 
-/// Three letters for three bits; a special bit takes the place of `x`, in capitals where that is not set.
+/// Writes three letters for three bits; a special bit replaces `x`, in capitals if `x` is not set.
 fn triple(bits: u32, special: bool, letter: char) -> String {
     let flag = |bit: u32, letter: char| if bits & bit != 0 { letter } else { '-' };
     let last = match (special, bits & 1 != 0) {

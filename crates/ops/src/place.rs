@@ -1,7 +1,7 @@
 //! Where an operation works: a root and a path inside it, and how it is looked up.
 //!
-//! Looking up here instead of in each operation puts the near names of a missing path, and what it was wanted
-//! as, in one place.
+//! Every operation looks paths up here, so that one place knows what to say of a missing path: what was expected
+//! there, and which names are near.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Place {
         })
     }
 
-    /// This place, unless its path begins with `/` and so would mean the host's root to those who speak of one storage.
+    /// Returns this place unless its path begins with `/`: a client that knows only one storage would mean the host's root.
     pub fn relative(self) -> Result<Place> {
         if self.path.is_absolute() {
             let path = self.path.as_given().to_owned();
@@ -43,7 +43,7 @@ impl Place {
         Ok(self)
     }
 
-    /// Looks it up; a missing last part is no error yet.
+    /// Looks it up. A missing last part is not an error yet.
     pub(crate) fn locate(&self, follow: Follow) -> Result<Located<'_>> {
         Ok(self.root.locate(&self.path, follow)?)
     }
@@ -68,7 +68,7 @@ impl Place {
         Ok((located, metadata))
     }
 
-    /// Opens a regular file that must be there; where that fails, a second look tells what was wanted and what is near.
+    /// Opens a regular file that must be there. If that fails, a second look finds out what was expected and what is near.
     pub(crate) fn open_file(&self, wanted: Wanted) -> Result<OpenFile> {
         if let Ok(open) = self.root.open_file(&self.path) {
             return Ok(open);
@@ -114,7 +114,7 @@ impl Place {
         }
     }
 
-    /// The paths of what is in `parent` and looks like `missing`. A help only, so its own failures are no failures.
+    /// The paths of entries in `parent` that look like `missing`. This only helps a message, so its own failures are ignored.
     fn near_names(&self, parent: &str, missing: &str) -> Vec<String> {
         let names = || -> sandbox::Result<Vec<String>> {
             let parent = RelPath::parse(parent)?;
@@ -128,7 +128,7 @@ impl Place {
             Ok(names)
         };
         let near = names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, names));
-        // As paths, so that they can be given as they are.
+        // As paths, so that a client can use them as they are.
         match parent {
             "" | "." => near,
             parent => near.iter().map(|name| format!("{parent}/{name}")).collect(),

@@ -1,4 +1,4 @@
-//! Reads pieces of open files by position. Nothing here holds more than it returns.
+//! Reads pieces of open files by position. No function here keeps more in memory than it returns.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use sandbox::OpenFile;
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 
-/// The most that is read between two looks at the caller's patience.
+/// The most that is read between two checks of the deadline.
 const PIECE: usize = 1024 * 1024;
 
-/// Reads once at `offset`; 0 is the end of the file. No file reaches where the system cannot count.
+/// Reads once at `offset`; 0 is the end of the file. No file reaches an offset that the system cannot count.
 pub(crate) fn read_at(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result<usize> {
     if i64::try_from(offset).is_err() {
         return Ok(0);
@@ -40,7 +40,7 @@ fn fill_at(open: &OpenFile, buffer: &mut [u8], offset: u64, cancel: &Cancel) -> 
         let room = rest.get_mut(..end).unwrap_or_default();
         let length = read_at(open, room, offset.saturating_add(filled as u64))?;
         filled += length;
-        // A read that stops short where the file was known to end needs no other one to find that out.
+        // If a read stops short at the known end of the file, no further read is needed to find the end.
         let known_end = offset.saturating_add(filled as u64) >= open.metadata.size;
         if length == 0 || (length < end && known_end) {
             break;
@@ -57,15 +57,15 @@ pub(crate) fn reader<'a>(
     move |offset, buffer| fill_at(open, buffer, offset, cancel)
 }
 
-/// Reads from `offset` up to `limit` bytes or the end of the file, whichever comes first. Memory follows what is
-/// there, not what is asked for.
+/// Reads from `offset` up to `limit` bytes or the end of the file, whichever comes first. Memory use is proportional to
+/// what is there, not to what is asked for.
 pub(crate) fn read_up_to(
     open: &OpenFile,
     offset: u64,
     limit: u64,
     cancel: &Cancel,
 ) -> Result<Vec<u8>> {
-    // One byte more than there should be: a read that leaves it empty has found the end.
+    // One byte more than the file should have: if it stays empty, the read has found the end.
     let expected = open
         .metadata
         .size

@@ -1,8 +1,8 @@
-//! How much work a regular expression may be, told from its syntax before it is used.
+//! How much work a regular expression can cause, estimated from its syntax before it is used.
 //!
 //! A search cannot be stopped inside the engine. In the worst case it costs the product of the text's length and of the
-//! places the expression unfolds to (`[a-c]{0,200}` has 200), so expressions are bounded in places, and texts are searched
-//! in stretches that are the shorter the more places there are.
+//! places the expression unfolds to (`[a-c]{0,200}` has 200). So the number of places is bounded, and the more places
+//! there are, the shorter are the stretches of text that are searched at once.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ pub(crate) const PATH_PLACES: u64 = 1_000;
 /// Places times bytes that take a tenth of a second in the worst case, and a second, about.
 const TENTH: u64 = 2_000_000;
 const SECOND: u64 = 20_000_000;
-/// What is searched without a look at the clock, whatever the expression.
+/// What is searched without a check of the clock, whatever the expression.
 const STRETCH: RangeInclusive<u64> = 1024..=64 * 1024;
 /// The longest line that is matched as a whole, whatever the expression.
 const LINE: RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
@@ -22,7 +22,7 @@ const LINE: RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 /// How much may be searched at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// How many bytes of lines between two looks at the clock.
+    /// How many bytes of lines between two checks of the clock.
     pub(crate) stretch: usize,
     /// How long a line may be that is matched as a whole.
     pub(crate) line: usize,

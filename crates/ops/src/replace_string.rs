@@ -15,9 +15,9 @@ use crate::text::edit::replace_unique;
 pub struct ReplaceString {
     /// The file; links are followed.
     pub place: Place,
-    /// What goes.
+    /// The string to replace.
     pub old: String,
-    /// What comes, literally.
+    /// The replacement, literally.
     pub new: String,
 }
 

@@ -1,11 +1,11 @@
-//! A walk through a directory that several threads share: the part that `grep` and `glob` share.
+//! The walk that `grep` and `glob` share: several threads go through one directory together.
 
 use sandbox::{Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkItem, WalkOptions, Walker};
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
 use crate::place::Place;
 
-/// How many directories, with all they hold, one unit gets of a walk. It hands back what it cannot do.
+/// How many directories, with everything below them, one unit of a walk gets. It hands back what it cannot do.
 const DIRECTORIES_PER_CUT: usize = 8;
 
 /// Gives the entries below a directory in path order.
@@ -52,7 +52,7 @@ impl SharedWalk {
         SharedWalk { walker, ignore }
     }
 
-    /// Goes on by one entry or one directory; `None` at the end.
+    /// Advances by one entry or one directory; `None` at the end.
     pub(crate) fn step(&mut self, wanted: &impl WalkFilter) -> Option<SharedStep> {
         let mut choice = Chosen {
             wanted,
@@ -68,7 +68,7 @@ impl SharedWalk {
         }
     }
 
-    /// Keeps a beginning of what is left, and gives back the rest for other threads.
+    /// Keeps the first part of what is left, and returns the rest for other threads.
     pub(crate) fn split(&mut self, entries: usize) -> Option<SharedWalk> {
         let walker = self.walker.split(Cut {
             entries,

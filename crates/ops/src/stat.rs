@@ -14,7 +14,7 @@ use crate::text::encoding::HEAD;
 /// Whether a file is opened to find out what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
-    /// Yes: its MIME type is told.
+    /// Yes: the outcome has its MIME type.
     Detect,
     /// No.
     Skip,
@@ -25,7 +25,7 @@ pub enum ContentType {
 pub struct Stat {
     /// What to look at.
     pub place: Place,
-    /// Whether the MIME type is told.
+    /// Whether the MIME type is wanted.
     pub content_type: ContentType,
 }
 
@@ -49,13 +49,13 @@ pub struct FileStatus {
     pub hidden: bool,
     /// Whether the name's bytes are not UTF-8.
     pub invalid_utf8: bool,
-    /// The facts; of the target where it is a link that leads to something.
+    /// The facts; those of the target if it is a link that leads to something.
     pub metadata: Metadata,
     /// What this process may do with it.
     pub access: FileAccess,
-    /// The link's own side, where it is one.
+    /// The link itself, if it is one.
     pub link: Option<LinkStatus>,
-    /// What a regular file holds, where that was asked for and could be told.
+    /// The MIME type of a regular file, if that was asked for and could be found out.
     pub mime_type: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ impl Operation for Stat {
 }
 
 impl Stat {
-    /// Looks into the file; one that may not be opened goes by its name.
+    /// Looks into the file. For a file that may not be opened, the name decides.
     fn mime_type(&self, name: &str, context: &Context) -> Result<Option<&'static str>> {
         let Ok(open) = self.place.locate(Follow::Last)?.open_file() else {
             return Ok(by_name(name));

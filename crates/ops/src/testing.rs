@@ -99,14 +99,14 @@ impl Tree {
         self
     }
 
-    /// Makes a file that is there already this large, without content behind its own.
+    /// Extends an existing file to this size, without content after its own.
     pub(crate) fn stretch(&self, path: &str, size: u64) -> &Tree {
         let file = std::fs::File::options().write(true).open(self.host(path));
         file.unwrap().set_len(size).unwrap();
         self
     }
 
-    /// Gives a file to another owner, which only the superuser may; tells whether that was so.
+    /// Gives a file to another owner, which only the superuser may do; tells whether it worked.
     pub(crate) fn give_away(&self, path: &str, uid: u32, gid: u32) -> bool {
         std::os::unix::fs::chown(self.host(path), Some(uid), Some(gid)).is_ok()
     }
@@ -149,7 +149,7 @@ impl Tree {
         names
     }
 
-    /// Tells whether what lies beside the root is as it was.
+    /// Tells whether everything beside the root is as it was.
     pub(crate) fn outside_is_untouched(&self) -> bool {
         let outside = self.base.path().join("outside");
         std::fs::read_dir(&outside).unwrap().count() == 1
@@ -174,7 +174,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
     }
 }
 
-/// A context whose caller has given up already.
+/// A context whose caller has already given up.
 pub(crate) fn cancelled() -> Context {
     let context = context();
     context.cancel.cancel();

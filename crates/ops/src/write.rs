@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax::{self, SyntaxFault};
 
-/// How much is written between two looks at the caller's patience.
+/// How much is written between two checks of the deadline.
 const PIECE: usize = 1024 * 1024;
 
 /// What becomes of a file that is there already.
@@ -165,7 +165,7 @@ impl Write {
     }
 }
 
-/// Tells a full disk from other trouble while content is written.
+/// Tells a full disk from other errors while content is written.
 pub(crate) fn write_failed(located: &Located<'_>, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     let path = located.path();

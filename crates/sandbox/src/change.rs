@@ -31,11 +31,11 @@ pub enum Durability {
     /// File and directory are synced first.
     #[default]
     Fsync,
-    /// The system writes when it likes; a crash of the machine may lose the newest changes.
+    /// The system decides when to write; a crash of the machine may lose the newest changes.
     Fast,
 }
 
-/// What to do where something exists already.
+/// What to do if something is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
     /// Leave it and fail, even if it appears at the last moment.
@@ -44,7 +44,7 @@ pub enum OnExisting {
     Replace,
 }
 
-/// What to do where parent directories are missing.
+/// What to do if parent directories are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parents {
     /// Make them.

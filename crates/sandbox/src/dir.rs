@@ -27,7 +27,7 @@ struct Open {
     share: RootShare,
     /// The path as clients see it, made on first use.
     shown: OnceLock<String>,
-    /// The descriptor's own read position was used; a second listing opens the directory anew.
+    /// The descriptor's own read position was used; a second listing opens the directory again.
     listed: AtomicBool,
 }
 

@@ -19,7 +19,7 @@ const PART: Cut = Cut {
     directories: 8,
 };
 
-/// What to do where an entry cannot be removed.
+/// What to do if an entry cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFault {
     /// Stop there; what was removed stays removed.

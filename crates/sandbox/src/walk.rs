@@ -32,7 +32,7 @@ pub enum WalkOrder {
     /// The order of full paths, compared as bytes.
     #[default]
     Paths,
-    /// As the file system lists them: cheaper where nobody sees the order.
+    /// As the file system lists them: cheaper if nobody sees the order.
     Listed,
 }
 
@@ -144,7 +144,7 @@ pub enum WalkEvent {
     Unreadable(WalkItem, Error),
     /// All below a directory was visited.
     Left(LeftDir),
-    /// The walk lost its way; it goes on with what it can still reach.
+    /// The walk lost its way; it continues with what it can still reach.
     Fault(WalkFault),
 }
 
@@ -176,7 +176,7 @@ pub struct Walker {
     /// How deep the outermost directory of the descent is.
     base: usize,
     descent: Descent<WalkLevel>,
-    /// What happened already and is told by the next steps.
+    /// What already happened; the next steps report it.
     pending: VecDeque<WalkEvent>,
 }
 
@@ -340,7 +340,7 @@ impl Walker {
         self.descent.enter(dir, level)
     }
 
-    /// Leaves the innermost directory. Where the walk began is not told: it is the caller's.
+    /// Leaves the innermost directory. The directory in which the walk began is not reported: it is the caller's.
     fn leave(&mut self) {
         let depth = self.base + self.descent.depth() - 1;
         let left = self.descent.innermost().map(|(dir, _)| dir.clone());

@@ -351,7 +351,7 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
     Place::new().check_arguments("the bundle", &filled);
 }
 
-/// What a command shows on a terminal, or nothing where there is no `script` to make one.
+/// What a command shows on a terminal, or `None` if the machine has no `script` to make one.
 fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
     let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());

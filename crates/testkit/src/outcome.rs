@@ -30,7 +30,7 @@ impl Outcome {
         }
     }
 
-    /// The reply's object; panics where the tool failed.
+    /// The reply's object; panics if the tool failed.
     #[track_caller]
     pub fn ok(&self) -> &Value {
         assert!(
@@ -46,7 +46,7 @@ impl Outcome {
         &self.structured
     }
 
-    /// The error's object; panics where the tool succeeded.
+    /// The error's object; panics if the tool succeeded.
     #[track_caller]
     pub fn error(&self) -> &Value {
         assert!(

@@ -22,7 +22,7 @@ use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
 use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
 
-/// When to try again where too many calls wait already: by then many of them have run.
+/// How long a client that finds the queue full should wait: by then many of the waiting calls have run.
 const LATER_MS: u64 = 1000;
 
 /// Admits the calls of every tool set of the process.
@@ -38,7 +38,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Takes the operator's decisions.
+    /// Prepares admission for a deployment.
     #[must_use]
     pub fn new(deployment: Deployment) -> Arc<Admission> {
         let names = deployment.roots.iter().enumerate();
@@ -56,7 +56,7 @@ impl Admission {
         })
     }
 
-    /// What the process knows of where lines are.
+    /// The line indexes that all calls of the process share.
     pub(crate) fn line_index_cache(&self) -> Arc<LineIndexCache> {
         Arc::clone(&self.line_index_cache)
     }

@@ -51,7 +51,7 @@ pub enum BadArgument {
 }
 
 impl BadArgument {
-    /// The argument that is wrong, where it is one.
+    /// The argument that is wrong, if a single one is.
     #[must_use]
     pub fn argument(&self) -> Option<&str> {
         match self {
@@ -261,8 +261,8 @@ fn with_article(expected: &str) -> String {
     }
 }
 
-/// Takes 5.0 for 5 where an integer is wanted: some clients only have one kind of number. What is beyond the largest
-/// number that everything here counts with is that number: nothing has as many bytes, lines or entries.
+/// Accepts 5.0 for 5 if an integer is expected: some clients have only one kind of number. A number beyond the range
+/// that we count in becomes the largest of that range: no file has that many bytes, lines or entries.
 fn whole_number(kind: &str, value: &mut Value) {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     if kind != "integer" {
@@ -276,7 +276,7 @@ fn whole_number(kind: &str, value: &mut Value) {
         .filter(|number| number.is_f64())
         .and_then(Number::as_f64);
     if let Some(whole) = whole.filter(|whole| whole.fract() == 0.0 && whole.abs() <= LIMIT) {
-        // In this range every whole float is an integer exactly.
+        // In this range a float holds every integer exactly.
         *value = Value::from(whole as i64);
     }
 }
@@ -352,7 +352,7 @@ fn bounds(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> 
     })
 }
 
-/// A value with its kind, short enough for a message.
+/// Shows a value with its kind, short enough for a message.
 fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -364,7 +364,7 @@ fn described(value: &Value) -> String {
     }
 }
 
-/// A client's text as a message or a log line can hold it: cut, and control characters escaped.
+/// Makes a client's text fit for a message or a log line: cut, with control characters escaped.
 pub fn shortened(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN_MAX));
     for c in ops::truncated(text, SHOWN_MAX).chars() {

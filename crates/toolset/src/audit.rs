@@ -1,4 +1,4 @@
-//! One log line a call. Violations are warnings and say what was tried and where it would have led.
+//! One log line for each call. Violations are warnings and say what was tried and where it would have led.
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ pub(crate) fn frequent(toolset: &str, client: &str, calls: u64) {
 pub(crate) struct RefusedAttempt<'failure> {
     /// Where it would have led.
     leads_to: Option<&'failure str>,
-    /// What kind it is, where there are several.
+    /// Its kind, if there are several.
     kind: Option<&'static str>,
 }
 
@@ -172,7 +172,7 @@ fn capped(text: &str) -> &str {
     ops::first_chars(text, VALUE_MAX)
 }
 
-/// Milliseconds with the microseconds that most calls take.
+/// Milliseconds with three decimals: most calls take only microseconds.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

@@ -268,7 +268,7 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
     )
 }
 
-/// How the tools of a set are meant to be used; how to change files only where some root lets them.
+/// How the tools of a set are meant to be used; how to change files only if some root lets them.
 fn instructions(set: &ToolSet, admission: &Admission) -> String {
     let contract = set.contract;
     let mut definitions = set.tools.iter().map(|tool| tool.definition());

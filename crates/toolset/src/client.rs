@@ -30,7 +30,7 @@ pub trait Client: fmt::Debug + Send + Sync {
         AskBy::Never
     }
 
-    /// Asks the client by a request of ours, such as `sampling/createMessage`; `None` where it cannot be reached that way.
+    /// Asks the client by a request of ours, such as `sampling/createMessage`; `None` if it cannot be reached that way.
     fn ask(&self, _method: &'static str, _params: Value) -> PendingQuestion<'_> {
         Box::pin(std::future::ready(None))
     }
@@ -72,7 +72,7 @@ impl OpenQuestion {
         }
     }
 
-    /// Waits for the client's result or error; `None` where the connection is closed.
+    /// Waits for the client's result or error; `None` if the connection is closed.
     pub async fn answer(&mut self) -> Option<Result<Value, ErrorData>> {
         let answer = (&mut self.answer).await;
         self.withdraw = None;
@@ -110,7 +110,7 @@ pub struct Caller {
     pub account: String,
     /// Whose allowance of calls this one is taken from.
     pub allowance: String,
-    /// What the client answered to an earlier question, where it calls again.
+    /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
     /// The way to the client.
     pub client: Arc<dyn Client>,

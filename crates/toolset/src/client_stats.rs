@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// The most clients that are told apart; further ones are counted together.
 const CLIENTS_MAX: usize = 10_000;
-/// The name under which clients beyond the table are counted.
+/// The name for all clients that the table has no room for.
 const OTHERS: &str = "others";
-/// What frequency is measured over.
+/// The time over which calls are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// How long a client is remembered after its last call when there is no room for new ones.
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -44,7 +44,7 @@ struct ClientRecord {
     window_began: Instant,
     in_window: u64,
     in_last_window: u64,
-    /// It was said in this window that it calls often.
+    /// Whether the log already says that this client calls often in this window.
     is_told: bool,
 }
 
@@ -87,7 +87,7 @@ impl StatsTable {
 }
 
 impl ClientTable {
-    /// What is known of a client; makes room for new ones where it can.
+    /// Returns the entry of a client; removes quiet clients if a new one needs room.
     fn entry(&mut self, client: &str, now: Instant) -> &mut ClientRecord {
         if self.table.len() >= CLIENTS_MAX && !self.table.contains_key(client) {
             self.table.retain(|_, client| client.is_recent(now));
@@ -118,7 +118,7 @@ impl ClientRecord {
         now.saturating_duration_since(self.window_began) < REMEMBERED
     }
 
-    /// Begins a new window where the last is over.
+    /// Begins a new window once the last one is over.
     fn slot(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.window_began);
         if age < WINDOW {

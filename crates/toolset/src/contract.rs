@@ -19,7 +19,7 @@ pub enum Failure {
     /// No root has this name.
     UnknownRoot {
         root: String,
-        /// One whose name is like it.
+        /// A root with a similar name.
         nearest: Option<String>,
     },
     /// The root's allowlist does not have the tool.
@@ -30,7 +30,7 @@ pub enum Failure {
     RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
-    /// The agent's files could not be had.
+    /// The agent's files could not be obtained.
     Guide(guide::Error),
     /// A bug of ours; `reason` is for the log only.
     Internal { reason: String },
@@ -66,9 +66,9 @@ pub struct CallSubject {
 /// A place as the client named it, before anything was checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedPlace {
-    /// The root's name, where one was given.
+    /// The root's name, if one was given.
     pub root: Option<String>,
-    /// The path, where one was given.
+    /// The path, if one was given.
     pub path: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl CallSubject {
                 path: text(use_.path),
             })
             .collect::<Vec<_>>();
-        // The agent's files lie in no root, but their paths are worth telling as well.
+        // The agent's files are in no root, but messages and the log name their paths too.
         let lone = definition.roots.is_empty().then(|| NamedPlace {
             root: None,
             path: text("path"),
@@ -183,7 +183,7 @@ pub trait Contract: Send + Sync + 'static {
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
 
-    /// How files are changed, where that has to be said.
+    /// How to change files, if that needs saying.
     fn changing(&self) -> Option<&'static str> {
         None
     }
@@ -257,7 +257,7 @@ pub(crate) fn quota_words(error: &Error) -> String {
     )
 }
 
-/// The same for computing with.
+/// The same facts for programs.
 pub(crate) fn quota_facts(error: &Error) -> Value {
     match error {
         Error::QuotaExceeded {

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use ops::Time;
 
-/// A file's time, to the second's fraction the file system keeps.
+/// Writes a file's time as precisely as the file system keeps it.
 pub(crate) fn iso(time: Time) -> String {
     let moment = Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).unwrap_or(0));
-    // A time before the year -9999 or after 9999 is a damaged file system's; its nearest end is told.
+    // Only a damaged file system has a time before the year -9999 or after 9999: the nearest valid time is shown.
     let end = if time.seconds < 0 {
         Timestamp::MIN
     } else {

@@ -2,7 +2,7 @@
 //!
 //! A client can call itself anything, so nothing that protects files depends on this table.
 
-/// A client that shows its model only `structuredContent`, as escaped JSON, where a result has both halves.
+/// A client that shows its model only `structuredContent`, as escaped JSON, if a result has both halves.
 struct TextDropper {
     /// What its name begins with.
     name: &'static str,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The upper ends of the classes that durations are counted in, in seconds; the last class has none.
+/// The upper bounds of the histogram's buckets, in seconds; the last bucket has none.
 pub const DURATION_BUCKETS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 300.0,
 ];

@@ -1,4 +1,4 @@
-//! How often a client may call. One number a client, in a table that cannot grow without end.
+//! How often a client may call. One number for each client, in a table of bounded size.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 /// The most clients that are told apart; further ones share one allowance.
 const CLIENTS_MAX: usize = 10_000;
-/// How often a full table is looked through for clients that have been quiet.
+/// How often a full table is searched for quiet clients.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// Whom the clients beyond the table are taken for.
+/// The name for all clients that the table has no room for.
 const OTHERS: &str = "";
 
 /// A client's allowance of calls.
@@ -23,16 +23,16 @@ pub struct CallRate {
 /// Keeps every client to its allowance.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
-    /// What one call uses up.
+    /// How much of the allowance one call uses.
     each: Duration,
-    /// What may be used up ahead of time.
+    /// How much may be used ahead of time.
     ahead: Duration,
     clients: Mutex<Clients>,
 }
 
 #[derive(Debug, Default)]
 struct Clients {
-    /// When each client's whole allowance is back. A client that is not here has it all.
+    /// When each client has its whole allowance again. A client that is not listed has it now.
     whole_at: HashMap<String, Instant>,
     swept: Option<Instant>,
 }
@@ -62,7 +62,7 @@ impl RateLimit {
 }
 
 impl Clients {
-    /// The name a client has in the table, which makes room for new ones where it can.
+    /// Returns a client's name in the table; removes quiet clients if a new one needs room.
     fn known_as<'a>(&mut self, client: &'a str, now: Instant) -> &'a str {
         if self.whole_at.len() < CLIENTS_MAX || self.whole_at.contains_key(client) {
             return client;

@@ -36,7 +36,7 @@ impl EncodedReply {
         }
     }
 
-    /// The text block, where one is sent.
+    /// The text block, if one is sent.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self.text.as_ref()? {
@@ -51,7 +51,7 @@ impl EncodedReply {
         self.structured.as_deref()
     }
 
-    /// The bytes of the half a client is most likely to read: the text, or the structured half where there is none.
+    /// The bytes of the half a client is most likely to read: the text, or the structured half if there is no text.
     pub(crate) fn size(&self) -> usize {
         let half = self.text().or(self.structured.as_deref());
         half.map_or(0, str::len)

@@ -142,7 +142,7 @@ fn is_numeric(kind: &Value) -> bool {
 }
 
 /// Removes `null` from properties that may be left out: they are, instead of being `null`. Some clients turn schemas into
-/// a dialect where a property has one type.
+/// a dialect in which a property has one type.
 fn drop_null_of_optional(schema: &mut Map<String, Value>) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let is_required = |name: &str| {
@@ -263,7 +263,7 @@ mod tests {
         size: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// Always there, as `null` where there is none.
+        /// Always there; `null` if there is none.
         owner: Option<String>,
     }
 
@@ -313,7 +313,7 @@ mod tests {
                     "note": { "type": "string" },
                     "owner": {
                         "type": ["string", "null"],
-                        "description": "Always there, as `null` where there is none."
+                        "description": "Always there; `null` if there is none."
                     }
                 },
                 "anyOf": [{ "required": ["size", "owner"] }, { "required": ["error"] }]

@@ -9,7 +9,7 @@ pub(crate) const MAX_RESULTS: usize = 1_000_000;
 /// The longest a search may be given, in seconds.
 pub(crate) const TIMEOUT_SECONDS: u64 = 3_600;
 
-/// How much longer than its search a call may take, for putting the answer together.
+/// How much longer than its search a call may take: the time to build the reply.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The default directory.

@@ -1,4 +1,4 @@
-//! What a copy left out, in words that every set uses.
+//! What a copy left out, in the words of every set.
 
 use ops::{SkipReason, Skipped};
 use schemars::JsonSchema;

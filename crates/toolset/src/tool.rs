@@ -34,13 +34,13 @@ pub trait Tool: Send + Sync + 'static {
     const TITLE: &'static str;
     /// What a language model needs to know to use it.
     const DESCRIPTION: &'static str;
-    /// What it does to files: gives the hints.
+    /// What it does to files. The hints come from this.
     const EFFECT: ToolEffect;
     /// Which roots a call uses, and for what. Admission and the read-only check come from this.
     const ROOTS: &'static [RootUse];
     /// Whether [`Tool::try_inline`] may be worth trying.
     const TRY_INLINE: bool = false;
-    /// Calls and what comes of them, for the reference.
+    /// Example calls with their replies, for the reference.
     const EXAMPLES: &'static [Example] = &[];
 
     /// How long a call may take; the server's request timeout unless the tool says otherwise.
@@ -57,11 +57,11 @@ pub trait Tool: Send + Sync + 'static {
         Weight::Small
     }
 
-    /// Does it, where [`Tool::weight`] says; must check `call.context.cancel` in every loop.
+    /// Does the work, on the threads that [`Tool::weight`] chooses; must check `call.context.cancel` in every loop.
     fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
 
-    /// Does it without waiting if all that it needs is in memory; otherwise says what is left to do.
-    /// Runs on a thread that others need too.
+    /// Does the work without waiting if all that it needs is in memory; otherwise returns the rest of the work.
+    /// Runs on a thread of the runtime, so it must never block.
     fn try_inline(arguments: Self::Arguments, _call: &Call) -> Inline<Self::Reply> {
         let weight = Self::weight(&arguments);
         Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
@@ -74,11 +74,11 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// What became of work that must not wait.
+/// The outcome of work that must not wait.
 pub enum Inline<Reply> {
     /// It is done.
     Done(ops::Result<Reply>),
-    /// The rest has to run where it may wait.
+    /// The rest has to run on a thread that may wait.
     Later(InlineRest<Reply>, Weight),
 }
 
@@ -205,7 +205,7 @@ pub enum PlaceAccess {
     Write,
 }
 
-/// What a running call is given: its admitted roots, its limits and its caller's patience.
+/// What a running call is given: its admitted roots, its limits, its deadline and its cancellation.
 #[derive(Debug)]
 pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
@@ -257,7 +257,7 @@ pub struct RootInfo {
     pub read_only: bool,
 }
 
-/// A schema, made when it is first looked at: the first reply of a process does not wait for those of all its tools.
+/// A schema, made on first use, so that the first reply of a process does not wait for the schemas of all tools.
 pub type Schema = LazyLock<Arc<JsonObject>>;
 
 /// Everything about a tool that is known before a call.
@@ -308,7 +308,7 @@ pub trait AnyTool: Send + Sync {
     ) -> Result<Prepared, BadArgument>;
 }
 
-/// Work that needs nobody else.
+/// Work that never asks the client.
 pub trait BlockingWork: Send {
     /// How much it may need of the machine.
     fn weight(&self) -> Weight {
@@ -349,7 +349,7 @@ pub type Talk<'admission> =
 
 /// The work of one call.
 pub enum CallWork {
-    /// It needs nobody else.
+    /// It never asks the client.
     Blocking(Blocking),
     /// It may ask the client.
     Asking(Asking),
@@ -453,9 +453,9 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
     reply::halves(&reply?, own_text, call.replies)
 }
 
-/// A set of tools that share their words.
+/// A set of tools with one contract.
 pub struct ToolSet {
-    /// Its words.
+    /// Its name and its messages.
     pub contract: &'static dyn Contract,
     /// Its tools, in the order clients see them.
     pub tools: Vec<Box<dyn AnyTool>>,

@@ -187,7 +187,7 @@ fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
     }
 }
 
-/// Tells the error object, which all tools of a set share and the examples show; an `error` that is text is a field.
+/// Tells the error object, which all tools of a set share and the examples show, from an `error` field that is text.
 fn is_error_object(name: &str, property: &Value) -> bool {
     name == "error" && property.get("type").and_then(Value::as_str) == Some("object")
 }
@@ -268,7 +268,7 @@ fn text<'a>(property: &'a Value, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Text that does not break a table.
+/// Escapes what would break a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -7,10 +7,10 @@ use crate::text::encoding;
 /// The most bytes of a character after its first.
 pub(super) const CONTINUATION: u64 = 3;
 
-/// Moves both ends of `asked` to where characters begin, so that text stays text. `None` where an end lies inside
-/// something that is no character.
+/// Moves both ends of `asked` to the beginning of a character, so that text stays text. `None` if an end is inside
+/// something that is not a character.
 ///
-/// An end that a limit cut moves back, because the limit holds; any other moves on.
+/// An end that was cut by a limit moves back, because the limit holds; any other end moves forward.
 pub(super) fn fit_characters(
     bytes: &[u8],
     asked: &Range<usize>,
@@ -53,14 +53,14 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// Cuts a part out of a buffer without copying where it begins at the buffer's start.
+/// Cuts a part out of a buffer, without a copy if it begins at the buffer's start.
 pub(super) fn part(mut bytes: Vec<u8>, range: Range<usize>) -> Vec<u8> {
     bytes.truncate(range.end);
     bytes.drain(..range.start.min(bytes.len()));
     bytes
 }
 
-/// Makes text of a range of bytes, or gives the bytes back. ASCII is taken as it is; for anything else a check with vector
+/// Turns bytes into text, or returns the bytes. ASCII is taken as it is. For anything else a check with vector
 /// instructions and a copy cost less than the standard library's check.
 pub(super) fn text_of(bytes: Vec<u8>, range: Range<usize>) -> Result<String, Vec<u8>> {
     let wanted = bytes.get(range.clone()).unwrap_or_default();

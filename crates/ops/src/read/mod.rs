@@ -1,7 +1,7 @@
 //! Reads a file or a part of it, by bytes or by lines.
 //!
-//! Memory follows what is returned, which [`crate::Limits::max_file_size`] bounds; the rest of a file is only
-//! counted, a block at a time.
+//! Memory use is proportional to what is returned, which [`crate::Limits::max_file_size`] bounds. The rest of a file is
+//! only counted, a block at a time.
 
 mod characters;
 mod reader;
@@ -70,7 +70,7 @@ pub enum TextPolicy {
     Never,
 }
 
-/// Whether the lines of a file are counted where only some are returned.
+/// Whether all lines of a file are counted if only some are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Totals {
     /// Yes, which reads all of it, a block at a time.
@@ -86,7 +86,7 @@ pub struct Read {
     pub place: Place,
     /// Which part.
     pub range: ReadRange,
-    /// The most bytes to return; the process's limit holds beside it.
+    /// The most bytes to return; the process's own limit holds as well.
     pub max_bytes: Option<u64>,
     /// What becomes of a file that is too large to be returned whole.
     pub oversize: Oversize,
@@ -135,7 +135,7 @@ pub struct Contents {
     pub metadata: Metadata,
     /// Where what was read begins in the file.
     pub start_byte: u64,
-    /// How many lines the file has; for whole texts, and for counted line ranges where counting did not take too long.
+    /// How many lines the file has; for whole texts, and for counted line ranges if counting did not take too long.
     pub lines_total: Option<u64>,
     /// The number of the first line returned, from 1; for whole texts and line ranges.
     pub start_line: Option<u64>,
@@ -143,7 +143,7 @@ pub struct Contents {
     pub end_line: Option<u64>,
     /// Whether more follows after what was returned.
     pub truncated: bool,
-    /// Whether the greatest size of a reply, not the range, ended it.
+    /// Whether it was cut by the largest size of a reply and not by the range.
     pub cut: bool,
 }
 
@@ -155,16 +155,16 @@ impl Operation for Read {
     }
 }
 
-/// What became of a read that must not wait.
+/// The outcome of a read that must not wait.
 #[derive(Debug)]
 pub enum InlineRead {
     /// It is done.
     Done(Result<Contents>),
-    /// The rest has to run where it may wait.
+    /// The rest has to run on a thread that may wait.
     Later(OpenedRead),
 }
 
-/// A read that was begun inline. It keeps the file that is open already, so that nothing is looked up twice.
+/// A read that was begun inline. It keeps the open file, so that nothing is looked up twice.
 #[derive(Debug)]
 pub struct OpenedRead {
     request: Read,
@@ -227,7 +227,7 @@ impl Read {
 }
 
 impl Contents {
-    /// Numbers the returned lines, the first being `first`, and says how many they are; nothing returned has no numbers.
+    /// Numbers the returned lines from `first` on, and sets how many the file has. Without lines there are no numbers.
     fn number_lines(&mut self, first: u64) -> u64 {
         let lines = self.body.line_count();
         if lines > 0 {

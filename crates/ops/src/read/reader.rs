@@ -14,7 +14,7 @@ use crate::text::encoding;
 use crate::text::line_index::STRIDE;
 use crate::text::lines::{self, Blocks, LineSeeker, Sought};
 
-/// A read under way.
+/// A read in progress.
 pub(super) struct Reader<'a> {
     pub(super) open: OpenFile,
     pub(super) request: &'a Read,
@@ -23,18 +23,18 @@ pub(super) struct Reader<'a> {
 
 /// Bytes on their way to the reply.
 struct Piece {
-    /// What was read, between bytes that are there only to tell where characters begin and end.
+    /// What was read, with a few bytes around it that only show where characters begin and end.
     bytes: Vec<u8>,
     /// The part of it that was asked for.
     asked: Range<usize>,
     /// Where that begins in the file.
     start: u64,
-    /// Whether the greatest size of a reply ended it.
+    /// Whether it was cut by the largest size of a reply.
     cut: bool,
 }
 
 impl Piece {
-    /// The beginning of the file, where it was read.
+    /// The beginning of the file, if it was read.
     fn head(&self, file_size: u64) -> Option<&[u8]> {
         let length = self.bytes.len();
         let from_start = self.start == self.asked.start as u64;
@@ -48,7 +48,7 @@ impl Piece {
 struct LineStart {
     /// The position of its first byte, or the end of the file.
     position: u64,
-    /// How many lines come before it, where that is known.
+    /// How many lines come before it, if that is known.
     before: Option<u64>,
 }
 
@@ -174,7 +174,7 @@ impl Reader<'_> {
         let cut = bytes.len() > max;
         bytes.truncate(max);
         if cut && let Some(end) = memchr::memrchr(b'\n', &bytes) {
-            // Whole lines, so that reading goes on with the next number. Only one that is too long by itself is cut.
+            // Whole lines, so that a client can continue with the next number. Only a line that is too long by itself is cut.
             bytes.truncate(end + 1);
         }
         Ok(Piece {
@@ -202,7 +202,7 @@ impl Reader<'_> {
         own.min(self.context.limits.max_file_size)
     }
 
-    /// Decides whether a piece is text and makes the reply of it.
+    /// Decides whether a piece is text and turns it into the reply.
     fn contents(self, piece: Piece) -> Result<Contents> {
         let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head(&piece)?;
         let Piece {

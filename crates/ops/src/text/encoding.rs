@@ -44,7 +44,7 @@ pub fn likely_encoding(beginning: &[u8]) -> &'static str {
     }
 }
 
-/// The bytes as text, or nothing where they are not valid UTF-8.
+/// The bytes as text, or `None` if they are not valid UTF-8.
 #[must_use]
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()
@@ -74,7 +74,7 @@ impl Utf8Check {
         !self.broken && self.tail.is_empty()
     }
 
-    /// Tells, at any time, whether what came so far can no longer become valid.
+    /// Tells, at any time, whether the text so far can no longer become valid.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -137,7 +137,7 @@ fn fault(text: &str, error: &DecodeError) -> String {
 
 /// The bytes without the piece of a character that they end in, if they do.
 ///
-/// Bytes that are no UTF-8 at all are left alone.
+/// Bytes that are not UTF-8 at all stay as they are.
 #[must_use]
 pub fn trim_end(bytes: &[u8]) -> &[u8] {
     let length = bytes.len();

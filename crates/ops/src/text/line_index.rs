@@ -1,8 +1,8 @@
 //! What is known of where the lines of a large file are: how many newlines come before every so many bytes.
 //!
-//! An index is learnt while a file is read for another reason, from its beginning on, and may end anywhere. It never grows
-//! beyond [`MARKS_MAX`] marks: a longer file has them further apart. Pure; who keeps indexes and for which file is decided
-//! in [`crate::line_index_cache`].
+//! An index is learnt while a file is read for another reason, from its beginning on, and may end anywhere. It never has
+//! more than [`MARKS_MAX`] marks: in a longer file they are further apart. Pure: [`crate::line_index_cache`] decides which
+//! indexes are kept, and for which files.
 
 /// How many bytes are read and counted at a time; marks are this far apart, or twice as far, and so on.
 pub(crate) const STRIDE: usize = 64 * 1024;
@@ -45,7 +45,7 @@ impl Default for LineIndex {
 }
 
 impl LineIndex {
-    /// Learns from a block: what begins where knowledge ends makes it longer, everything else is known or out of reach.
+    /// Learns from a block. A block that begins where the index ends extends it; any other block is known or out of reach.
     pub(crate) fn learn(&mut self, offset: u64, block: &[u8], newlines: u64) {
         let Some(last) = block.last().filter(|_| offset == self.known.offset) else {
             return;
@@ -59,7 +59,7 @@ impl LineIndex {
         }
     }
 
-    /// Says that the file ends where knowledge does.
+    /// Marks that the file ends where the index ends.
     pub(crate) fn end(&mut self) {
         self.complete = true;
     }
@@ -69,7 +69,7 @@ impl LineIndex {
         self.known
     }
 
-    /// How many lines the file has, where all of it is known.
+    /// How many lines the file has, if all of it is known.
     pub(crate) fn lines(&self) -> Option<u64> {
         self.complete
             .then(|| self.known.newlines + u64::from(self.open))
@@ -77,7 +77,7 @@ impl LineIndex {
 
     /// The last mark before the start of a line, counted from 0.
     pub(crate) fn before_line(&self, line: u64) -> Mark {
-        // A mark with as many newlines may lie anywhere in the line.
+        // A mark with the same number of newlines may be anywhere in the line.
         self.mark(self.marks.partition_point(|&newlines| newlines < line))
     }
 

@@ -105,7 +105,7 @@ impl LineSeeker {
         LineSeeker { missing: line }
     }
 
-    /// Looks at the next block and says where in it the line starts, which can be just after its end.
+    /// Looks at the next block and returns where in it the line starts, which can be just after its end.
     pub fn feed(&mut self, block: &[u8]) -> Option<usize> {
         if self.missing == 0 {
             return Some(0);
@@ -171,7 +171,7 @@ impl<'read, 'text> Blocks<'read, 'text> {
         }
     }
 
-    /// The next block and its offset; nothing after the end.
+    /// The next block and its offset; `None` after the end.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         let at = self.offset;
         let count = (self.read)(at, &mut self.buffer)?;
@@ -235,7 +235,7 @@ pub fn find_last_lines(read: &mut ReadAt<'_>, size: u64, lines: u64) -> Result<L
     }
 }
 
-/// Reads a range; what a text that shrank meanwhile no longer has is left out.
+/// Reads a range. If the text shrank meanwhile, the missing part is left out.
 fn read_exactly<'b>(
     read: &mut ReadAt<'_>,
     range: Range<u64>,
@@ -249,7 +249,7 @@ fn read_exactly<'b>(
     Ok(target.get(..count).unwrap_or(target))
 }
 
-/// How the line before an offset ends, or the first one after it where none does.
+/// How the line before an offset ends, or else the first line after it.
 pub fn line_end_near(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>> {
     match line_end_before(read, offset)? {
         Some(found) => Ok(Some(found)),
@@ -313,7 +313,7 @@ const UNITS: [&str; 10] = [
     "0\t", "1\t", "2\t", "3\t", "4\t", "5\t", "6\t", "7\t", "8\t", "9\t",
 ];
 
-/// A line number as it is shown, counted up: formatting each anew costs more than the copy of its line.
+/// A line number as it is shown, counted up in place: formatting each number costs more than copying its line.
 struct Number {
     tens: u64,
     /// All digits but the last, right-aligned.

@@ -1,5 +1,5 @@
-//! Random trees and hostile paths: what the kernel's own resolution says lies inside is reached, with the
-//! same inode and path; what does not is refused; and no descriptor ever stands for anything outside.
+//! Random trees and hostile paths: what is inside by the kernel's own resolution is reached, with the same inode
+//! and path; everything else is refused; and no descriptor ever refers to anything outside.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -161,12 +161,12 @@ fn pieces(path: &Path) -> VecDeque<PathBuf> {
         .collect()
 }
 
-/// Where a descriptor stands, as the kernel says.
+/// The path of a descriptor, as the kernel reports it.
 fn stands_at(fd: BorrowedFd<'_>) -> PathBuf {
     fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap()
 }
 
-/// Every descriptor a place holds lies beneath the root.
+/// Every descriptor that a place holds is beneath the root.
 fn is_beneath(inside: &Path, place: &Located<'_>) {
     assert!(stands_at(place.parent()).starts_with(inside));
     if let Tail::Existing { fd, .. } = place.tail() {

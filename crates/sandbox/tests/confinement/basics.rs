@@ -176,7 +176,7 @@ fn what_lies_in_memory_is_opened_without_waiting_and_nothing_else_is() {
         let opened = root.try_open_inline(&RelPath::parse(path).unwrap());
         opened.and_then(|mut opened| opened.try_load_inline(most).then_some(opened))
     };
-    // What was just written lies in memory; whether it counts depends on the file system and the kernel.
+    // What was just written is in memory; whether it counts depends on the file system and the kernel.
     if let Some(opened) = open("dir/file", 4) {
         assert_eq!(opened.path, "dir/file");
         assert_eq!(std::io::read_to_string(opened).unwrap(), "text");

@@ -33,7 +33,7 @@ pub(crate) fn stage(place: &Located<'_>) -> Result<Staged, Error> {
     change().stage(place, OnExisting::Replace, Parents::Create)
 }
 
-/// A fresh directory, in memory where there is such a place: making many files is slow on a disk.
+/// A fresh directory, in memory if the machine has such a place: making many files is slow on a disk.
 pub(crate) fn fresh_dir() -> TempDir {
     let memory = Path::new("/dev/shm");
     match memory.is_dir() {

@@ -30,7 +30,7 @@ const WAITING_NOTIFICATIONS: usize = 16;
 pub(crate) struct Endpoint {
     name: String,
     server: Server,
-    /// The sessions of clients up to 2025-11-25, where they get any.
+    /// The sessions of clients up to 2025-11-25, if they get any.
     sessions: Option<Arc<Sessions>>,
 }
 
@@ -61,7 +61,7 @@ impl Admitted {
 }
 
 impl Endpoint {
-    /// Builds an endpoint, with at most `max_sessions` sessions where it has any.
+    /// Builds an endpoint, with at most `max_sessions` sessions if it has any.
     pub(crate) fn new(name: String, server: Server, max_sessions: Option<usize>) -> Endpoint {
         let sessions = |most| Sessions::new(server.clone(), SessionLimits::of(most));
         Endpoint {
@@ -150,7 +150,7 @@ impl Endpoint {
         }
     }
 
-    /// Refuses a body that is no message. If it was meant as the answer to a question of ours, the question fails.
+    /// Refuses a body that is not a message. If it was meant as the answer to a question of ours, the question fails.
     fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> HttpReply {
         let sessions = self.sessions.as_ref();
         let session = sessions.and_then(|sessions| named(sessions, &parts.headers, from).ok());

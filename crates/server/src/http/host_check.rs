@@ -16,7 +16,7 @@ pub(crate) struct HostCheck {
     origins: Vec<String>,
 }
 
-/// A host name, and a port where only that port is allowed.
+/// A host name, and a port if only that port is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedHost {
     name: String,

@@ -100,7 +100,7 @@ impl Router {
         self.body_limits.time
     }
 
-    /// The acceptor for new connections, where HTTPS is configured.
+    /// The acceptor for new connections, if HTTPS is configured.
     pub(super) fn tls(&self) -> Option<TlsAcceptor> {
         self.credentials.current().tls
     }
@@ -148,7 +148,7 @@ impl Router {
         self.host_check.check(request.uri(), request.headers())
     }
 
-    /// Answers a request that passed the host check, if it carries a token where one is needed.
+    /// Answers a request that passed the host check, if it carries a token or needs none.
     async fn admit<B>(&self, request: Request<B>, info: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,

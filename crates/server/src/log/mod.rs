@@ -94,7 +94,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The record that every call has to be in, where there is an audit file.
+    /// The record that every call has to be in, if there is an audit file.
     pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         let audit = self.audit.clone()?;
         Some(Arc::new(audit))

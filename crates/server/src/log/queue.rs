@@ -95,7 +95,7 @@ impl LineQueue {
         })
     }
 
-    /// Puts a line into the queue, or drops it where that was chosen and there is no room.
+    /// Puts a line into the queue, or drops it if there is no room and the queue may drop lines.
     pub(super) fn push(&self, line: Vec<u8>) {
         let waiting = self.state.waiting.fetch_add(1, Ordering::Relaxed);
         if self.on_full == OnFull::Drop && waiting >= MAX_WAITING {
@@ -107,7 +107,7 @@ impl LineQueue {
         let _ = self.lines.send(QueueItem::Line(line));
     }
 
-    /// Makes the output begin a new file where it can.
+    /// Makes the output begin a new file if it can.
     pub(super) fn reopen(&self) {
         let _ = self.lines.send(QueueItem::Reopen);
     }

@@ -22,7 +22,7 @@ pub(crate) enum SettingsError {
         reason: String,
         hint: &'static str,
     },
-    /// A key stands twice in one map.
+    /// One map has a key twice.
     #[error("line {line}: the key {key} is given twice")]
     DuplicateKey { line: u64, key: String },
     /// An unknown key.

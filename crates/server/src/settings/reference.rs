@@ -65,7 +65,7 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     TABLE.iter().filter_map(|row| Some((row.key?, row)))
 }
 
-/// The section a key is shown in: that of its first part, where it has several.
+/// The section a key is shown in: its first part, if it has several.
 pub(super) fn section_of(key: &str) -> &str {
     key.split_once('.').map_or("", |(section, _)| section)
 }
@@ -108,7 +108,7 @@ fn inner_rows(page: &mut String, prefix: &str) {
     }
 }
 
-/// What can stand there, with its bounds.
+/// The kind of value, with its bounds.
 pub(super) fn bounded_kind(kind: &str, bounds: Option<&Bounds>) -> String {
     match bounds {
         Some(bounds) => format!("{kind}, {} to {}", bounds.start(), bounds.end()),

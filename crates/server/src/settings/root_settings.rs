@@ -24,7 +24,7 @@ pub(crate) struct RootSettings {
     pub(crate) access: RootAccess,
     /// What it may hold at most; at least one of the two limits is set.
     pub(crate) quota: Option<Quota>,
-    /// What happens where the directory does not exist.
+    /// What happens if the directory does not exist.
     pub(crate) on_missing: OnMissingRoot,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum RootAccess {
     ReadOnly,
 }
 
-/// What happens where a root's directory does not exist.
+/// What happens if a root's directory does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnMissingRoot {
     /// The server does not start.

@@ -38,17 +38,17 @@ pub(crate) struct Row {
     pub(crate) key: Option<&'static str>,
     /// Its flag, if it has one.
     pub(crate) flag: Option<Flag>,
-    /// The environment variable that stands for the flag.
+    /// The environment variable with the same meaning as the flag.
     pub(crate) environment: Option<&'static str>,
     /// The bounds of a number.
     pub(crate) bounds: Option<Bounds>,
-    /// What holds without it, where that is no value.
+    /// What applies without it, if that cannot be written as a value.
     pub(crate) otherwise: Option<&'static str>,
     /// What it is for.
     pub(crate) meaning: &'static str,
-    /// What can stand there.
+    /// The kind of value.
     pub(crate) kind: fn() -> String,
-    /// The words that can stand there and what each means.
+    /// The allowed words and what each means, for types of a few words.
     pub(crate) words: fn() -> Vec<(&'static str, &'static str)>,
     /// Its default, as the file would have it.
     pub(crate) default: fn() -> String,
@@ -244,7 +244,7 @@ settings! {
 pub(crate) struct InnerKey {
     /// Where it is in the file.
     pub(crate) key: &'static str,
-    /// What can stand there.
+    /// The kind of value.
     pub(crate) kind: &'static str,
     /// The bounds of a number.
     pub(crate) bounds: Option<Bounds>,

@@ -17,10 +17,10 @@ pub(crate) type Reading<T> = Result<T, SettingsError>;
 
 /// A type that a setting can have.
 pub(crate) trait SettingValue: Sized {
-    /// What can stand there, in a few words.
+    /// The kind of value, in a few words.
     fn kind() -> String;
 
-    /// The words that can stand there and what each means, for types of a few words.
+    /// The allowed words and what each means, for types of a few words.
     fn words() -> Vec<(&'static str, &'static str)> {
         Vec::new()
     }

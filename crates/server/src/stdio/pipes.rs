@@ -12,7 +12,7 @@ const PIPE: usize = 1024 * 1024;
 type StdinReader = Box<dyn AsyncRead + Unpin + Send>;
 type StdoutWriter = Box<dyn AsyncWrite + Unpin + Send>;
 
-/// Opens standard input and output. If either is no pipe (a terminal, a file), threads read and write them.
+/// Opens standard input and output. If either is not a pipe (a terminal, a file), threads read and write them.
 pub(super) fn open() -> (StdinReader, StdoutWriter) {
     widen(std::io::stdin().as_fd());
     widen(std::io::stdout().as_fd());

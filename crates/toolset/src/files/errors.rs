@@ -1,5 +1,5 @@
-//! Every code and every message of the `files` set. Where the specification has a message, it is that one; what more
-//! there is to say stands in the details.
+//! Every code and every message of the `files` set. If the specification has a message, it is used; anything more is in
+//! the details.
 
 use ops::{Error, ErrorKind, FileKind, PatternRole};
 use serde_json::{Map, Value, json};
@@ -81,7 +81,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::InvalidEncoding
         | ErrorKind::IntoItself
         | ErrorKind::RootProtected
-        // Only tools of other sets fail so.
+        // Only tools of other sets fail in these ways.
         | ErrorKind::TooLarge
         | ErrorKind::PatchFailed
         | ErrorKind::NotText
@@ -261,7 +261,7 @@ fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Valu
     Value::Object(details)
 }
 
-/// What an agent may compute with.
+/// The facts of a failure, for programs.
 fn facts(failure: &Failure, tool: &str) -> Value {
     match failure {
         Failure::Operation(Error::NotFound { near, .. }) => not_found_facts(near, tool),
@@ -276,13 +276,13 @@ fn facts(failure: &Failure, tool: &str) -> Value {
     }
 }
 
-/// What is like the missing path, and how it could be made.
+/// Names that look like the missing path, and how to create it.
 fn not_found_facts(near: &[String], tool: &str) -> Value {
     let mut facts = Map::new();
     if !near.is_empty() {
         facts.insert("near".to_owned(), json!(near));
     }
-    // Only directories on the way can be missing for these.
+    // These tools miss only directories on the way, never the path itself.
     let hint = match tool {
         "write" => Some("a directory on the way does not exist; make_dirs: true makes it"),
         "mkdir" => Some("a directory on the way does not exist; recursive: true makes it"),

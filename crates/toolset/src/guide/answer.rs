@@ -1,5 +1,5 @@
-//! What a client sends back for a question, in either way of asking, and what it means. What is no sampling result is
-//! a failure, never content.
+//! What a client answers to a question, in either way of asking, and what it means. An answer that is not a sampling
+//! result is a failure, never content.
 
 #![expect(
     deprecated,
@@ -10,14 +10,14 @@ use guide::{AgentQuestion, AskResult, ContentShape, Error, Subject};
 use rmcp::model::{CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock};
 use serde_json::Value;
 
-/// What the JSON-RPC error of a user who declines has for a code.
+/// The code of the JSON-RPC error that a client sends when its user declines.
 const DECLINED: ErrorCode = ErrorCode(-1);
-/// What is said of an answer in another form than that of a sampling result or an error.
+/// The reason given if an answer is neither a sampling result nor an error.
 const NO_RESULT: &str = "its answer is no sampling result";
 
-/// What is said of an answer whose model would not answer.
+/// The reason given if the model refused to answer.
 const REFUSED: &str = "it refused to answer";
-/// What is said of an answer in pictures, sounds or tool calls.
+/// The reason given if an answer has pictures, sounds or tool calls instead of text.
 const NO_TEXT: &str = "its answer has no text";
 
 /// What came back for a question.
@@ -46,7 +46,7 @@ impl AgentAnswer {
         }
     }
 
-    /// What became of a request of ours; nothing where the connection is closed.
+    /// Reads the reply to a request of ours; `None` if the connection is closed.
     pub(super) fn received(answered: Option<Result<Value, ErrorData>>) -> AgentAnswer {
         match answered {
             Some(Ok(result)) => match serde_json::from_value(result) {
@@ -87,18 +87,18 @@ fn refusal(question: &AgentQuestion, error: &ErrorData) -> Error {
 
 /// How an answer ended.
 enum AnswerEnding {
-    /// With its last word.
+    /// Complete.
     Whole,
     /// At the limit of what the model may write.
     Cut,
-    /// Before it began, because the model would not.
+    /// Before it began, because the model refused.
     Refused,
     /// With a tool call instead of an answer.
     Unfinished,
 }
 
 impl AnswerEnding {
-    /// Clients write the protocol's words, or pass those of their model on.
+    /// Some clients write the protocol's words, others pass on those of their model.
     fn of(stop_reason: Option<&str>) -> AnswerEnding {
         let plain = stop_reason.unwrap_or_default().replace('_', "");
         match plain.to_ascii_lowercase().as_str() {
@@ -111,7 +111,7 @@ impl AnswerEnding {
             | "error"
             | "cancelled" => AnswerEnding::Cut,
             "refusal" | "contentfilter" | "safety" | "recitation" => AnswerEnding::Refused,
-            // It wanted to do something first; what it wrote is no answer yet.
+            // The model wants to call a tool first; what it wrote is not the answer yet.
             "tooluse" | "toolcalls" | "functioncall" => AnswerEnding::Unfinished,
             _ => AnswerEnding::Whole,
         }
@@ -135,7 +135,7 @@ fn sampled(question: &AgentQuestion, result: CreateMessageResult) -> AskResult {
     }
 }
 
-/// The text of an answer. Where bytes are asked for, an image or a sound is as good: it is base64 already.
+/// Returns the text of an answer. If bytes were asked for, an image or a sound will do: it is base64 already.
 fn written(question: &AgentQuestion, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
     let (mut texts, mut media) = (None::<String>, None);
     for block in blocks {

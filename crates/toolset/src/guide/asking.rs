@@ -1,8 +1,8 @@
 //! Asking the client for the agent's files: by a request of ours while the call runs (revisions up to 2025-11-25), or by
-//! a result that names what is missing (2026-07-28). The call goes the same steps either way.
+//! a result that names what is missing (2026-07-28). The call takes the same steps either way.
 //!
-//! In the second way nothing is remembered here: the client carries our state, sealed, and any replica with the same
-//! key goes on. The seal binds it to the tool and its arguments, and it expires with the time the agent has to answer.
+//! In the second way the server keeps nothing: the client carries our sealed state, and any replica with the same key
+//! can continue. The seal binds the state to the tool and its arguments; it expires with the time to answer.
 
 #![expect(
     deprecated,
@@ -37,7 +37,7 @@ const QUESTION: &str = "agent_file";
 /// The request by which a client is asked to let its model answer.
 const SAMPLING: &str = "sampling/createMessage";
 
-/// Brings the agent's answer, where it is there already.
+/// Hands over the agent's answer, if there already is one.
 #[derive(Debug, Default)]
 pub(super) struct ReadyAnswer(Option<AgentAnswer>);
 
@@ -101,13 +101,13 @@ pub(super) async fn converse<T: GuideTool>(
     }
 }
 
-/// What a state is good for: this tool with these arguments.
+/// What a state is valid for: this tool with these arguments.
 fn binding<T: GuideTool>(arguments: &T::Arguments) -> String {
     let arguments = serde_json::to_string(arguments).unwrap_or_default();
     format!("guide/{}/{arguments}", T::NAME)
 }
 
-/// Where a call stands with the agent.
+/// How far a call has come with the agent.
 struct Conversation<'call> {
     state: &'call GuideState,
     caller: &'call Caller,
@@ -117,7 +117,7 @@ struct Conversation<'call> {
 }
 
 impl<'call> Conversation<'call> {
-    /// Begins, or goes on where the client brings our state back.
+    /// Begins a call, or continues one if the client sends our state back.
     fn begin(
         state: &'call GuideState,
         caller: &'call Caller,
@@ -144,7 +144,7 @@ impl<'call> Conversation<'call> {
             .open_json_with::<Resume>(state, self.binding.as_bytes());
         match opened {
             Ok(resume) => Ok(resume),
-            // The seal is ours, so it may be said that it is only late.
+            // The seal is ours, so the message may say that the answer is only late.
             Err(RequestStateError::Expired) => Err(Error::Timeout {
                 path: String::new(),
                 seconds: self.state.sampling_timeout.as_secs(),
@@ -233,7 +233,7 @@ impl<'call> Conversation<'call> {
     }
 }
 
-/// Where to go on with the answer to a question that was asked after a look into the cache.
+/// Where the call continues with the answer to a question.
 fn resumed(question: &AgentQuestion, looked_at: f64, earlier: Option<Resume>) -> Resume {
     Resume {
         asked_at: earlier.map_or(looked_at, |earlier| earlier.asked_at),

@@ -331,7 +331,7 @@ fn is_about_directory(tool: &str) -> bool {
     tool == RequestDirectory::NAME
 }
 
-/// How the agent hands over by itself what a tool would ask it for.
+/// How the agent can hand over, without being asked, what a tool would ask for.
 fn hand_over(tool: &str) -> &'static str {
     if is_about_directory(tool) {
         "List the directory yourself and hand it over with guide_list_directory"
@@ -340,7 +340,7 @@ fn hand_over(tool: &str) -> &'static str {
     }
 }
 
-/// Directories by name, as many as can be taken in at a glance.
+/// Names the directories, as many as a reader takes in at a glance.
 fn named(directories: &[String]) -> String {
     let shown: Vec<&str> = directories
         .iter()

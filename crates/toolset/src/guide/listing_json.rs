@@ -102,7 +102,7 @@ struct ListingJson {
 }
 
 static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<ListingJson>);
-/// What is said of an answer that is something else altogether.
+/// The message for an answer that is not a listing at all.
 const NO_LISTING: &str = "the agent's answer is no JSON array of entries with name and type";
 
 /// Words a parse error for a caller that has not seen the answer and does not know serde's terms.

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// How long an answer may be.
 pub(super) const MAX_TOKENS: u32 = 100_000;
 
-/// Who the agent is in this.
+/// The role of the agent.
 pub(super) const SYSTEM_PROMPT: &str = "You have access to the project's files and pass them on exactly as they are. Reply \
     with what was asked for and nothing else: no introduction, no comment, no code fence.";
 
@@ -22,7 +22,7 @@ pub(super) fn prompt(question: &AgentQuestion) -> String {
     }
 }
 
-/// A client's text in a prompt, so that it cannot pass for a part of it.
+/// Quotes a client's text in a prompt, so that it cannot pass for an instruction of ours.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -99,7 +99,7 @@ pub(super) fn is_partial(warning: &Warning) -> bool {
     !matches!(warning, Warning::Evicted(_))
 }
 
-/// Says so.
+/// Marks a message as a partial success.
 pub(super) fn partial(message: &str) -> String {
     format!("Partial success, see warnings: {message}")
 }

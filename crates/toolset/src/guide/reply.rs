@@ -130,7 +130,7 @@ impl FileMetadata {
 
 /// A moment in ISO 8601, to the millisecond.
 pub(super) fn iso(seconds: f64) -> String {
-    // The clock's own value, which is within the range of both types.
+    // The value comes from the clock, so it is within the range of both types.
     let moment = Timestamp::from_millisecond((seconds * 1000.0) as i64);
     format!("{:.3}", moment.unwrap_or_default())
 }
@@ -178,7 +178,7 @@ impl EvictedFigures {
 }
 
 impl StoredFile {
-    /// What became of it, in words.
+    /// The outcome in a word.
     pub(super) fn said(&self) -> String {
         format!("{} is {}", self.cache_key, self.status)
     }

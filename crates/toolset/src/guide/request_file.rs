@@ -128,7 +128,7 @@ fn success(read: FileRead, cache: CacheFigures) -> Success<Data> {
     Success::new(data, message, &read.warnings, vec![path])
 }
 
-/// Whether what is held will do.
+/// Whether a cached copy is good enough.
 pub(super) fn freshness(refresh: bool) -> Freshness {
     if refresh {
         Freshness::Refresh
@@ -137,7 +137,7 @@ pub(super) fn freshness(refresh: bool) -> Freshness {
     }
 }
 
-/// Where something came from, in a word.
+/// The word for where something came from.
 pub(super) fn source(source: ContentSource) -> &'static str {
     match source {
         ContentSource::Cache => "cache",

@@ -38,7 +38,7 @@ pub struct GuideState {
 }
 
 impl GuideState {
-    /// Opens for business.
+    /// Checks the key; no question waits yet.
     pub fn new(options: GuideOptions) -> Result<GuideState, BadKey> {
         Ok(GuideState {
             bridge: options.bridge,
@@ -49,13 +49,13 @@ impl GuideState {
         })
     }
 
-    /// What is in the cache and what became of it.
+    /// The figures of the cache.
     #[must_use]
     pub fn cache_figures(&self) -> guide::CacheUsage {
         self.bridge.cache().usage(std::time::Instant::now())
     }
 
-    /// Wakes the calls that wait for something: it may have come.
+    /// Wakes the calls that wait for a hand-over: it may have arrived.
     pub(super) fn announce(&self) {
         self.arrivals.notify_waiters();
     }
@@ -64,7 +64,7 @@ impl GuideState {
     pub(super) async fn arrival(&self, question: &AgentQuestion, asked_at: f64) {
         loop {
             let mut announced = std::pin::pin!(self.arrivals.notified());
-            // Listening before looking, so that nothing comes unnoticed in between.
+            // Listen first, then look, so that no hand-over is missed in between.
             announced.as_mut().enable();
             if self.bridge.has_arrived(question, asked_at, Now::read()) {
                 return;

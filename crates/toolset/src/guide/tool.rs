@@ -1,6 +1,6 @@
-//! What a tool of this set is: a step that ends, or that needs an answer of the agent first.
+//! What a tool of this set is: a step that ends, or that first needs an answer from the agent.
 //!
-//! Every operation on the agent's files is told in the log here.
+//! Every operation on the agent's files is logged here.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
@@ -39,7 +39,7 @@ pub(super) trait GuideTool: Send + Sync + 'static {
     /// Whether it may ask the agent.
     const MAY_ASK: MayAsk = MayAsk::No;
 
-    /// Goes as far as it can without an answer. Runs on the blocking pool.
+    /// Does what it can without an answer. Runs on the blocking pool.
     fn step(
         arguments: &Self::Arguments,
         context: &mut StepContext<'_>,
@@ -61,7 +61,7 @@ pub(super) struct StepContext<'call> {
     /// What every client did so far.
     pub(super) client_stats: &'call StatsTable,
     pub(super) now: Now,
-    /// Where to go on, where the agent was asked before.
+    /// Where to continue, if the agent was asked before.
     pub(super) resume: Option<Resume>,
     /// Whom to ask.
     pub(super) agent: ReadyAnswer,
@@ -122,7 +122,7 @@ impl<T: GuideTool> AnyTool for Erased<T> {
     }
 }
 
-/// A call that needs nobody else.
+/// A call that never asks the client.
 fn alone<T: GuideTool>(
     arguments: &T::Arguments,
     state: Option<Arc<GuideState>>,
@@ -145,14 +145,14 @@ fn alone<T: GuideTool>(
     }
 }
 
-/// The state; missing only when tools are listed and not called.
+/// Returns the state. It is missing only if tools are listed and not called.
 pub(super) fn open(state: Option<Arc<GuideState>>) -> Result<Arc<GuideState>, Failure> {
     state.ok_or_else(|| Failure::Internal {
         reason: "the guide set has no project".to_owned(),
     })
 }
 
-/// Goes one step and tells the log what came of it.
+/// Takes one step and logs the outcome.
 pub(super) fn step<T: GuideTool>(
     arguments: &T::Arguments,
     mut context: StepContext<'_>,
@@ -185,7 +185,7 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
     }
 }
 
-/// Tells of access that was denied over there.
+/// Logs that the agent was denied access on its side.
 fn tell_denied<T: GuideTool>(failure: &Failure, state: &GuideState, caller: &Caller) {
     let Failure::Guide(error) = failure else {
         return;

@@ -1,4 +1,4 @@
-//! What the tools have in common that only do something: the reply.
+//! The reply of tools that only do something.
 
 use schemars::JsonSchema;
 use serde::Serialize;

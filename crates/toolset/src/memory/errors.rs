@@ -100,7 +100,7 @@ impl Contract for Memory {
     }
 }
 
-/// The path a failure is about, as the client gave it; empty where it gave none.
+/// The path a failure is about, as the client gave it; empty if the client gave none.
 fn path(failure: &Failure, subject: &CallSubject) -> String {
     let given = |named: Option<&NamedPlace>| named.and_then(|place| place.path.clone());
     let place = match failure {
@@ -128,7 +128,7 @@ fn is_about_last(error: &Error, subject: &CallSubject) -> bool {
             .zip(error.path())
             .is_some_and(|(given, told)| same(given, told))
     };
-    // Only what is renamed can be missing, and only where it is to go can something be in the way.
+    // Only the source of a rename can be missing, and only at its destination can something be in the way.
     match error.kind() {
         ErrorKind::NotFound => false,
         ErrorKind::AlreadyExists => true,
@@ -152,7 +152,7 @@ fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
         ErrorKind::InvalidPath if is_nul(error) => "path_security",
         ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
         ErrorKind::NotFound => "file_not_found",
-        // What would lie below a file is not there; but nothing can be made there either.
+        // A path below a file does not exist; but nothing can be created there either.
         ErrorKind::NotADirectory if matches!(tool, "create" | "rename") => "not_a_directory",
         ErrorKind::NotADirectory => "file_not_found",
         ErrorKind::AlreadyExists => "file_exists",
@@ -248,12 +248,12 @@ fn operation_message(error: &Error, path: &str) -> String {
         Error::Io {
             operation, reason, ..
         } => format!("{operation} failed on {path}: {reason}"),
-        // The others have the specification's message, or no tool here can meet them.
+        // The others have the specification's message, or no tool of this set causes them.
         other => other.to_string(),
     }
 }
 
-/// What helps an agent to go on.
+/// What helps an agent to continue.
 fn help(failure: &Failure, path: &str) -> Value {
     match failure {
         Failure::Operation(error) => operation_help(error, path),

@@ -1,5 +1,5 @@
 //! Every code and every message of the `workspace` set. The specification's own words come first in a message;
-//! root and path follow where it leaves them out.
+//! root and path follow if it leaves them out.
 
 use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
 use serde_json::{Map, Value, json};
@@ -305,7 +305,7 @@ fn already_exists(path: &str, kind: FileKind, tool: &str) -> String {
     }
 }
 
-/// Says nothing of `remove_file` that `remove_file` itself would refuse: a slash behind a file's name.
+/// Recommends `remove_file` only with a path that it accepts: without a slash at the end.
 fn not_a_directory(path: &str, tool: &str) -> String {
     let slashed = path.ends_with('/') || path.ends_with("/.");
     match tool {
@@ -349,7 +349,7 @@ fn root_protected(tool: &str) -> String {
     }
 }
 
-/// Adds root and path where a failed operation's message does not have them.
+/// Adds root and path if the message of a failed operation does not have them.
 fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
     // A refused edit begins with its place.
     let is_edit = matches!(failure, Failure::Operation(Error::EditRefused { .. }));
@@ -376,7 +376,7 @@ fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
     }
 }
 
-/// Tells whether a message names this path where messages name paths: behind a colon, as a word of its own.
+/// Tells whether a message names this path, after a colon and as a word of its own.
 fn names(message: &str, path: &str) -> bool {
     let named = format!(": {path}");
     message.match_indices(&named).any(|(start, found)| {
@@ -402,7 +402,7 @@ fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Valu
     Value::Object(details)
 }
 
-/// What an agent may compute with.
+/// The facts of a failure, for programs.
 fn facts(failure: &Failure) -> Value {
     match failure {
         Failure::Operation(Error::TooLarge { size, limit, .. }) => {

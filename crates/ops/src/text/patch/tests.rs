@@ -396,7 +396,7 @@ fn cancelling_stops_the_work() {
     ));
 }
 
-/// These take seconds where anything is quadratic and well under one where not.
+/// These take seconds if anything is quadratic, and well under one second otherwise.
 #[test]
 fn hostile_repetition_costs_linear_time() {
     let lines = 100_000;

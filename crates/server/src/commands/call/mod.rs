@@ -116,7 +116,7 @@ fn print(reply: &EncodedReply) -> Result<()> {
     Ok(())
 }
 
-/// What a person reads: the text, or the structured content where the text only repeats it as JSON.
+/// What a person reads: the text, or the structured content if the text only repeats it as JSON.
 fn text(reply: &EncodedReply) -> Result<String> {
     let text = reply.text().unwrap_or_default();
     let Some(structured) = reply.structured() else {

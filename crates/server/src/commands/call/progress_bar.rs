@@ -36,7 +36,7 @@ async fn watched<T>(
         return output;
     }
     loop {
-        // A closed terminal is no reason to stop.
+        // The call continues even if the terminal is closed.
         let line = line(*done.borrow(), start.elapsed());
         let _ = write!(terminal, "{CLEAR}{line}").and_then(|()| terminal.flush());
         if let Ok(output) = tokio::time::timeout(FRAME, &mut work).await {

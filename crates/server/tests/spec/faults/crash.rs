@@ -38,7 +38,7 @@ fn full(tree: Tree) -> Tree {
     })
 }
 
-/// Fails where a file below `path` is not what it should be; tells how many there are.
+/// Fails if a file below `path` is not what it should be; returns how many there are.
 #[track_caller]
 fn whole_files(path: &Path) -> usize {
     let mut files = 0;

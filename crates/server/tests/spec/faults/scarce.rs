@@ -6,7 +6,7 @@ use crate::harness::ToolSet;
 use crate::harness::machine::{call, left_out, ok, succeeds};
 use crate::workspace::Workspace;
 
-/// Starts the server with a limit of the system; `None` where the limit cannot be set.
+/// Starts the server with a limit of the system; `None` if the limit cannot be set.
 fn limited(limit: &str, tree: &Tree) -> Option<Setup> {
     if !succeeds(std::process::Command::new("prlimit").args([limit, "true"])) {
         left_out("limits cannot be set here");

@@ -134,7 +134,7 @@ async fn guide_tools_13_an_incomplete_upload_expires() {
 
 #[tokio::test]
 async fn a_chunk_after_the_end_of_its_upload_is_told_so() {
-    // Uploads live as long as cache entries where that is shorter.
+    // Uploads live as long as cache entries if that is shorter.
     Guide::both_with(tree, |setup| setup.set("guide.cache_ttl", 1), async |guide| {
         let chunk = |index: u32| json!({"path": "docs/a", "content": "x", "chunk_index": index, "chunk_count": 2});
         guide.ok("guide_read_file", chunk(0)).await;

@@ -18,7 +18,7 @@ pub(crate) fn left_out(reason: &str) {
     said(&format!("left out: {reason}"));
 }
 
-/// Tells whether this process may mount in a namespace of its own; says so where it may not.
+/// Tells whether this process may mount in a namespace of its own; prints a note if it may not.
 pub(crate) fn may_mount() -> bool {
     let probe = "mount -t tmpfs tmpfs /mnt 2>/dev/null";
     let may = succeeds(Command::new("unshare").args(["-m", "sh", "-c", probe]));

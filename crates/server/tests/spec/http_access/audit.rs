@@ -139,7 +139,7 @@ async fn audit_the_end_of_the_process_waits_for_calls_whose_clients_are_gone() {
         let (tree, logs) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
         let setup = with_audit(&tree, &logs).set("server.sessions", sessions);
         let server = setup.start(Transport::Http).await;
-        // One call of the client, which has a session where there are any, and one by hand that asks for progress.
+        // One call of the client, in a session if there are sessions, and one by hand that asks for progress.
         let call = server.spawn_call(
             "hash_file",
             json!({"root": "workspace", "path": "endless", "algorithm": "md5"}),

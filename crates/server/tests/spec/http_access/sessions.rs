@@ -1,4 +1,4 @@
-//! Sessions of clients up to 2025-11-25, where the operator wants them.
+//! Sessions of clients up to 2025-11-25, if the operator wants them.
 
 use testkit::{Http, Reply, Setup, Transport, Tree, json};
 

@@ -1,4 +1,4 @@
-//! Nothing outside a root is read, changed or told.
+//! Nothing outside a root is read, changed or revealed.
 
 use testkit::{Tree, Value, json};
 

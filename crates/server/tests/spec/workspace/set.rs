@@ -13,7 +13,7 @@ impl ToolSet for Workspace {
         program().root("workspace", tree.path())
     }
 
-    /// Names the root `workspace` where the arguments name none.
+    /// Names the root `workspace` if the arguments name none.
     fn complete(tool: &str, mut arguments: Value) -> Value {
         let names: &[&str] = match tool {
             "list_roots" => &[],
