@@ -298,10 +298,12 @@ mod tests {
     fn a_request_of_a_greeted_client_needs_no_introduction() {
         let lifecycle = greeted(ProtocolVersion::V_2025_06_18);
         let own = agreed("tools/call", &json!({}), &lifecycle).unwrap();
-        assert_eq!((own.is_legacy, own.is_newest()), (true, false));
+        assert!(own.is_legacy);
+        assert!(!own.is_newest());
         let newest = meta("2026-07-28", &json!({ "sampling": {} }));
         let own = agreed("tools/call", &newest, &lifecycle).unwrap();
-        assert_eq!((own.is_legacy, own.samples), (false, true));
+        assert!(!own.is_legacy);
+        assert!(own.samples);
     }
 
     #[test]

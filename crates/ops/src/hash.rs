@@ -121,10 +121,9 @@ mod tests {
             ),
         ] {
             let hashed = hash(&tree, "link", algorithm, &context()).unwrap();
-            assert_eq!(
-                (hashed.hex.as_str(), hashed.size, hashed.path.as_str()),
-                (hex, 13, "known")
-            );
+            assert_eq!(hashed.hex.as_str(), hex);
+            assert_eq!(hashed.size, 13);
+            assert_eq!(hashed.path.as_str(), "known");
         }
         let empty = hash(&tree, "empty", Algorithm::Md5, &context()).unwrap();
         assert_eq!(empty.hex, "d41d8cd98f00b204e9800998ecf8427e");

@@ -240,10 +240,8 @@ mod tests {
             contents.body,
             Body::Text("000001500\n000001501\n".to_owned())
         );
-        assert_eq!(
-            (contents.start_line, contents.lines_total),
-            (Some(1_500), None)
-        );
+        assert_eq!(contents.start_line, Some(1_500));
+        assert_eq!(contents.lines_total, None);
         assert!(contents.truncated);
         let learnt = context.line_index_cache.find(&opened(&tree));
         assert!(learnt.known().offset > 1 << 20 && learnt.lines().is_none());

@@ -129,10 +129,8 @@ mod tests {
             .run(&context())
         };
         let status = ask("script").unwrap();
-        assert_eq!(
-            (status.mode.as_str(), status.mode_string.as_str()),
-            ("4755", "-rwsr-xr-x")
-        );
+        assert_eq!(status.mode.as_str(), "4755");
+        assert_eq!(status.mode_string.as_str(), "-rwsr-xr-x");
         assert!(status.access.executable && !status.owner.is_empty() && !status.group.is_empty());
         assert_eq!(ask("link").unwrap().mode_string, "lrwxrwxrwx");
         assert_eq!(ask("out").unwrap_err().kind(), ErrorKind::Outside);
@@ -150,10 +148,8 @@ mod tests {
             }
             .run(&context())
             .unwrap();
-            assert_eq!(
-                (status.owner.as_str(), status.group.as_str()),
-                ("54321", "54322")
-            );
+            assert_eq!(status.owner.as_str(), "54321");
+            assert_eq!(status.group.as_str(), "54322");
         }
     }
 }

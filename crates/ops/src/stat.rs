@@ -144,18 +144,15 @@ mod tests {
         tree.file("dir/.hidden", "12345")
             .set_mode("dir/.hidden", 0o600);
         let status = stat(&tree, "dir/./.hidden").unwrap();
-        assert_eq!(
-            (status.path.as_str(), status.name.as_str()),
-            ("dir/.hidden", ".hidden")
-        );
-        assert_eq!(
-            (status.metadata.size, status.metadata.kind),
-            (5, FileKind::File)
-        );
+        assert_eq!(status.path.as_str(), "dir/.hidden");
+        assert_eq!(status.name.as_str(), ".hidden");
+        assert_eq!(status.metadata.size, 5);
+        assert_eq!(status.metadata.kind, FileKind::File);
         assert!(status.hidden && status.link.is_none() && status.access.readable);
         assert!(!status.access.executable);
         let root = stat(&tree, "").unwrap();
-        assert_eq!((root.path.as_str(), root.name.as_str()), (".", ""));
+        assert_eq!(root.path.as_str(), ".");
+        assert_eq!(root.name.as_str(), "");
         assert_eq!(root.metadata.kind, FileKind::Directory);
     }
 
@@ -168,7 +165,8 @@ mod tests {
         let mime = |path| stat(&tree, path).unwrap().mime_type;
         assert_eq!(mime("a.json"), Some("application/json"));
         assert_eq!(mime("link"), Some("text/plain"), "the name is the link's");
-        assert_eq!((mime(""), mime("pipe")), (None, None));
+        assert_eq!(mime(""), None);
+        assert_eq!(mime("pipe"), None);
         let place = tree.place("a.json");
         let content_type = ContentType::Skip;
         let skipped = Stat {
@@ -188,7 +186,8 @@ mod tests {
             .link("dangling", "nowhere");
         tree.link("loop", "loop").link("out", "../outside/secret");
         let status = stat(&tree, "link").unwrap();
-        assert_eq!((status.path.as_str(), status.metadata.size), ("link", 5));
+        assert_eq!(status.path.as_str(), "link");
+        assert_eq!(status.metadata.size, 5);
         let link = status.link.unwrap();
         assert_eq!(link.metadata.kind, FileKind::Symlink);
         assert!(matches!(link.target, LinkTarget::Inside { path, .. } if path == "target"));
@@ -210,7 +209,8 @@ mod tests {
         let Error::NotFound { path, wanted, near } = failure else {
             panic!("{failure:?}")
         };
-        assert_eq!((path.as_str(), wanted), ("dir/reprot.txt", Wanted::File));
+        assert_eq!(path.as_str(), "dir/reprot.txt");
+        assert_eq!(wanted, Wanted::File);
         assert_eq!(near, ["dir/report.txt"]);
     }
 
@@ -220,9 +220,7 @@ mod tests {
         tree.file_named(b"a\xff", "content");
         let status = stat(&tree, "a\u{F7FF}").unwrap();
         assert!(status.invalid_utf8);
-        assert_eq!(
-            (status.name.as_str(), status.metadata.size),
-            ("a\u{F7FF}", 7)
-        );
+        assert_eq!(status.name.as_str(), "a\u{F7FF}");
+        assert_eq!(status.metadata.size, 7);
     }
 }

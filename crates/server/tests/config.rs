@@ -11,17 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 /// The binary with none of the variables it reads, and nobody on standard input.
 fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-filesystem"));
-    for variable in [
-        "MCP_FILESYSTEM_CONFIG",
-        "FS_SERVER_ROOT",
-        "FS_MAX_FILE_SIZE",
-        "FS_REQUEST_TIMEOUT",
-        "FS_LOG_LEVEL",
-        "BASE_PATH",
-    ] {
-        command.env_remove(variable);
-    }
+    let mut command = testkit::quiet_command(env!("CARGO_BIN_EXE_mcp-filesystem"));
     command.stdin(Stdio::null());
     command
 }

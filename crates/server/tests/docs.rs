@@ -2,7 +2,7 @@
 //! parsed and given to the real program, and the README's session is run.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the documents lie beside the code"
+    reason = "the documents are beside the code"
 )]
 
 use std::path::{Path, PathBuf};
@@ -46,17 +46,7 @@ fn text(name: &str) -> String {
 
 /// The program without the environment variables that it reads.
 fn program() -> Command {
-    let mut command = Command::new(BINARY);
-    for variable in [
-        "MCP_FILESYSTEM_CONFIG",
-        "FS_SERVER_ROOT",
-        "FS_MAX_FILE_SIZE",
-        "FS_REQUEST_TIMEOUT",
-        "FS_LOG_LEVEL",
-        "BASE_PATH",
-    ] {
-        command.env_remove(variable);
-    }
+    let mut command = testkit::quiet_command(BINARY);
     command.stdin(Stdio::null());
     command
 }

@@ -1,5 +1,6 @@
 //! The server's process: its log, its memory, its end.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,6 +26,15 @@ const VARIABLES: [&str; 8] = [
     "RUST_BACKTRACE",
 ];
 
+/// A command that has none of the variables which would change what the server does.
+pub fn quiet_command(program: impl AsRef<OsStr>) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+}
+
 /// How to start the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
@@ -37,10 +47,7 @@ pub(crate) struct Line {
 impl Line {
     /// Starts the process. Dropping the handle kills it.
     pub(crate) fn spawn(&self, input: Stdio) -> Child {
-        let mut command = Command::new(&self.program);
-        for variable in VARIABLES {
-            command.env_remove(variable);
-        }
+        let mut command = Command::from(quiet_command(&self.program));
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

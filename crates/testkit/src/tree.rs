@@ -30,6 +30,12 @@ impl Tree {
         Tree::in_directory(&std::env::temp_dir())
     }
 
+    /// The directory's own name: what a root is called that is given on the command line.
+    pub fn name(&self) -> &str {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        name.expect("a temporary directory has a name")
+    }
+
     /// Makes an empty directory in memory if possible, for tests that change many files.
     pub fn in_memory() -> Tree {
         let memory = Path::new("/dev/shm");

@@ -107,10 +107,8 @@ mod tests {
         );
         let Ok(body) = first.into_body().collect().await;
         let bytes = body.to_bytes();
-        assert_eq!(
-            (bytes.len(), reply_budget.room.available_permits()),
-            (150 * 1024, 50)
-        );
+        assert_eq!(bytes.len(), 150 * 1024);
+        assert_eq!(reply_budget.room.available_permits(), 50);
         drop(bytes);
         assert_eq!(reply_budget.room.available_permits(), 200);
     }

@@ -333,6 +333,11 @@ mod tests {
             .expect("a request")
     }
 
+    async fn body_of(reply: HttpReply) -> Bytes {
+        let body = reply.into_body().collect().await;
+        body.expect("a body").to_bytes()
+    }
+
     async fn answer(request: Request<Full<Bytes>>) -> (u16, String, Value) {
         let reply = router().handle(request, info()).await;
         let status = reply.status().as_u16();
@@ -341,12 +346,7 @@ mod tests {
             .get(CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
-        let body = reply
-            .into_body()
-            .collect()
-            .await
-            .expect("a body")
-            .to_bytes();
+        let body = body_of(reply).await;
         (
             status,
             kind,
@@ -380,12 +380,7 @@ mod tests {
         );
         let reply = reply.await;
         assert_eq!(reply.status(), 200);
-        let body = reply
-            .into_body()
-            .collect()
-            .await
-            .expect("a body")
-            .to_bytes();
+        let body = body_of(reply).await;
         assert_eq!(&body[..], b"ok");
     }
 
@@ -396,7 +391,8 @@ mod tests {
             let headers = [("mcp-protocol-version", "2025-06-18")];
             let (status, kind, body) =
                 answer(request(path, &headers, &call(&arguments, &json!({})))).await;
-            assert_eq!((status, kind.as_str()), (200, "application/json"), "{path}");
+            assert_eq!(status, 200, "{path}");
+            assert_eq!(kind.as_str(), "application/json", "{path}");
             assert_eq!(
                 body["result"]["content"][0]["text"],
                 "unknown root: nonexistent"
@@ -423,7 +419,8 @@ mod tests {
             "is_a_directory"
         );
         let (status, _, reply) = answer(request("/mcp", &headers("other"), &body)).await;
-        assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)));
+        assert_eq!(status, 400);
+        assert_eq!(&reply["error"]["code"], &json!(-32020));
     }
 
     #[tokio::test]

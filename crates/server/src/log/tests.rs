@@ -31,10 +31,8 @@ fn a_line_is_one_flat_object() {
     let keys: Vec<&String> = line.as_object().unwrap().keys().collect();
     assert_eq!(keys.len(), 6, "{log}");
     assert_eq!(line["level"], "INFO");
-    assert_eq!(
-        (line["message"].as_str(), line["size"].as_u64()),
-        (Some("call"), Some(3))
-    );
+    assert_eq!(line["message"].as_str(), Some("call"));
+    assert_eq!(line["size"].as_u64(), Some(3));
     assert!(log.starts_with(r#"{"timestamp":"2"#), "{log}");
     line["timestamp"]
         .as_str()

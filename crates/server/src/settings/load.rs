@@ -220,11 +220,10 @@ roots:
         let settings = setup
             .load(&["--port", "2000", "--max-file-size", "6"])
             .unwrap();
-        assert_eq!((settings.port, &*settings.host), (2000, "file.example"));
-        assert_eq!(
-            (settings.max_file_size, settings.max_connections),
-            (6, 1024)
-        );
+        assert_eq!(settings.port, 2000);
+        assert_eq!(&*settings.host, "file.example");
+        assert_eq!(settings.max_file_size, 6);
+        assert_eq!(settings.max_connections, 1024);
         assert_eq!(setup.load(&[]).unwrap().max_file_size, 5);
     }
 
@@ -309,10 +308,8 @@ roots:
             [("notes", "/y/notes"), ("notes-2", "/x/notes")]
         );
         let root = settings.root_of(Toolset::Memory).unwrap();
-        assert_eq!(
-            (root.name.as_str(), root.on_missing),
-            ("notes-2", OnMissingRoot::Create)
-        );
+        assert_eq!(root.name.as_str(), "notes-2");
+        assert_eq!(root.on_missing, OnMissingRoot::Create);
         assert!(root.tools.allows(Toolset::Memory, "view"));
         assert!(!root.tools.allows(Toolset::Workspace, "grep"));
         assert_eq!(settings.root_of(Toolset::Files).unwrap().name, "notes");

@@ -346,7 +346,8 @@ mod tests {
             ..Partial::default()
         };
         let settings = high.or(low).complete();
-        assert_eq!((settings.port, &*settings.host), (1, "low"));
+        assert_eq!(settings.port, 1);
+        assert_eq!(&*settings.host, "low");
         assert_eq!(settings.max_full_read_size, 1_048_576);
     }
 
@@ -369,7 +370,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_contract() {
         let settings = Partial::default().complete();
-        assert_eq!((&*settings.host, settings.port), ("0.0.0.0", 8091));
+        assert_eq!(&*settings.host, "0.0.0.0");
+        assert_eq!(settings.port, 8091);
         assert_eq!(settings.toolsets, [Toolset::Workspace]);
         assert_eq!(settings.max_file_size, 10_485_760);
         assert_eq!(settings.request_timeout, Duration::from_secs(30));

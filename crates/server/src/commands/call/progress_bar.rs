@@ -94,7 +94,8 @@ mod tests {
         let (told, done) = watch::channel(0);
         let mut terminal = Vec::new();
         let quick = watched(async { 1 }, done.clone(), &mut terminal).await;
-        assert_eq!((quick, terminal.len()), (1, 0));
+        assert_eq!(quick, 1);
+        assert_eq!(terminal.len(), 0);
         told.send_replace(42);
         let work = tokio::time::sleep(Duration::from_secs(2));
         watched(work, done, &mut terminal).await;

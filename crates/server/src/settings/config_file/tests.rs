@@ -52,15 +52,14 @@ roots:
 #[test]
 fn the_schema_of_the_specification_is_accepted_as_written() {
     let settings = settings(SPEC);
-    assert_eq!((&*settings.host, settings.port), ("0.0.0.0", 8091));
+    assert_eq!(&*settings.host, "0.0.0.0");
+    assert_eq!(settings.port, 8091);
     assert_eq!(settings.transport, Transport::Http);
     let [workspace, config] = settings.roots.as_slice() else {
         panic!("{:?}", settings.roots)
     };
-    assert_eq!(
-        (workspace.name.as_str(), &workspace.tools),
-        ("workspace", &AllowedTools::All)
-    );
+    assert_eq!(workspace.name.as_str(), "workspace");
+    assert_eq!(&workspace.tools, &AllowedTools::All);
     assert_eq!(workspace.path, Path::new("/data/workspace"));
     assert!(config.tools.allows(Toolset::Workspace, "grep"));
     assert!(!config.tools.allows(Toolset::Workspace, "write_file"));
@@ -116,10 +115,8 @@ fn every_key_of_the_contract_is_read() {
     let path = |path: &str| PathBuf::from(path);
     let partial = read(EVERY_KEY).unwrap();
     let root = &partial.roots.as_ref().unwrap()[0];
-    assert_eq!(
-        (root.path.clone(), root.access),
-        (path("/etc/app/data"), RootAccess::ReadOnly)
-    );
+    assert_eq!(root.path.clone(), path("/etc/app/data"));
+    assert_eq!(root.access, RootAccess::ReadOnly);
     assert!(
         root.tools.allows(Toolset::Files, "delete") && root.tools.allows(Toolset::Files, "copy")
     );
@@ -128,10 +125,8 @@ fn every_key_of_the_contract_is_read() {
         max_bytes: Some(10_737_418_240),
         max_files: Some(100_000),
     };
-    assert_eq!(
-        (root.quota, root.origin.as_str()),
-        (Some(quota), "roots[0].path")
-    );
+    assert_eq!(root.quota, Some(quota));
+    assert_eq!(root.origin.as_str(), "roots[0].path");
 
     let expected = Partial {
         config_file: None,

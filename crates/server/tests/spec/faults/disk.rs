@@ -210,13 +210,7 @@ async fn faults_another_user_is_told_permission_denied() {
         .wrapped_in(user)
         .directory("/")
         .arguments([tree.path().display().to_string()]);
-    let name = tree
-        .path()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let name = tree.name();
     let server = setup.start(Transport::Stdio).await;
     let before = tree.listing();
     let ends = json!({"source_root": name, "dest_root": name});

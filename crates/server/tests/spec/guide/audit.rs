@@ -3,7 +3,13 @@
 use testkit::{Setup, Transport, Value, json};
 
 use super::set::{Guide, tree};
-use crate::harness::ToolSet;
+use crate::harness::{Harness, ToolSet};
+
+/// Tries a path outside the allowed directories.
+async fn names_a_forbidden_path(guide: &Harness<Guide>) {
+    let forbidden = json!({"path": "x", "content": ""});
+    guide.fails("security", "guide_cache_file", forbidden).await;
+}
 
 #[tokio::test]
 async fn guide_bridge_23_operation_audit_log() {
@@ -29,13 +35,7 @@ async fn guide_bridge_23_operation_audit_log() {
                 "{line}"
             );
         }
-        guide
-            .fails(
-                "security",
-                "guide_cache_file",
-                json!({"path": "x", "content": ""}),
-            )
-            .await;
+        names_a_forbidden_path(guide).await;
         let line = guide
             .server
             .logged(|line| line["message"] == "violation")
@@ -123,13 +123,7 @@ async fn guide_tools_25_rate_limiting_consideration() {
             .await;
         assert_eq!(line["level"], "WARN");
         assert_eq!(line["calls"], 101);
-        guide
-            .fails(
-                "security",
-                "guide_cache_file",
-                json!({"path": "x", "content": ""}),
-            )
-            .await;
+        names_a_forbidden_path(guide).await;
         let data = guide.data("guide_cache_stats", json!({})).await;
         let client = &data["clients"][0];
         assert_eq!(client["is_you"], true);

@@ -82,7 +82,7 @@ async fn it_shares_stdio_with_workspace() {
     let mut expected = catalogue("workspace").await;
     expected.extend(catalogue("guide").await);
     assert_eq!(tool_names(&server.list_tools().await), expected);
-    let root = tree.path().file_name().unwrap().to_str().unwrap();
+    let root = tree.name();
     let read = server
         .call("read_file", json!({"root": root, "path": "docs/a"}))
         .await;

@@ -10,6 +10,24 @@ fn within(source: &str, destination: &str) -> Value {
     json!({"source_path": source, "dest_path": destination})
 }
 
+/// Expects that a tool says what is missing, and makes no directory for it.
+async fn a_missing_source_fails(tool: &str) {
+    Workspace::both(Tree::new, async |workspace| {
+        let message = workspace
+            .message("not_found", tool, within("missing.txt", "x/y"))
+            .await;
+        assert!(
+            message.contains("source file not found: missing.txt"),
+            "{message}"
+        );
+        assert!(
+            !workspace.tree().has("x"),
+            "no parents are made for nothing"
+        );
+    })
+    .await;
+}
+
 /// Arguments from root `source` to root `dest`.
 fn across(source: &str, destination: &str) -> Value {
     json!({"source_root": "source", "source_path": source, "dest_root": "dest", "dest_path": destination})
@@ -99,20 +117,7 @@ async fn workspace_e2e_043_copy_a_tree() {
 
 #[tokio::test]
 async fn workspace_e2e_044_copy_what_is_missing() {
-    Workspace::both(Tree::new, async |workspace| {
-        let message = workspace
-            .message("not_found", "copy", within("missing.txt", "x/y"))
-            .await;
-        assert!(
-            message.contains("source file not found: missing.txt"),
-            "{message}"
-        );
-        assert!(
-            !workspace.tree().has("x"),
-            "no parents are made for nothing"
-        );
-    })
-    .await;
+    a_missing_source_fails("copy").await;
 }
 
 #[tokio::test]
@@ -257,20 +262,7 @@ async fn workspace_e2e_046_move_across_roots() {
 
 #[tokio::test]
 async fn workspace_e2e_047_move_what_is_missing() {
-    Workspace::both(Tree::new, async |workspace| {
-        let message = workspace
-            .message("not_found", "move", within("missing.txt", "x/y"))
-            .await;
-        assert!(
-            message.contains("source file not found: missing.txt"),
-            "{message}"
-        );
-        assert!(
-            !workspace.tree().has("x"),
-            "no parents are made for nothing"
-        );
-    })
-    .await;
+    a_missing_source_fails("move").await;
 }
 
 #[tokio::test]

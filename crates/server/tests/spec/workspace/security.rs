@@ -3,7 +3,7 @@
 use testkit::{Tree, Value, json};
 
 use super::Workspace;
-use crate::harness::{ToolSet, each, program};
+use crate::harness::{Harness, ToolSet, each, program};
 
 /// Every tool that takes a path, with arguments that would work on `path`.
 fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
@@ -38,6 +38,17 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Expects that a path is refused because it leads out of its root.
+async fn is_outside(workspace: &Harness<Workspace>, tool: &str, path: &str) {
+    let message = workspace
+        .message("path_outside_root", tool, json!({"path": path}))
+        .await;
+    assert!(
+        message.starts_with("path resolves outside root boundary"),
+        "{message}"
+    );
+}
+
 #[tokio::test]
 async fn workspace_e2e_063_dots_do_not_lead_out() {
     Workspace::both(
@@ -51,13 +62,7 @@ async fn workspace_e2e_063_dots_do_not_lead_out() {
                 "/../etc/passwd",
                 "./.././x",
             ] {
-                let message = workspace
-                    .message("path_outside_root", "read_file", json!({"path": path}))
-                    .await;
-                assert!(
-                    message.starts_with("path resolves outside root boundary"),
-                    "{message}"
-                );
+                is_outside(workspace, "read_file", path).await;
             }
         },
     )
@@ -69,17 +74,7 @@ async fn workspace_e2e_064_links_do_not_lead_out() {
     Workspace::both(
         || Tree::new().link("escape", "/tmp"),
         async |workspace| {
-            let message = workspace
-                .message(
-                    "path_outside_root",
-                    "list_folder",
-                    json!({"path": "escape"}),
-                )
-                .await;
-            assert!(
-                message.starts_with("path resolves outside root boundary"),
-                "{message}"
-            );
+            is_outside(workspace, "list_folder", "escape").await;
         },
     )
     .await;
