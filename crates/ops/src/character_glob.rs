@@ -294,7 +294,7 @@ mod tests {
         #[test]
         fn agrees_with_globset_on_ascii(glob in r"([a-c?*{},\[\]!/-]|\*\*/){0,12}", name in "[a-c!,/-]{1,4}") {
             let own = CharacterGlob::new(&glob);
-            let closes_nothing = matches!(&own, Ok(_)) && parse(&glob).is_err_and(|error| error.contains("unopened"));
+            let closes_nothing = own.is_ok() && parse(&glob).is_err_and(|error| error.contains("unopened"));
             prop_assume!(!closes_nothing && name.split('/').all(|name| !name.is_empty()));
             let theirs = parse(&glob).and_then(|glob| {
                 GlobSetBuilder::new().add(glob).build().map_err(reason)

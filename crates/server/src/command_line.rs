@@ -26,7 +26,7 @@ pub(crate) struct Cli {
     #[arg(value_name = "DIR")]
     directories: Vec<PathBuf>,
     #[command(flatten)]
-    flags: Flags,
+    flags: PlaceFlags,
     #[command(subcommand)]
     command: Option<CommandArgs>,
     /// Whether `--root-dir` was a flag or an environment variable.
@@ -42,7 +42,7 @@ pub(crate) struct Cli {
 
 /// The flags that are not settings: the config file and directories.
 #[derive(Debug, Args)]
-struct Flags {
+struct PlaceFlags {
     /// YAML config file.
     #[arg(
         long,

@@ -30,8 +30,8 @@ const MAX_ANSWER: u64 = 4096;
 /// Asks the server at `url`, or the one that these settings start. Any status but 200 is an error.
 pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
     let target = match url {
-        Some(url) => Target::parse(url)?,
-        None => Target::of(settings)?,
+        Some(url) => HealthTarget::parse(url)?,
+        None => HealthTarget::of(settings)?,
     };
     let answer = ask(&target).with_context(|| format!("{} does not answer", target.shown()))?;
     let status = answer.lines().next().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
 
 /// Where to ask, and how.
 #[derive(Debug, PartialEq, Eq)]
-struct Target {
+struct HealthTarget {
     host: String,
     port: u16,
     path: String,
@@ -56,8 +56,8 @@ enum Encryption {
     Tls,
 }
 
-impl Target {
-    fn parse(url: &str) -> Result<Target> {
+impl HealthTarget {
+    fn parse(url: &str) -> Result<HealthTarget> {
         let uri: Uri = url.parse().with_context(|| format!("{url:?} is no URL"))?;
         let encryption = match uri.scheme_str() {
             Some("http") => Encryption::None,
@@ -69,7 +69,7 @@ impl Target {
             Encryption::Tls => 443,
         };
         let path = uri.path();
-        Ok(Target {
+        Ok(HealthTarget {
             host: bare(uri.host().unwrap_or_default()).to_owned(),
             port: uri.port_u16().unwrap_or(default),
             path: if path == "/" { "/health" } else { path }.to_owned(),
@@ -77,7 +77,7 @@ impl Target {
         })
     }
 
-    fn of(settings: &Settings) -> Result<Target> {
+    fn of(settings: &Settings) -> Result<HealthTarget> {
         if settings.port == 0 {
             bail!("the port is any that is free: give the server's URL");
         }
@@ -87,7 +87,7 @@ impl Target {
             "::" => "::1",
             host => host,
         };
-        Ok(Target {
+        Ok(HealthTarget {
             host: host.to_owned(),
             port: settings.port,
             path: "/health".to_owned(),
@@ -119,7 +119,7 @@ fn bare(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-fn ask(target: &Target) -> Result<String> {
+fn ask(target: &HealthTarget) -> Result<String> {
     let stream = connect(target)?;
     let question = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -132,7 +132,7 @@ fn ask(target: &Target) -> Result<String> {
     }
 }
 
-fn connect(target: &Target) -> Result<TcpStream> {
+fn connect(target: &HealthTarget) -> Result<TcpStream> {
     let addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
     let mut failure = None;
     for address in addresses {
@@ -163,7 +163,7 @@ fn exchange(mut stream: impl Read + Write, question: &str) -> Result<String> {
 
 fn encrypted(
     stream: TcpStream,
-    target: &Target,
+    target: &HealthTarget,
 ) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -234,21 +234,21 @@ mod tests {
 
     #[test]
     fn a_server_on_every_address_is_asked_on_loopback() {
-        let shown = |host| Target::of(&at(host, 8091)).unwrap().shown();
+        let shown = |host| HealthTarget::of(&at(host, 8091)).unwrap().shown();
         assert_eq!(shown("0.0.0.0"), "http://127.0.0.1:8091/health");
         assert_eq!(shown("::"), "http://[::1]:8091/health");
         assert_eq!(shown("192.0.2.1"), "http://192.0.2.1:8091/health");
-        assert!(Target::of(&at("0.0.0.0", 0)).is_err());
+        assert!(HealthTarget::of(&at("0.0.0.0", 0)).is_err());
     }
 
     #[test]
     fn a_url_says_where_to_ask() {
-        let shown = |url| Target::parse(url).unwrap().shown();
+        let shown = |url| HealthTarget::parse(url).unwrap().shown();
         assert_eq!(shown("http://a:1"), "http://a:1/health");
         assert_eq!(shown("https://[::1]"), "https://[::1]:443/health");
         assert_eq!(shown("http://a/b/health"), "http://a:80/b/health");
         for url in ["a:1", "ftp://a", "/health", "http://a b"] {
-            assert!(Target::parse(url).is_err(), "{url}");
+            assert!(HealthTarget::parse(url).is_err(), "{url}");
         }
     }
 }

@@ -218,9 +218,9 @@ pub(in crate::log) mod tests {
 
     /// An output that tests read.
     #[derive(Debug, Clone, Default)]
-    pub(in crate::log) struct Shared(Arc<Mutex<Vec<u8>>>);
+    pub(in crate::log) struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Shared {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -231,9 +231,9 @@ pub(in crate::log) mod tests {
         }
     }
 
-    impl LogOutput for Shared {}
+    impl LogOutput for SharedBuffer {}
 
-    impl Shared {
+    impl SharedBuffer {
         /// What was written.
         pub(in crate::log) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
@@ -243,7 +243,7 @@ pub(in crate::log) mod tests {
     /// An output that takes nothing until it is let.
     struct Gated {
         gate: Option<Receiver<()>>,
-        output: Shared,
+        output: SharedBuffer,
     }
 
     impl Write for Gated {
@@ -264,7 +264,7 @@ pub(in crate::log) mod tests {
     #[test]
     fn a_reader_that_does_not_read_stops_nobody() {
         let (release, gate) = channel::<()>();
-        let output = Shared::default();
+        let output = SharedBuffer::default();
         let queue = LineQueue::start(
             Gated {
                 gate: Some(gate),
@@ -292,7 +292,7 @@ pub(in crate::log) mod tests {
     #[tokio::test]
     async fn calls_wait_for_a_record_that_is_stuck_and_changes_wait_first() {
         let (release, gate) = channel::<()>();
-        let written = Shared::default();
+        let written = SharedBuffer::default();
         let output = Gated {
             gate: Some(gate),
             output: written.clone(),

@@ -1,9 +1,9 @@
-use super::queue::tests::Shared;
+use super::queue::tests::SharedBuffer;
 use super::*;
 
 /// Runs `work` with a log of its own and gives back what was written.
 pub(crate) fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) -> String {
-    let output = Shared::default();
+    let output = SharedBuffer::default();
     let queue = LineQueue::start(output.clone(), format, OnFull::Drop).unwrap();
     let log = Log {
         queue: queue.clone(),

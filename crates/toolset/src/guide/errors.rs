@@ -258,15 +258,8 @@ fn instruction(failure: &Failure, tool: &str) -> String {
 fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
     match error {
         Error::Violation {
-            violation: PolicyViolation::ForgedState,
-            ..
-        } => "Call the tool again from the beginning, without requestState.".into(),
-        Error::Violation { allowed, .. } => format!(
-            "Do not try this path again. Use a path inside the allowed directories of the project ({}), and leave what lies \
-             outside out of batches and listings; only the operator can allow more.",
-            named(allowed)
-        )
-        .into(),
+            violation, allowed, ..
+        } => after_violation(*violation, allowed),
         Error::Format { .. } => "Correct the path and call again.".into(),
         Error::UnknownEncoding { .. } => {
             "Name an encoding such as utf-8, utf-16le, latin-1, windows-1252 or shift_jis, or send the bytes with binary: true."
@@ -280,30 +273,12 @@ fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
         Error::HashDiffers { .. } => {
             "Read the file again and send it again; hashes are SHA-256 of the decoded bytes, in hexadecimal.".into()
         }
-        Error::BadChunk {
-            fault: ChunkFault::TooManyUploads,
-            ..
-        } => "Finish the uploads under way, or wait until they expire.".into(),
-        Error::BadChunk { .. } => {
-            "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk.".into()
-        }
+        Error::BadChunk { fault, .. } => after_bad_chunk(*fault).into(),
         Error::TooLarge { .. } => {
             "Send fewer or smaller files; chunks do not help, because the whole file has to fit into the cache.".into()
         }
-        Error::BadListing { .. } if is_about_directory(tool) => {
-            format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
-        }
-        Error::BadListing { .. } => format!(
-            "Send a JSON array of entries {{name, type, size, mtime, children}}, each name once, {LEVELS_MAX} levels and \
-             {ENTRIES_MAX} entries at most; hand larger trees over directory by directory."
-        )
-        .into(),
-        Error::NotFound { above: Some(above), .. } => {
-            format!("Check the path, for example with guide_request_directory on {above}.").into()
-        }
-        Error::NotFound { above: None, .. } => {
-            "Check the path; guide_cache_stats names the allowed directories.".into()
-        }
+        Error::BadListing { .. } => after_bad_listing(tool),
+        Error::NotFound { above, .. } => after_not_found(above.as_deref()),
         Error::PermissionDenied { .. } | Error::Unverifiable { .. } => {
             "Ask the user to allow reading it, or go on without it.".into()
         }
@@ -324,6 +299,47 @@ fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
         )
         .into(),
         Error::Busy { .. } => "Answer the questions under way first, then call again.".into(),
+    }
+}
+
+fn after_violation(violation: PolicyViolation, allowed: &[String]) -> Cow<'static, str> {
+    if violation == PolicyViolation::ForgedState {
+        return "Call the tool again from the beginning, without requestState.".into();
+    }
+    format!(
+        "Do not try this path again. Use a path inside the allowed directories of the project ({}), and leave what lies \
+         outside out of batches and listings; only the operator can allow more.",
+        named(allowed)
+    )
+    .into()
+}
+
+fn after_bad_listing(tool: &str) -> Cow<'static, str> {
+    if is_about_directory(tool) {
+        return format!("{}, then call again; nothing was cached.", hand_over(tool)).into();
+    }
+    format!(
+        "Send a JSON array of entries {{name, type, size, mtime, children}}, each name once, {LEVELS_MAX} levels and \
+         {ENTRIES_MAX} entries at most; hand larger trees over directory by directory."
+    )
+    .into()
+}
+
+fn after_not_found(above: Option<&str>) -> Cow<'static, str> {
+    match above {
+        Some(above) => {
+            format!("Check the path, for example with guide_request_directory on {above}.").into()
+        }
+        None => "Check the path; guide_cache_stats names the allowed directories.".into(),
+    }
+}
+
+fn after_bad_chunk(fault: ChunkFault) -> &'static str {
+    match fault {
+        ChunkFault::TooManyUploads => "Finish the uploads under way, or wait until they expire.",
+        ChunkFault::BeyondCount { .. } | ChunkFault::BadCount { .. } | ChunkFault::Incomplete => {
+            "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk."
+        }
     }
 }
 
