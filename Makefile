@@ -61,8 +61,9 @@ corpus: ## every recorded reply, byte for byte but for what is meant to differ (
 test-clients: corpus ## the recorded replies, other people's clients and the official conformance suite (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem
 
-test-exhaustive: ## every attack at every system call of the sandbox, nothing left out (minutes)
+test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::trees faults::power
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
 	$(CARGO) build --release --locked --bin mcp-filesystem --bin load

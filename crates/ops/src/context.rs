@@ -140,6 +140,16 @@ impl Cancel {
         }
     }
 
+    /// The same caller for work that has to end: without a deadline, and whether it gives up or not.
+    #[must_use]
+    pub(crate) fn untiring(&self) -> Cancel {
+        Cancel {
+            client: Arc::clone(&self.client),
+            roots: self.roots,
+            ..Cancel::never()
+        }
+    }
+
     /// The same caller with a quarter of the time that is left, for work that helps but was not asked for.
     #[must_use]
     pub(crate) fn share(&self) -> Cancel {

@@ -1,25 +1,26 @@
 //! Copies a file or a tree, inside a root or from one to another.
+//!
+//! A copy locks nothing at its source. It is made where nobody sees it, and the destination is locked only for the moment in
+//! which it appears. A tree appears in one step, whole; into a directory that is there its files go one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{
-    Change, CopyStep, Dir, FileKind, Follow, Located, NewDirs, OnExisting, OnFault, Parents, Root,
-    Sharing,
-};
+use sandbox::{Change, FileKind, Follow, HiddenTree, Located, NewDirs, OnExisting, Parents};
 
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{
-    CopySide, CopyTally, DirNewness, FileCopy, OnSkip, Skipped, copy_tree, make_in,
+    Attributes, CopyOptions, CopySide, CopyTally, FileCopy, OnSkip, Skipped, copy_tree, merge,
+    vanished,
 };
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
-use crate::edit_lock::{EditLock, key};
+use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
 
-/// How long a failed copy takes back what it made, whatever its caller's patience.
+/// How long a failed call removes what it staged before it leaves the rest to a thread of its own.
 const TAKING_BACK: Duration = Duration::from_secs(10);
 
 /// Copies a file or a directory.
@@ -73,30 +74,31 @@ impl Copy {
         context.cancel.check()?;
         let (located, metadata) = self.source.existing(Follow::Last, Wanted::Source)?;
         let source = TransferSource::new(&self.source, &located, metadata.kind);
-        if metadata.kind == FileKind::Directory && self.recurse == Recurse::No {
+        let is_directory = metadata.kind == FileKind::Directory;
+        if is_directory && self.recurse == Recurse::No {
             return Err(Error::IsADirectory {
                 path: located.path(),
             });
         }
         let place = target(&self.destination, &source, self.on_directory)?;
-        let look_up = || place.locate(Follow::Last);
-        // An edit of the destination that began before must not undo the copy. The source is only read.
-        let keys = |found: &Located<'_>| vec![key(found)];
-        let (_lock, target) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
+        let target = place.locate(Follow::Last)?;
         check(&source, &target, self.on_existing)?;
-        let transfer = Transfer {
+        let copying = Copying {
             source,
-            target: &target,
-            target_root: &place.root,
+            place: &place,
             on_existing: self.on_existing,
-            on_skip: OnSkip::Name,
             change: context.change(),
+            cancel: &context.cancel,
         };
-        let tally = transfer.run(context)?;
+        let tally = match (is_directory, target.require()) {
+            (false, _) => copying.file(&target)?,
+            (true, Ok(_)) => copying.merge(&target)?,
+            (true, Err(_)) => copying.new_tree(&target)?,
+        };
         Ok(Copied {
             source: located.path(),
             destination: target.path(),
-            is_directory: metadata.kind == FileKind::Directory,
+            is_directory,
             bytes: tally.bytes,
             files: tally.files,
             directories: tally.directories,
@@ -107,39 +109,25 @@ impl Copy {
     }
 }
 
-/// The copying itself, for copies and for moves that have to copy.
-pub(crate) struct Transfer<'a, 'root> {
-    pub(crate) source: TransferSource<'a, 'root>,
-    pub(crate) target: &'a Located<'a>,
-    pub(crate) target_root: &'a Arc<Root>,
-    pub(crate) on_existing: OnExisting,
-    pub(crate) on_skip: OnSkip,
-    pub(crate) change: Change,
+/// A copy under way.
+struct Copying<'a, 'root> {
+    source: TransferSource<'a, 'root>,
+    place: &'a Place,
+    on_existing: OnExisting,
+    change: Change,
+    cancel: &'a Cancel,
 }
 
-impl Transfer<'_, '_> {
-    pub(crate) fn run(&self, context: &Context) -> Result<CopyTally> {
-        match self.source.kind {
-            FileKind::Directory => self.directory(context),
-            _ => self.file(context),
-        }
-    }
-
-    fn file(&self, context: &Context) -> Result<CopyTally> {
+impl Copying<'_, '_> {
+    fn file(&self, target: &Located<'_>) -> Result<CopyTally> {
         let open = self.source.located.open_file()?;
         let staged = self
             .change
-            .stage(self.target, self.on_existing, Parents::Create)?;
-        let cancel = &context.cancel;
-        let sharing = Sharing::default();
-        let mut copy = FileCopy::begin(staged, open)?;
-        loop {
-            cancel.check_and_give_way()?;
-            match copy.step(&sharing)? {
-                CopyStep::Copied(bytes) => cancel.advance(bytes),
-                CopyStep::Finished => break,
-            }
-        }
+            .stage(target, self.on_existing, Parents::Create)?;
+        let mut copy = FileCopy::begin(staged, open, Attributes::Mode)?;
+        copy.run(self.cancel)?;
+        let (_lock, now) = self.turn(&LockKey::entry)?;
+        copy.confirm(&now)?;
         let bytes = copy.finish()?;
         Ok(CopyTally {
             files: 1,
@@ -148,66 +136,110 @@ impl Transfer<'_, '_> {
         })
     }
 
-    fn directory(&self, context: &Context) -> Result<CopyTally> {
-        let source = CopySide {
-            root: Arc::clone(self.source.root),
-            top: self.source.located.open_dir()?,
-        };
-        let (top, newness, parents) = self.make_top(&source.top)?;
-        let destination = CopySide {
-            root: Arc::clone(self.target_root),
-            top,
-        };
-        let parts = self.change.unsynced();
-        let copied = copy_tree(
-            &source,
-            &destination,
-            newness,
-            &parts,
-            self.on_skip,
-            context,
-        );
-        let copied = copied.and_then(|mut tally| {
-            tally.directories += 1;
-            self.change.sync_tree(&destination.top)?;
+    /// Waits for the turn to change the destination and looks at it once more: an edit that began before must not undo the
+    /// copy, and the copy not the edit.
+    fn turn(&self, key: &dyn Fn(&Located<'_>) -> LockKey) -> Result<(EditLock, Located<'_>)> {
+        let look_up = || self.place.locate(Follow::Last);
+        let (lock, now) = EditLock::take_found(&look_up, &|found| vec![key(found)], self.cancel)?;
+        check(&self.source, &now, self.on_existing)?;
+        Ok((lock, now))
+    }
+
+    /// Copies a tree to where nothing is.
+    fn new_tree(&self, target: &Located<'_>) -> Result<CopyTally> {
+        let source = self.source.side()?;
+        let name = target.name().ok_or(Error::RootProtected)?;
+        let (parent, made) = parent_dir(target, &self.change)?;
+        let mode = source.top.mode_of_copy()?;
+        let staging = self.change.stage_tree(&parent, name, mode)?;
+        let copied = self.fill(&source, &staging).and_then(|tally| {
+            self.publish(&staging)?;
             Ok(tally)
         });
-        match &copied {
-            Ok(_) => drop(parents.map(NewDirs::keep)),
-            Err(_) if newness == DirNewness::Fresh => self.take_back(),
-            Err(_) => {}
+        settle(copied, staging, made)
+    }
+
+    /// Makes the copy, and puts it on disk before anybody sees it.
+    fn fill(&self, source: &CopySide, staging: &HiddenTree) -> Result<CopyTally> {
+        let destination = CopySide {
+            root: Arc::clone(&self.place.root),
+            top: staging.top().clone(),
+        };
+        let options = CopyOptions {
+            on_skip: OnSkip::Name,
+            attributes: Attributes::Mode,
+            record: None,
+        };
+        let tally = copy_tree(source, &destination, &self.change, &options, self.cancel)?;
+        self.change.sync_tree(staging.top())?;
+        Ok(tally)
+    }
+
+    fn publish(&self, staging: &HiddenTree) -> Result<()> {
+        let (_lock, now) = self.turn(&LockKey::tree)?;
+        if !staging.is_beside(&now)? {
+            return Err(vanished(&now));
         }
+        if now.metadata().is_some() {
+            // Somebody made it meanwhile, and the caller wants to merge.
+            return self.merge_into(staging, &now);
+        }
+        let name = now.name().ok_or(Error::RootProtected)?;
+        Ok(staging.appear_as(name, OnExisting::Fail)?)
+    }
+
+    /// Copies a tree into a directory that is there.
+    fn merge(&self, target: &Located<'_>) -> Result<CopyTally> {
+        let source = self.source.side()?;
+        let directory = target.open_dir()?;
+        let staging = self.change.stage_entries(&directory)?;
+        let copied = self.fill(&source, &staging).and_then(|tally| {
+            let (_lock, now) = self.turn(&LockKey::tree)?;
+            if !now.require()?.same_file(&directory.metadata()?) {
+                return Err(vanished(&now));
+            }
+            self.merge_into(&staging, &now)?;
+            Ok(tally)
+        });
+        discard(staging);
         copied
     }
 
-    /// Makes or opens the top of the copy, with the directories that were made for it.
-    fn make_top(&self, source: &Dir) -> Result<(Dir, DirNewness, Option<NewDirs>)> {
-        match (self.target.require(), self.target.name()) {
-            (Err(_), Some(name)) => {
-                let (parent, made) = parent_dir(self.target, &self.change)?;
-                let (top, newness) = make_in(
-                    &self.change.unsynced(),
-                    &parent,
-                    name,
-                    source.metadata()?.mode,
-                )?;
-                Ok((top, newness, made))
-            }
-            _ => Ok((self.target.open_dir()?, DirNewness::Old, None)),
-        }
+    fn merge_into(&self, staging: &HiddenTree, now: &Located<'_>) -> Result<()> {
+        let top = now.open_dir()?;
+        let root = &self.place.root;
+        merge(staging.top(), &top, root, &self.change, self.cancel)?;
+        Ok(self.change.sync_tree(&top)?)
     }
+}
 
-    /// Removes what a failed copy made. Best effort: the copy's own failure is the one to tell.
-    fn take_back(&self) {
-        let patience = Cancel::after(TAKING_BACK);
-        let removed = sandbox::RelPath::parse(&self.target.path())
-            .and_then(|path| self.target.root().locate(&path, Follow::Never))
-            .and_then(|made| {
-                let stop = || patience.must_stop();
-                self.change
-                    .remove_tree(&made, &stop, OnFault::Collect, &|_| {})
-            });
-        drop(removed);
+/// Ends a call that staged a tree: where it is not seen, nothing is left of it.
+pub(crate) fn settle<T>(
+    outcome: Result<T>,
+    staging: HiddenTree,
+    made: Option<NewDirs>,
+) -> Result<T> {
+    let is_seen = match &outcome {
+        Ok(_) | Err(Error::Unsynced { .. } | Error::Unfinished { .. }) => true,
+        Err(_) => false,
+    };
+    // After a merge that replaced a rename, something is left of it all the same.
+    discard(staging);
+    if let Some(made) = made.filter(|_| is_seen) {
+        made.keep();
+    }
+    outcome
+}
+
+/// Removes a staged tree. A large one is removed by a thread of its own, so that the caller has its answer.
+pub(crate) fn discard(staging: HiddenTree) {
+    let patience = Cancel::after(TAKING_BACK);
+    let removed = staging.discard(&|| patience.must_stop());
+    if matches!(removed, Err(sandbox::Error::Stopped)) {
+        // Where no thread can be started, the sweep at the next start removes it.
+        let _ = std::thread::Builder::new()
+            .name("take-back".to_owned())
+            .spawn(move || drop(staging.discard(&|| false)));
     }
 }
 
@@ -216,12 +248,13 @@ mod tests {
     use super::*;
     use crate::Limits;
     use crate::copy_tree::SkipReason;
-    use crate::error::ErrorKind;
+    use crate::error::{ErrorKind, TreeWork};
     use crate::grep::{Grep, SearchOutput};
     use crate::ignore_rules::IgnoreRules;
     use crate::pattern::{Case, Pattern, Syntax};
     use crate::remove::{OnMissing, Remove, RemoveTarget};
     use crate::testing::{Tree, cancelled, context, with_limits};
+    use sandbox::OnFault;
 
     fn request(from: &Tree, source: &str, to: &Tree, destination: &str) -> Copy {
         Copy {
@@ -328,6 +361,45 @@ mod tests {
         assert_eq!(
             flat.run(&context()).unwrap_err().kind(),
             ErrorKind::IsADirectory
+        );
+    }
+
+    #[test]
+    fn a_merge_that_fails_takes_back_only_what_it_made() {
+        let tree = Tree::new();
+        tree.file("src/a/new", "n")
+            .file("src/b", "new")
+            .file("src/z", "file");
+        tree.file("dst/b", "old")
+            .file("dst/z/y", "")
+            .file("dst/theirs", "t");
+        let mut merge = request(&tree, "src", &tree, "dst");
+        merge.on_directory = OnDirectory::Onto;
+        let failure = merge.run(&context()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::AlreadyExists);
+        let Error::Unfinished { done, .. } = failure else {
+            panic!("{failure:?}")
+        };
+        let (replaced, taken_back) = (1, 2);
+        let expected = TreeWork::Merged {
+            replaced,
+            taken_back,
+        };
+        assert_eq!(done, expected);
+        assert_eq!(tree.names("dst"), ["b", "theirs", "z"]);
+        assert_eq!(tree.read("dst/b"), "new");
+    }
+
+    #[test]
+    fn a_cancelled_merge_changes_nothing() {
+        let tree = Tree::new();
+        tree.file("src/b", "new").file("dst/b", "old");
+        let mut merge = request(&tree, "src", &tree, "dst");
+        merge.on_directory = OnDirectory::Onto;
+        assert!(merge.run(&cancelled()).is_err());
+        assert_eq!(
+            (tree.names("dst"), tree.read("dst/b")),
+            (vec!["b".to_owned()], "old".to_owned())
         );
     }
 
@@ -554,14 +626,25 @@ mod tests {
     /// Makes small files and many large ones behind them, and a tree of links to them.
     fn large_files(tree: &Tree, directory: &str, links: &str) {
         tree.directory(directory).directory(links);
-        let small = (0..SMALL_FILES).map(|n| (format!("a{n}"), 1));
-        let large = (0..LARGE_FILES).map(|n| (format!("b{n}"), 64 << 20));
-        for (name, size) in small.chain(large) {
-            tree.sparse_file(&format!("{directory}/{name}"), size).link(
-                &format!("{links}/{name}"),
-                &format!("../{directory}/{name}"),
-            );
+        tree.file("content", vec![b'x'; 16 << 20]);
+        let small = (0..SMALL_FILES).map(|n| format!("a{n}"));
+        for name in small.chain((0..LARGE_FILES).map(|n| format!("b{n}"))) {
+            let path = format!("{directory}/{name}");
+            if name.starts_with('a') {
+                tree.file(&path, "x");
+            } else {
+                tree.second_name("content", &path);
+            }
+            tree.link(&format!("{links}/{name}"), &format!("../{path}"));
         }
+    }
+
+    /// How many entries the copy has that is being made in the root.
+    fn staged_entries(tree: &Tree) -> usize {
+        let is_staging = |name: &&String| name.starts_with(".mcp-filesystem-");
+        let names = tree.names("");
+        let staging = names.iter().find(is_staging);
+        staging.map_or(0, |name| tree.names(name).len())
     }
 
     fn needles(tree: &Tree) -> Grep {
@@ -593,16 +676,16 @@ mod tests {
         }
         std::thread::scope(|scope| {
             let copy = scope.spawn(|| request(tree, source, tree, "dst").run(&copying));
-            while !tree.has("dst") || tree.names("dst").len() <= SMALL_FILES {
+            while staged_entries(tree) <= SMALL_FILES {
                 std::thread::yield_now();
             }
             let found = needles(tree).run(&searching).unwrap();
             assert_eq!(found.total_matches, 500);
-            let copied = tree.names("dst").len() - SMALL_FILES;
+            let copied = staged_entries(tree) - SMALL_FILES;
             copying.cancel.cancel();
             let failure = copy.join().unwrap().unwrap_err();
             assert_eq!(failure.kind(), ErrorKind::Cancelled);
-            assert!(!tree.has("dst"));
+            assert!(!tree.has("dst") && staged_entries(tree) == 0);
             copied
         })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sandbox::{Change, Dir, FileKind, Follow, Located, Name, NewDirs, OnExisting, RelPath, Root};
 
+use crate::copy_tree::CopySide;
 use crate::error::{Error, Result};
 use crate::place::Place;
 
@@ -39,6 +40,20 @@ impl<'a, 'root> TransferSource<'a, 'root> {
             kind,
             name: place.path.file_name().or_else(|| located.name().cloned()),
         }
+    }
+
+    /// The same name in the same directory, as it is now.
+    pub(crate) fn again(&self) -> Result<Located<'root>> {
+        let path = RelPath::parse(&self.located.path())?;
+        Ok(self.located.root().locate(&path, Follow::Never)?)
+    }
+
+    /// The source as one side of a copy of its tree.
+    pub(crate) fn side(&self) -> Result<CopySide> {
+        Ok(CopySide {
+            root: Arc::clone(self.root),
+            top: self.located.open_dir()?,
+        })
     }
 
     fn is_directory(&self) -> bool {

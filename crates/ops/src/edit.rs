@@ -13,7 +13,7 @@ use sandbox::{
 };
 
 use crate::context::Context;
-use crate::edit_lock::{self, EditLock};
+use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, Wanted};
 use crate::place::Place;
 use crate::read_at::{read_up_to, reader};
@@ -60,7 +60,7 @@ impl<'a> Edited<'a> {
         context: &'a Context,
     ) -> Result<(EditLock, Vec<Edited<'a>>)> {
         let look_up = || places.iter().map(Place::file_to_write).collect();
-        let keys = |found: &Vec<Located<'a>>| found.iter().map(edit_lock::key).collect();
+        let keys = |found: &Vec<Located<'a>>| found.iter().map(LockKey::entry).collect();
         let (lock, found) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
         let edited = places.iter().zip(found).map(|(place, located)| Edited {
             place,
@@ -74,7 +74,7 @@ impl<'a> Edited<'a> {
 
     /// What is the same for two places that are the same file; never shown.
     pub(crate) fn key(&self) -> String {
-        edit_lock::key(&self.located)
+        self.located.host_path()
     }
 
     /// The resolved path.

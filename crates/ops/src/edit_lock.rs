@@ -1,13 +1,20 @@
-//! Puts the changes of one file in order, so that neither of two edits at once is lost.
+//! Puts the changes of one file, and of one tree, in order, so that none is lost.
 //!
 //! An edit reads, computes and replaces. The file's number changes with each replacement, so the lock is on the
-//! resolved path. It orders the calls of this process only; other processes see each write whole or not at all.
+//! resolved path. Whoever moves a whole tree locks all below it, so that every change below is either finished before, and
+//! goes along, or begins afterwards, looks again and finds the file gone. While a call holds a lock on a path, no call of
+//! this process gives that path to another directory: a rename of a directory locks the tree too.
+//!
+//! It orders the calls of this process only; other processes see each write whole or not at all.
+//!
+//! No deadlock is possible: a call takes all its locks at once and waits with none. One that waits leaves its seat in the
+//! pool, because the holder may need it.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sandbox::{Follow, Located};
+use sandbox::{Follow, Located, is_within};
 
 use crate::context::Cancel;
 use crate::error::Result;
@@ -16,18 +23,126 @@ use crate::pool;
 
 /// How often a waiting call checks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
+/// How long new changes below a tree wait for one who waits for the tree. Longer, and one long change below would hold up
+/// all others.
+const PRECEDENCE: Duration = Duration::from_secs(1);
 
-static HELD: LazyLock<(Mutex<HashSet<String>>, Condvar)> = LazyLock::new(Default::default);
+static LOCKS: LazyLock<(Mutex<LockTable>, Condvar)> = LazyLock::new(Default::default);
 
-/// The right to change one file, or the two ends of a move; others wait until it is dropped.
-#[derive(Debug)]
-pub(crate) struct EditLock {
-    keys: Vec<String>,
+/// What a call locks: host paths, never shown and never opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockKey {
+    /// One entry.
+    Entry(String),
+    /// A directory and all below it.
+    Tree(String),
 }
 
-/// What orders the changes of a place: its resolved path on the host, never shown and never opened.
-pub(crate) fn key(located: &Located<'_>) -> String {
-    located.host_path()
+impl LockKey {
+    /// Orders the changes of a place.
+    pub(crate) fn entry(located: &Located<'_>) -> LockKey {
+        LockKey::Entry(located.host_path())
+    }
+
+    /// Orders the changes of a place and of all below it.
+    pub(crate) fn tree(located: &Located<'_>) -> LockKey {
+        LockKey::Tree(located.host_path())
+    }
+
+    /// Tells whether it is, or is below, a locked tree, or has one below it that it would lock too.
+    fn meets_tree(&self, tree: &str) -> bool {
+        match self {
+            LockKey::Entry(path) => is_within(path, tree),
+            LockKey::Tree(path) => is_within(path, tree) || is_within(tree, path),
+        }
+    }
+}
+
+/// The locks that are held, and who waits for a tree.
+#[derive(Debug, Default)]
+struct LockTable {
+    entries: HashSet<String>,
+    trees: Vec<String>,
+    waiting: Vec<TreeWaiter>,
+    next_ticket: u64,
+}
+
+/// A call that waits for a tree: later ones let it go first, else it might wait for ever.
+#[derive(Debug)]
+struct TreeWaiter {
+    ticket: u64,
+    trees: Vec<String>,
+    since: Instant,
+}
+
+impl LockTable {
+    /// Tells whether one with this ticket must wait.
+    fn must_wait(&self, keys: &[LockKey], ticket: u64) -> bool {
+        keys.iter()
+            .any(|key| self.is_held(key) || self.is_promised(key, ticket))
+    }
+
+    fn is_held(&self, key: &LockKey) -> bool {
+        let below = match key {
+            LockKey::Entry(path) => self.entries.contains(path),
+            LockKey::Tree(tree) => self.entries.iter().any(|path| is_within(path, tree)),
+        };
+        below || self.trees.iter().any(|tree| key.meets_tree(tree))
+    }
+
+    fn is_promised(&self, key: &LockKey, ticket: u64) -> bool {
+        self.waiting.iter().any(|waiter| {
+            waiter.ticket < ticket
+                && waiter.trees.iter().any(|tree| key.meets_tree(tree))
+                && waiter.since.elapsed() < PRECEDENCE
+        })
+    }
+
+    fn enter_waiting(&mut self, keys: &[LockKey], ticket: u64) {
+        let trees: Vec<String> = keys.iter().filter_map(tree_of).collect();
+        let is_known = self.waiting.iter().any(|waiter| waiter.ticket == ticket);
+        if !is_known && !trees.is_empty() {
+            self.waiting.push(TreeWaiter {
+                ticket,
+                trees,
+                since: Instant::now(),
+            });
+        }
+    }
+
+    fn take(&mut self, keys: &[LockKey]) {
+        for key in keys {
+            match key {
+                LockKey::Entry(path) => drop(self.entries.insert(path.clone())),
+                LockKey::Tree(tree) => self.trees.push(tree.clone()),
+            }
+        }
+    }
+
+    fn release(&mut self, keys: &[LockKey]) {
+        for key in keys {
+            match key {
+                LockKey::Entry(path) => drop(self.entries.remove(path)),
+                LockKey::Tree(tree) => {
+                    let held = self.trees.iter().position(|held| held == tree);
+                    held.map(|index| self.trees.swap_remove(index));
+                }
+            }
+        }
+    }
+}
+
+fn tree_of(key: &LockKey) -> Option<String> {
+    match key {
+        LockKey::Entry(_) => None,
+        LockKey::Tree(tree) => Some(tree.clone()),
+    }
+}
+
+/// The right to change one file, one tree, or the two ends of a move; others wait until it is dropped.
+#[derive(Debug)]
+pub(crate) struct EditLock {
+    keys: Vec<LockKey>,
 }
 
 impl EditLock {
@@ -36,7 +151,7 @@ impl EditLock {
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        EditLock::take_found(&|| place.file_to_write(), &|found| vec![key(found)], cancel)
+        EditLock::take_entry(&|| place.file_to_write(), cancel)
     }
 
     /// Looks up what is named, a link itself and not its target, and waits for its turn: an edit that began earlier must
@@ -45,8 +160,15 @@ impl EditLock {
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        let look_up = || place.locate(Follow::Never);
-        EditLock::take_found(&look_up, &|found| vec![key(found)], cancel)
+        EditLock::take_entry(&|| place.locate(Follow::Never), cancel)
+    }
+
+    /// Looks up one entry and waits for its turn.
+    pub(crate) fn take_entry<'place>(
+        look_up: &dyn Fn() -> Result<Located<'place>>,
+        cancel: &Cancel,
+    ) -> Result<(EditLock, Located<'place>)> {
+        EditLock::take_found(look_up, &|found| vec![LockKey::entry(found)], cancel)
     }
 
     /// Looks something up and waits until all its keys are free at once, so that no two calls wait for each other.
@@ -54,7 +176,7 @@ impl EditLock {
     /// The look-up is repeated after the wait, because the call it waited for may have changed what is there.
     pub(crate) fn take_found<Found>(
         look_up: &dyn Fn() -> Result<Found>,
-        keys: &dyn Fn(&Found) -> Vec<String>,
+        keys: &dyn Fn(&Found) -> Vec<LockKey>,
         cancel: &Cancel,
     ) -> Result<(EditLock, Found)> {
         loop {
@@ -67,34 +189,47 @@ impl EditLock {
         }
     }
 
-    fn wait(keys: Vec<String>, cancel: &Cancel) -> Result<EditLock> {
+    fn wait(keys: Vec<LockKey>, cancel: &Cancel) -> Result<EditLock> {
         // Declared before the table's lock, so that the thread waits for its next seat without it.
-        let mut aside = None;
-        let mut held = held();
-        while keys.iter().any(|key| held.contains(key)) {
-            cancel.check()?;
-            aside.get_or_insert_with(|| pool::step_aside(cancel));
-            let woken = HELD.1.wait_timeout(held, PATIENCE_CHECK);
-            held = woken.unwrap_or_else(PoisonError::into_inner).0;
+        let _aside;
+        let mut table = locks();
+        if !table.must_wait(&keys, u64::MAX) {
+            table.take(&keys);
+            return Ok(EditLock { keys });
         }
-        held.extend(keys.iter().cloned());
-        Ok(EditLock { keys })
+        let ticket = table.next_ticket;
+        table.next_ticket += 1;
+        table.enter_waiting(&keys, ticket);
+        _aside = pool::step_aside(cancel);
+        let waited = loop {
+            if let Err(error) = cancel.check() {
+                break Err(error);
+            }
+            let woken = LOCKS.1.wait_timeout(table, PATIENCE_CHECK);
+            table = woken.unwrap_or_else(PoisonError::into_inner).0;
+            if !table.must_wait(&keys, ticket) {
+                table.take(&keys);
+                break Ok(EditLock { keys });
+            }
+        };
+        table.waiting.retain(|waiter| waiter.ticket != ticket);
+        drop(table);
+        if waited.is_err() {
+            LOCKS.1.notify_all();
+        }
+        waited
     }
 }
 
 impl Drop for EditLock {
     fn drop(&mut self) {
-        let mut held = held();
-        for key in &self.keys {
-            held.remove(key);
-        }
-        drop(held);
-        HELD.1.notify_all();
+        locks().release(&self.keys);
+        LOCKS.1.notify_all();
     }
 }
 
-fn held() -> MutexGuard<'static, HashSet<String>> {
-    HELD.0.lock().unwrap_or_else(PoisonError::into_inner)
+fn locks() -> MutexGuard<'static, LockTable> {
+    LOCKS.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -102,6 +237,67 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::testing::Tree;
+
+    fn entry(path: &str) -> LockKey {
+        LockKey::Entry(path.to_owned())
+    }
+
+    fn tree(path: &str) -> LockKey {
+        LockKey::Tree(path.to_owned())
+    }
+
+    fn is_free(key: LockKey) -> bool {
+        let hasty = Cancel::after(Duration::from_millis(1));
+        EditLock::wait(vec![key], &hasty).is_ok()
+    }
+
+    #[test]
+    fn a_tree_is_locked_with_all_below_it_and_nothing_beside_it() {
+        let cancel = Cancel::never();
+        let held = EditLock::wait(vec![tree("/t/a")], &cancel).unwrap();
+        for key in [entry("/t/a"), entry("/t/a/b/c"), tree("/t/a/b"), tree("/t")] {
+            assert!(!is_free(key.clone()), "{key:?}");
+        }
+        for key in [entry("/t/ab"), entry("/t"), tree("/t/b")] {
+            assert!(is_free(key.clone()), "{key:?}");
+        }
+        drop(held);
+        let below = EditLock::wait(vec![entry("/t/a/b/c")], &cancel).unwrap();
+        assert!(!is_free(tree("/t/a")) && is_free(tree("/t/ab")));
+        drop(below);
+        assert!(is_free(tree("/t/a")));
+    }
+
+    #[test]
+    fn changes_that_begin_later_let_one_who_waits_for_the_tree_go_first() {
+        let cancel = Cancel::never();
+        let below = EditLock::wait(vec![entry("/u/a/file")], &cancel).unwrap();
+        std::thread::scope(|scope| {
+            let mover = scope.spawn(|| EditLock::wait(vec![tree("/u/a")], &Cancel::never()));
+            // Its precedence must not end while the test looks.
+            let long = Duration::from_secs(3600);
+            let is_mover = |one: &&mut TreeWaiter| one.trees == ["/u/a"];
+            while let None = locks()
+                .waiting
+                .iter_mut()
+                .find(is_mover)
+                .map(|one| one.since += long)
+            {
+                std::thread::yield_now();
+            }
+            assert!(!is_free(entry("/u/a/other")) && is_free(entry("/u/b")));
+            drop(below);
+            drop(mover.join().unwrap().unwrap());
+        });
+        assert!(is_free(entry("/u/a/other")));
+    }
+
+    #[test]
+    fn one_who_gave_up_waiting_for_a_tree_is_in_nobodys_way() {
+        let below = EditLock::wait(vec![entry("/v/a/file")], &Cancel::never()).unwrap();
+        assert!(!is_free(tree("/v/a")) && is_free(entry("/v/a/other")));
+        drop(below);
+    }
 
     #[test]
     fn what_is_removed_or_moved_waits_for_its_edit() {
@@ -119,7 +315,7 @@ mod tests {
     #[test]
     fn two_keys_are_taken_at_once_or_not_at_all() {
         let cancel = Cancel::never();
-        let keys = |names: [&str; 2]| names.map(|name| format!("two {name}")).to_vec();
+        let keys = |names: [&str; 2]| names.map(|name| entry(&format!("two {name}"))).to_vec();
         let held = EditLock::wait(keys(["b", "c"]), &cancel).unwrap();
         let hasty = Cancel::after(Duration::from_millis(1));
         assert!(EditLock::wait(keys(["a", "b"]), &hasty).is_err());
@@ -132,12 +328,12 @@ mod tests {
     #[test]
     fn a_second_taker_waits_until_its_caller_gives_up() {
         let cancel = Cancel::never();
-        let first = EditLock::wait(vec!["here".to_owned()], &cancel).unwrap();
-        EditLock::wait(vec!["there".to_owned()], &cancel).unwrap();
+        let first = EditLock::wait(vec![entry("here")], &cancel).unwrap();
+        EditLock::wait(vec![entry("there")], &cancel).unwrap();
         let hasty = Cancel::after(Duration::from_millis(1));
-        let failure = EditLock::wait(vec!["here".to_owned()], &hasty).unwrap_err();
+        let failure = EditLock::wait(vec![entry("here")], &hasty).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Timeout);
         drop(first);
-        EditLock::wait(vec!["here".to_owned()], &cancel).unwrap();
+        EditLock::wait(vec![entry("here")], &cancel).unwrap();
     }
 }

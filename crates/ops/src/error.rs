@@ -104,6 +104,32 @@ pub enum NearDifference {
     Case,
 }
 
+/// What a tree operation had done when it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeWork {
+    /// A removal: so many entries are gone, so many are left.
+    Removed {
+        /// The entries that are gone.
+        gone: u64,
+        /// The entries that are left, up to ten thousand.
+        left: u64,
+    },
+    /// A copy into a directory that was there.
+    Merged {
+        /// Files that were replaced, which stay so.
+        replaced: u64,
+        /// New entries that were removed again.
+        taken_back: u64,
+    },
+    /// A move by copying: the copy is whole, and a part of the source is still there.
+    Moved {
+        /// The path of the copy.
+        destination: String,
+        /// The entries of the source that are left, up to ten thousand.
+        left: u64,
+    },
+}
+
 /// A failed operation. Paths are relative to the root as clients see them.
 #[derive(Debug, thiserror::Error)]
 #[expect(
@@ -221,6 +247,15 @@ pub enum Error {
     RootProtected,
     #[error("{path:?} cannot be put inside itself")]
     IntoItself { path: String },
+    /// The change was made and can be seen; only a crash of the machine may undo it.
+    #[error("{path:?} was changed, but not synced: {reason}")]
+    Unsynced { path: String, reason: String },
+    /// It is not as it was when it was copied, so it was not removed.
+    #[error("{path:?} changed while it was moved")]
+    Changed { path: String },
+    /// A tree operation failed when a part of its work was done.
+    #[error("{done:?}, then: {cause}")]
+    Unfinished { done: TreeWork, cause: Box<Error> },
     #[error("the deadline has passed")]
     Timeout,
     #[error("the call was cancelled")]
@@ -300,7 +335,8 @@ impl Error {
             Error::IntoItself { .. } => ErrorKind::IntoItself,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
-            Error::Io { .. } => ErrorKind::Io,
+            Error::Io { .. } | Error::Unsynced { .. } | Error::Changed { .. } => ErrorKind::Io,
+            Error::Unfinished { cause, .. } => cause.kind(),
         }
     }
 
@@ -331,7 +367,10 @@ impl Error {
             | Error::DiskFull { path }
             | Error::QuotaExceeded { path, .. }
             | Error::IntoItself { path }
+            | Error::Unsynced { path, .. }
+            | Error::Changed { path }
             | Error::Io { path, .. } => Some(path),
+            Error::Unfinished { cause, .. } => cause.path(),
             Error::PatchMalformed { .. }
             | Error::PatchFiles { .. }
             | Error::InvalidPattern { .. }
@@ -389,6 +428,11 @@ impl From<sandbox::Error> for Error {
                     .to_owned(),
             },
             E::Stopped => Error::Cancelled,
+            E::Unsynced { path, source } => Error::Unsynced {
+                path,
+                reason: source.to_string(),
+            },
+            E::Changed { path } => Error::Changed { path },
             E::CrossDevice { path } => Error::Io {
                 operation: "rename",
                 path,

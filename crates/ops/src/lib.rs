@@ -25,6 +25,7 @@ mod line_search;
 mod list;
 mod make_directory;
 mod move_to;
+mod move_tree;
 mod operation;
 mod ordered;
 mod patch;
@@ -53,7 +54,7 @@ pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
 pub use edit_files::{CHANGES_SHOWN, EditFiles, EditedFile, EditedFiles, FileEdit, Rehearsal};
 pub use error::{
-    EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, Wanted,
+    EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, TreeWork, Wanted,
 };
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
 pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, SearchOutput};

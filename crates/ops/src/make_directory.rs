@@ -3,6 +3,7 @@
 use sandbox::{FileKind, Follow, Parents};
 
 use crate::context::Context;
+use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
@@ -41,7 +42,9 @@ impl Operation for MakeDirectory {
 
     fn run(self, context: &Context) -> Result<MadeDirectory> {
         context.cancel.check()?;
-        let located = self.place.locate(Follow::Last)?;
+        // The directory it will be in must not be moved away meanwhile.
+        let look_up = || self.place.locate(Follow::Last);
+        let (_lock, located) = EditLock::take_entry(&look_up, &context.cancel)?;
         let path = located.path();
         let created = match (
             located.require().ok().map(|metadata| metadata.kind),

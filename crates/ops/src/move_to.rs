@@ -1,24 +1,22 @@
 //! Moves or renames a file, a link or a tree, inside a root or from one to another.
 //!
 //! A move is a rename wherever that gives what a copy would give. Between file systems it is a copy, and between roots
-//! too where the source holds links, because what they lead to is only in the old root. Then the source goes only when
-//! the copy is complete and on disk; a source that cannot be copied completely is not moved at all.
+//! too where the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is
+//! moved by copying.
 
 use std::sync::Arc;
 
-use sandbox::{
-    Change, FileKind, Follow, Located, Metadata, OnExisting, OnFault, Root, WalkOptions, Walker,
-};
+use sandbox::{Change, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker};
 
 use crate::context::Context;
-use crate::copy::Transfer;
-use crate::copy_tree::{CopyTally, OnSkip};
+use crate::copy_tree::{Attributes, CopyTally, FileCopy};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
-use crate::edit_lock::{EditLock, key};
-use crate::error::{Error, Result, Wanted};
+use crate::edit_lock::{EditLock, LockKey};
+use crate::error::{Error, Result, TreeWork, Wanted};
+use crate::move_tree;
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
-use crate::remove::{inside_target, remove_tree};
+use crate::remove::inside_target;
 
 /// Moves or renames.
 #[derive(Debug)]
@@ -72,19 +70,78 @@ struct Ends<'root> {
     source: Located<'root>,
     metadata: Metadata,
     place: Place,
-    keys: Vec<String>,
+    /// The resolved host path of the destination, to compare places only.
+    target: String,
+}
+
+impl Ends<'_> {
+    /// A directory is locked with all below it: a change below it must not end up in a directory that has moved away.
+    fn lock_keys(&self) -> Vec<LockKey> {
+        if self.metadata.is_directory() {
+            vec![
+                LockKey::tree(&self.source),
+                LockKey::Tree(self.target.clone()),
+            ]
+        } else {
+            vec![
+                LockKey::entry(&self.source),
+                LockKey::Entry(self.target.clone()),
+            ]
+        }
+    }
 }
 
 impl Move {
     fn try_run(&self, context: &Context) -> Result<Moved> {
         context.cancel.check()?;
-        let keys = |ends: &Ends<'_>| ends.keys.clone();
-        let (_lock, ends) = EditLock::take_found(&|| self.ends(), &keys, &context.cancel)?;
-        let (located, metadata) = (ends.source, ends.metadata);
-        let source = TransferSource::new(&self.source, &located, metadata.kind);
+        let kind = self.ends()?.metadata.kind;
+        if self.may_rename(context)? {
+            let renamed = self.with_turn(context, |moving| {
+                if moving.is_same {
+                    return Ok(Some(moving.outcome(None)));
+                }
+                moving.rename(context)
+            })?;
+            if let Some(moved) = renamed {
+                return Ok(moved);
+            }
+        }
+        match kind {
+            FileKind::Directory => move_tree::by_copying(self, context),
+            _ => self.with_turn(context, |moving| moving.copy_and_remove(context)),
+        }
+    }
+
+    /// Waits for the turn to change both ends, looks at them once more, and moves.
+    pub(crate) fn with_turn<T>(
+        &self,
+        context: &Context,
+        act: impl FnOnce(&Moving<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let (_lock, ends) =
+            EditLock::take_found(&|| self.ends(), &|ends| ends.lock_keys(), &context.cancel)?;
+        self.with_ends(&ends, context, act)
+    }
+
+    /// Looks at both ends without a turn to change them, which whatever is done next has to wait for.
+    pub(crate) fn without_turn<T>(
+        &self,
+        context: &Context,
+        act: impl FnOnce(&Moving<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        self.with_ends(&self.ends()?, context, act)
+    }
+
+    fn with_ends<T>(
+        &self,
+        ends: &Ends<'_>,
+        context: &Context,
+        act: impl FnOnce(&Moving<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let source = TransferSource::new(&self.source, &ends.source, ends.metadata.kind);
         let target = self.locate_target(&ends.place)?;
-        let same = key(&located) == key(&target);
-        match (same, self.on_existing) {
+        let is_same = ends.source.host_path() == target.host_path();
+        match (is_same, self.on_existing) {
             (true, OnExisting::Fail) => return Err(occupied(&target)),
             (true, OnExisting::Replace) => {}
             (false, on_existing) => {
@@ -92,16 +149,15 @@ impl Move {
                 check_writable(&target)?;
             }
         }
-        let moving = Moving {
+        act(&Moving {
             change: context.change(),
             source,
-            metadata,
+            metadata: ends.metadata,
             target: &target,
-            target_root: &ends.place.root,
+            place: &ends.place,
             on_existing: self.on_existing,
-        };
-        let tally = if same { None } else { moving.run(context)? };
-        Ok(moving.outcome(tally.as_ref()))
+            is_same,
+        })
     }
 
     fn ends(&self) -> Result<Ends<'_>> {
@@ -117,12 +173,12 @@ impl Move {
         }
         let source = TransferSource::new(&self.source, &located, metadata.kind);
         let place = target(&self.destination, &source, self.on_directory)?;
-        let keys = vec![key(&located), key(&place.locate(Follow::Never)?)];
+        let target = place.locate(Follow::Never)?.host_path();
         Ok(Ends {
             source: located,
             metadata,
             place,
-            keys,
+            target,
         })
     }
 
@@ -137,68 +193,60 @@ impl Move {
         }
         Ok(target)
     }
-}
-
-struct Moving<'a, 'root> {
-    change: Change,
-    source: TransferSource<'a, 'root>,
-    metadata: Metadata,
-    target: &'a Located<'a>,
-    target_root: &'a Arc<Root>,
-    on_existing: OnExisting,
-}
-
-impl Moving<'_, '_> {
-    /// Moves; what was copied is told where it was a copy.
-    fn run(&self, context: &Context) -> Result<Option<CopyTally>> {
-        if self.may_rename(context)? {
-            match self.rename(context) {
-                Err(sandbox::Error::CrossDevice { .. }) => {}
-                Err(error @ sandbox::Error::AlreadyExists { .. }) => {
-                    return Err(self.occupied(error));
-                }
-                Err(error) => return Err(context.cancel.explain(error)),
-                Ok(()) => return Ok(None),
-            }
-        }
-        let tally = self.copy(context)?;
-        self.remove_source(context)?;
-        Ok(Some(tally))
-    }
-
-    fn rename(&self, context: &Context) -> sandbox::Result<()> {
-        let stop = || context.cancel.must_stop();
-        let (from, to) = (self.source.located, self.target);
-        self.change.rename(from, to, self.on_existing, &stop)
-    }
 
     /// Tells whether a rename gives what a copy would give.
     fn may_rename(&self, context: &Context) -> Result<bool> {
-        let same_root = std::ptr::eq(self.source.located.root(), self.target.root());
-        Ok(match self.source.kind {
+        let ends = self.ends()?;
+        let same_root = Arc::ptr_eq(&self.source.root, &ends.place.root);
+        Ok(match ends.metadata.kind {
             _ if same_root => true,
             FileKind::File => true,
-            FileKind::Directory => !self.holds_links(context)?,
+            FileKind::Directory => !holds_links(&ends.source, context)?,
             _ => false,
         })
     }
+}
 
-    /// Tells whether the source holds anything but files and directories.
-    fn holds_links(&self, context: &Context) -> Result<bool> {
-        let dir = self.source.located.open_dir()?;
-        let mut walker = Walker::new(dir, WalkOptions::default());
-        while let Some(item) = walker.next(&mut |_| true) {
-            context.cancel.check_and_give_way()?;
-            match item {
-                Ok(item) if matches!(item.kind, FileKind::File | FileKind::Directory) => {}
-                // What cannot be read cannot be copied either: the copy will say so.
-                _ => return Ok(true),
-            }
+/// Tells whether a tree holds anything but files and directories.
+fn holds_links(source: &Located<'_>, context: &Context) -> Result<bool> {
+    let mut walker = Walker::new(source.open_dir()?, WalkOptions::default());
+    while let Some(item) = walker.next(&mut |_| true) {
+        context.cancel.check_and_give_way()?;
+        match item {
+            Ok(item) if matches!(item.kind, FileKind::File | FileKind::Directory) => {}
+            // What cannot be read cannot be copied either: the copy will say so.
+            _ => return Ok(true),
         }
-        Ok(false)
+    }
+    Ok(false)
+}
+
+/// A move whose two ends were looked up and may be what they are.
+pub(crate) struct Moving<'a, 'root> {
+    pub(crate) change: Change,
+    pub(crate) source: TransferSource<'a, 'root>,
+    pub(crate) metadata: Metadata,
+    pub(crate) target: &'a Located<'a>,
+    pub(crate) place: &'a Place,
+    pub(crate) on_existing: OnExisting,
+    /// Both ends are the same place.
+    is_same: bool,
+}
+
+impl Moving<'_, '_> {
+    /// Renames; `None` if the ends are on different file systems.
+    fn rename(&self, context: &Context) -> Result<Option<Moved>> {
+        let stop = || context.cancel.must_stop();
+        let (from, to) = (self.source.located, self.target);
+        match self.change.rename(from, to, self.on_existing, &stop) {
+            Err(sandbox::Error::CrossDevice { .. }) => Ok(None),
+            Err(error @ sandbox::Error::AlreadyExists { .. }) => Err(self.occupied(error)),
+            Err(error) => Err(context.cancel.explain(error)),
+            Ok(()) => Ok(Some(self.outcome(None))),
+        }
     }
 
-    fn occupied(&self, error: sandbox::Error) -> Error {
+    pub(crate) fn occupied(&self, error: sandbox::Error) -> Error {
         let is_directory = self.target.metadata().is_some_and(Metadata::is_directory);
         match error {
             // Its sort was right, so it is what it holds that is in the way.
@@ -214,36 +262,58 @@ impl Moving<'_, '_> {
         }
     }
 
-    fn copy(&self, context: &Context) -> Result<CopyTally> {
-        match self.source.kind {
-            FileKind::Symlink => self.copy_link(),
-            FileKind::File => self.transfer(context),
-            FileKind::Directory => {
-                if self.target.metadata().is_some() {
-                    self.change
-                        .remove_empty_dir(self.target)
-                        .map_err(|error| self.occupied(error))?;
-                }
-                self.transfer(context)
+    /// Moves a file or a link by copying it; the source is removed only if it is the one that was copied.
+    fn copy_and_remove(&self, context: &Context) -> Result<Moved> {
+        if self.is_same {
+            return Ok(self.outcome(None));
+        }
+        let tally = match self.source.kind {
+            FileKind::Symlink => self.copy_link()?,
+            FileKind::File => self.copy_file(context)?,
+            kind => {
+                return Err(Error::NotAFile {
+                    path: self.source.located.path(),
+                    kind,
+                });
             }
-            kind => Err(Error::NotAFile {
-                path: self.source.located.path(),
-                kind,
-            }),
+        };
+        let removed = self.change.unlink(self.source.located);
+        removed.map_err(|error| self.source_stays(error.into(), 1))?;
+        Ok(self.outcome(Some(&tally)))
+    }
+
+    /// The failure to remove the source of a copy that is whole.
+    pub(crate) fn source_stays(&self, cause: Error, left: u64) -> Error {
+        match cause {
+            Error::Unsynced { .. } => cause,
+            cause => Error::Unfinished {
+                done: TreeWork::Moved {
+                    destination: self.target.path(),
+                    left,
+                },
+                cause: Box::new(cause),
+            },
         }
     }
 
-    fn transfer(&self, context: &Context) -> Result<CopyTally> {
-        Transfer {
-            source: self.source.clone(),
-            target: self.target,
-            target_root: self.target_root,
-            on_existing: self.on_existing,
-            on_skip: OnSkip::Fail,
-            // Whatever the process's durability: the source goes next.
-            change: self.change.synced(),
+    fn copy_file(&self, context: &Context) -> Result<CopyTally> {
+        let open = self.source.located.open_file()?;
+        // Whatever the process's durability: the source goes next.
+        let change = self.change.synced();
+        let staged = change.stage_moved(self.target, self.on_existing)?;
+        let mut copy = FileCopy::begin(staged, open, Attributes::All)?;
+        copy.run(&context.cancel)?;
+        let now = self.source.again()?.require()?;
+        if !copy.is_of(&now) {
+            return Err(Error::Changed {
+                path: self.source.located.path(),
+            });
         }
-        .run(context)
+        Ok(CopyTally {
+            files: 1,
+            bytes: copy.finish()?,
+            ..CopyTally::default()
+        })
     }
 
     fn copy_link(&self) -> Result<CopyTally> {
@@ -255,11 +325,10 @@ impl Moving<'_, '_> {
             .0
             .read_link(from)?;
         let (directory, made) = parent_dir(self.target, &change)?;
-        if self.target.metadata().is_some() {
-            change.unlink(self.target)?;
+        match self.target.metadata() {
+            Some(_) => change.replace_by_link(&directory, to, &text)?,
+            None => change.make_link_in(&directory, to, &text)?,
         }
-        change.make_link_in(&directory, to, &text)?;
-        change.sync_tree(&directory)?;
         if let Some(made) = made {
             made.keep();
         }
@@ -269,17 +338,7 @@ impl Moving<'_, '_> {
         })
     }
 
-    fn remove_source(&self, context: &Context) -> Result<()> {
-        match self.source.kind {
-            FileKind::Directory => {
-                let located = self.source.located;
-                remove_tree(located, &self.change, OnFault::Stop, context).map(drop)
-            }
-            _ => Ok(self.change.unlink(self.source.located)?),
-        }
-    }
-
-    fn outcome(&self, copied: Option<&CopyTally>) -> Moved {
+    pub(crate) fn outcome(&self, copied: Option<&CopyTally>) -> Moved {
         let is_directory = self.source.kind == FileKind::Directory;
         let (bytes, files) = match copied {
             Some(tally) => (Some(tally.bytes), Some(tally.files)),
@@ -573,6 +632,55 @@ mod tests {
             (to.read_link("to-lone"), from.has("to-lone")),
             ("lone".into(), false)
         );
+    }
+
+    /// A place on another file system than the trees of these tests, if there is one.
+    fn elsewhere(from: &Tree) -> Option<(tempfile::TempDir, Arc<sandbox::Root>)> {
+        let memory = tempfile::tempdir_in("/dev/shm").ok()?;
+        let root = Arc::new(sandbox::Root::open(memory.path()).unwrap());
+        let device = |root: &sandbox::Root| root.metadata().unwrap().device;
+        (device(&root) != device(&from.root)).then_some((memory, root))
+    }
+
+    #[test]
+    fn a_tree_waits_for_the_changes_below_it_however_it_moves() {
+        let tree = Tree::new();
+        tree.file("dir/sub/file", "x");
+        let place = tree.place("dir/sub/file");
+        let held = EditLock::take(&place, &crate::Cancel::never()).unwrap();
+        let hasty = || Context {
+            cancel: crate::Cancel::after(std::time::Duration::from_millis(300)),
+            ..context()
+        };
+        let renamed = request(&tree, "dir", &tree, "other").run(&hasty());
+        assert_eq!(renamed.unwrap_err().kind(), ErrorKind::Timeout);
+        let Some((memory, root)) = elsewhere(&tree) else {
+            return;
+        };
+        let across = || Move {
+            destination: Place::new(Arc::clone(&root), "deep/dir").unwrap(),
+            ..request(&tree, "dir", &tree, "")
+        };
+        assert_eq!(
+            across().run(&hasty()).unwrap_err().kind(),
+            ErrorKind::Timeout
+        );
+        let left = root
+            .locate(&sandbox::RelPath::root(), Follow::Never)
+            .unwrap();
+        assert_eq!(
+            crate::remove::entries_left(&left),
+            1,
+            "nothing is left of the copy"
+        );
+        assert_eq!(tree.read("dir/sub/file"), "x");
+        drop(held);
+        let moved = across().run(&context()).unwrap();
+        assert_eq!(
+            (moved.method, moved.files, tree.has("dir")),
+            (Method::Copied, Some(1), false)
+        );
+        drop(memory);
     }
 
     #[test]

@@ -7,16 +7,18 @@ use std::ops::ControlFlow;
 
 use sandbox::{
     Change, EmptiedDir, FileKind, LinkTarget, Located, Metadata, OnFault, Removal, RemovalStep,
-    TreeRemover,
+    TreeRemover, WalkOptions, Walker,
 };
 
 use crate::context::{Cancel, Context};
 use crate::edit_lock::EditLock;
-use crate::error::{Error, Result, Wanted};
+use crate::error::{Error, ErrorKind, Result, TreeWork, Wanted};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::place::Place;
 
+/// How many entries are counted that a failed removal has left.
+const LEFT_COUNTED: usize = 10_000;
 /// How many entries one thread looks at before others may go on, be they removed or not.
 const STEPS_PER_UNIT: usize = 256;
 
@@ -120,7 +122,8 @@ impl Removed {
 impl Remove {
     /// Tells whether a fault is one to go on after; a caller who gave up wants no reply.
     fn collects(&self, fault: &Error) -> bool {
-        self.on_fault == OnFault::Collect && !matches!(fault, Error::Timeout | Error::Cancelled)
+        self.on_fault == OnFault::Collect
+            && !matches!(fault.kind(), ErrorKind::Timeout | ErrorKind::Cancelled)
     }
 
     fn missing(&self, located: &Located<'_>) -> Result<Removed> {
@@ -206,27 +209,60 @@ pub(crate) fn leads_outside(place: &Place) -> Error {
 }
 
 /// Removes a directory and all it holds, by several threads where that is much.
-pub(crate) fn remove_tree(
+fn remove_tree(
     located: &Located<'_>,
     change: &Change,
     on_fault: OnFault,
     context: &Context,
 ) -> Result<Removal> {
-    let cancel = &context.cancel;
     let remover = change.tree_remover(located, on_fault)?;
+    let (removal, failure) = run_remover(remover, on_fault, &context.cancel)?;
+    let gone = removal.entries();
+    let failure = match failure {
+        Some(failure) => failure,
+        None => match change.remove_emptied(located, removal, on_fault) {
+            Ok(removal) => return Ok(removal),
+            Err(error) => error.into(),
+        },
+    };
+    if gone == 0 || matches!(failure, Error::Unsynced { .. }) {
+        return Err(failure);
+    }
+    let left = entries_left(located);
+    Err(Error::Unfinished {
+        done: TreeWork::Removed { gone, left },
+        cause: Box::new(failure),
+    })
+}
+
+/// Runs a removal; tells what it removed, and why it ended early.
+pub(crate) fn run_remover(
+    remover: TreeRemover,
+    on_fault: OnFault,
+    cancel: &Cancel,
+) -> Result<(Removal, Option<Error>)> {
     let stages = TreeRemoval {
         on_fault,
         cancel: cancel.clone(),
     };
     let progress = RemovalProgress::default();
     let (progress, end) = ordered::run(stages, Some(remover), progress, cancel)?;
-    if let Some(failure) = progress.failure {
-        return Err(cancel.explain(failure));
-    }
-    if end == RunEnd::Expired {
-        return Err(Error::Timeout);
-    }
-    Ok(change.remove_emptied(located, progress.removal, on_fault)?)
+    let failure = match progress.failure {
+        Some(failure) => Some(cancel.explain(failure)),
+        None if end == RunEnd::Expired => Some(Error::Timeout),
+        None => None,
+    };
+    Ok((progress.removal, failure))
+}
+
+/// Counts a directory and what is in it, up to a bound.
+pub(crate) fn entries_left(located: &Located<'_>) -> u64 {
+    let Ok(dir) = located.open_dir() else {
+        return 1;
+    };
+    let mut walker = Walker::new(dir, WalkOptions::default());
+    let below = std::iter::from_fn(|| walker.next(&mut |_| true));
+    1 + below.take(LEFT_COUNTED).filter(|item| item.is_ok()).count() as u64
 }
 
 /// The stages of a removal.

@@ -79,6 +79,12 @@ impl Tree {
         self
     }
 
+    /// Gives a file a second name.
+    pub(crate) fn second_name(&self, file: &str, name: &str) -> &Tree {
+        std::fs::hard_link(self.host(file), self.host(name)).unwrap();
+        self
+    }
+
     pub(crate) fn fifo(&self, path: &str) -> &Tree {
         assert!(
             Command::new("mkfifo")

@@ -7,17 +7,20 @@ mod append;
 mod observers;
 mod rename;
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use crate::attributes;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
+use crate::planted_fault::{PlantedFault, planted};
 use crate::quota::Amount;
 use crate::resolve::Tail;
-use crate::syscall::{self, Errno, SysResult};
+use crate::syscall::{self, Errno, Purpose, SysResult};
 
 pub(crate) use observers::Observers;
 pub(crate) use rename::rename_entry;
@@ -95,14 +98,24 @@ impl Change {
         self.sync_with(|| syscall::sync_unchecked(file))
     }
 
+    /// Opens a directory to write its entries to disk after a change, if this change is durable.
+    ///
+    /// Before the change, so that a process without descriptors fails before it has changed anything.
+    pub(crate) fn prepare_sync(&self, dir: BorrowedFd<'_>) -> SysResult<DirSync> {
+        if self.durability == Durability::Fast {
+            return Ok(DirSync(None));
+        }
+        match syscall::reopen_dir_unchecked(dir) {
+            Ok(readable) => Ok(DirSync(Some(readable))),
+            // A directory that may be written but not read cannot be synced by us.
+            Err(Errno::ACCESS) => Ok(DirSync(None)),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Writes a directory's entries to disk, if this change is durable.
     pub(crate) fn sync_dir(&self, dir: BorrowedFd<'_>) -> SysResult<()> {
-        self.sync_with(|| match syscall::reopen_dir_unchecked(dir) {
-            Ok(readable) => syscall::sync_unchecked(readable.as_fd()),
-            // A directory that may be written but not read cannot be synced by us.
-            Err(Errno::ACCESS) => Ok(()),
-            Err(errno) => Err(errno),
-        })
+        self.prepare_sync(dir)?.finish()
     }
 
     fn sync_with(&self, sync: impl FnOnce() -> SysResult<()>) -> SysResult<()> {
@@ -110,6 +123,26 @@ impl Change {
             Durability::Fsync => sync(),
             Durability::Fast => Ok(()),
         }
+    }
+}
+
+/// A directory that is synced once its change is made.
+pub(crate) struct DirSync(Option<OwnedFd>);
+
+impl DirSync {
+    /// Writes the directory's entries to disk.
+    pub(crate) fn finish(self) -> SysResult<()> {
+        match self.0 {
+            Some(_) if planted(PlantedFault::UnsyncedDirectories) => Err(Errno::IO),
+            Some(dir) => syscall::sync_unchecked(dir.as_fd()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the directory's entries to disk; on a failure the change of `path` is made all the same.
+    pub(crate) fn finish_change(self, path: impl FnOnce() -> String) -> Result<()> {
+        self.finish()
+            .map_err(|errno| Error::unsynced(&path(), errno))
     }
 }
 
@@ -170,11 +203,70 @@ impl Change {
         make: impl FnOnce() -> SysResult<()>,
     ) -> Result<()> {
         let entry = (dir.fd(), name);
+        let failed = |errno| dir.failed(operation, name, errno);
+        let sync = self.prepare_sync(dir.fd()).map_err(failed)?;
         let made =
             dir.observers()
                 .put(entry, &|| dir.join(name), || Ok(Amount::ENTRY), None, make)?;
-        made.and_then(|()| self.sync_dir(dir.fd()))
-            .map_err(|errno| dir.failed(operation, name, errno))
+        made.map_err(failed)?;
+        sync.finish_change(|| dir.join(name))
+    }
+
+    /// Puts a link in an open directory in the place of a file or link that is there, in one step.
+    pub fn replace_by_link(&self, dir: &Dir, name: &Name, target: &[u8]) -> Result<()> {
+        let failed = |errno| dir.failed("symlink", name, errno);
+        let temporary = leftovers::temporary_name().map_err(failed)?;
+        let sync = self.prepare_sync(dir.fd()).map_err(failed)?;
+        syscall::make_link_unchecked(dir.fd(), &temporary, target).map_err(failed)?;
+        let replaced = self.put_entry(dir, &temporary, dir, name, Amount::ENTRY);
+        if replaced.is_err() {
+            let _ = syscall::unlink_unchecked(dir.fd(), &temporary);
+        }
+        replaced?;
+        sync.finish_change(|| dir.join(name))
+    }
+
+    /// Renames an entry over what is there; `new` is what the account of the root does not hold yet.
+    fn put_entry(
+        &self,
+        from: &Dir,
+        name: &Name,
+        to: &Dir,
+        to_name: &Name,
+        new: Amount,
+    ) -> Result<()> {
+        let target = (to.fd(), to_name);
+        let rename = || {
+            let source = (from.fd(), name);
+            rename_entry(source, target, OnExisting::Replace, FileKind::File)
+        };
+        let path = || to.join(to_name);
+        let renamed = to
+            .observers()
+            .put(target, &path, || Ok(new), None, rename)?;
+        renamed.map_err(|errno| to.failed("rename", to_name, errno))
+    }
+
+    /// Moves a file or link from a tree of ours to a directory of the same root, over what is there.
+    ///
+    /// A file that is there has to be writable, and the new one takes after it.
+    pub fn put_over(&self, from: &Dir, name: &Name, there: &Located<'_>, to: &Dir) -> Result<()> {
+        let failed = |errno| from.failed("open", name, errno);
+        let moved = from.stat(name)?;
+        match there.metadata().map(|there| there.kind) {
+            None | Some(FileKind::Symlink) => {}
+            Some(FileKind::File) if moved.kind == FileKind::File => {
+                let old = there.open_to_replace()?;
+                let old = old.open();
+                let new = syscall::open_content_unchecked(from.fd(), name, Purpose::Read);
+                let new = new.map_err(failed)?;
+                let mode = attributes::inherit(&old.file, &new, &old.metadata);
+                syscall::set_mode_unchecked(new.as_fd(), mode).map_err(failed)?;
+            }
+            Some(FileKind::File) => drop(there.open_to_replace()?),
+            Some(kind) => return Err(there.special(kind)),
+        }
+        self.put_entry(from, name, to, name, Amount::default())
     }
 
     /// Makes the missing parents of a new entry if they are wanted; returns them and the entry's name.
@@ -205,8 +297,11 @@ impl Change {
         if metadata.is_directory() {
             return Err(place.special(FileKind::Directory));
         }
-        unlink_entry(place.root().observers(), (place.parent(), name))
-            .map_err(|errno| place.failed("unlink", errno))
+        let failed = |errno| place.failed("unlink", errno);
+        // What was confirmed to be gone does not come back after a crash.
+        let sync = self.prepare_sync(place.parent()).map_err(failed)?;
+        unlink_entry(place.root().observers(), (place.parent(), name)).map_err(failed)?;
+        sync.finish_change(|| place.given().to_owned())
     }
 
     /// Removes an empty directory.
@@ -217,8 +312,10 @@ impl Change {
                 path: place.given().to_owned(),
             });
         }
-        remove_dir_entry(place.root().observers(), (place.parent(), name))
-            .map_err(|errno| place.failed("rmdir", errno))
+        let failed = |errno| place.failed("rmdir", errno);
+        let sync = self.prepare_sync(place.parent()).map_err(failed)?;
+        remove_dir_entry(place.root().observers(), (place.parent(), name)).map_err(failed)?;
+        sync.finish_change(|| place.given().to_owned())
     }
 
     pub(crate) fn unlink_in(&self, dir: &Dir, name: &Name) -> SysResult<()> {
@@ -236,4 +333,146 @@ fn unlink_entry(observers: &Observers, entry: EntryRef<'_>) -> SysResult<()> {
 
 pub(crate) fn remove_dir_entry(observers: &Observers, entry: EntryRef<'_>) -> SysResult<()> {
     observers.take_away(entry, || syscall::remove_dir_unchecked(entry.0, entry.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::planted_fault;
+    use crate::tests::support::{locate, locate_itself};
+    use crate::{OpenFile, Root};
+
+    fn name(text: &str) -> Name {
+        Name::new(text.as_bytes()).unwrap()
+    }
+
+    /// A change that is made is not told as if nothing had happened.
+    #[test]
+    fn a_change_that_cannot_be_synced_is_told_as_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        for file in ["replaced", "moved", "removed"] {
+            fs::write(path(file), "old").unwrap();
+        }
+        fs::create_dir(path("empty")).unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        let change = Change::begin(Durability::Fsync);
+        let at = |name: &str| locate_itself(&root, name).unwrap();
+        let top = locate(&root, "").unwrap().open_dir().unwrap();
+        let commit = |name: &str| {
+            let staged = change.stage(&at(name), OnExisting::Replace, Parents::Require)?;
+            staged.commit().map(drop)
+        };
+        let rename = || change.rename(&at("moved"), &at("there"), OnExisting::Fail, &|| false);
+        let attempts: [(&str, &dyn Fn() -> Result<()>); 7] = [
+            ("new", &|| commit("new")),
+            ("replaced", &|| commit("replaced")),
+            ("there", &rename),
+            ("removed", &|| change.unlink(&at("removed"))),
+            ("empty", &|| change.remove_empty_dir(&at("empty"))),
+            ("dir", &|| {
+                change.make_dir_in(&top, &name("dir"), 0o755).map(drop)
+            }),
+            ("link", &|| change.make_link_in(&top, &name("link"), b"new")),
+        ];
+        for (path, attempt) in attempts {
+            let fault = Some(PlantedFault::UnsyncedDirectories);
+            let told = planted_fault::with(fault, attempt);
+            assert!(
+                matches!(&told, Err(Error::Unsynced { path: told, .. }) if told == path),
+                "{path}: {told:?}"
+            );
+        }
+        assert_eq!(fs::read(path("replaced")).unwrap(), b"");
+        assert!(path("new").exists() && path("there").exists() && path("dir").exists());
+        assert!(!path("removed").exists() && !path("empty").exists() && !path("moved").exists());
+    }
+
+    #[test]
+    fn a_link_takes_the_place_of_a_file_in_one_step() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("file"), "old").unwrap();
+        fs::create_dir(temp.path().join("dir")).unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        let top = locate(&root, "").unwrap().open_dir().unwrap();
+        let watched = temp.path().join("file");
+        let change = Change::begin(Durability::Fast);
+        let is_there = move |_: &str| assert!(watched.symlink_metadata().is_ok());
+        syscall::hook::with(is_there, || {
+            change.replace_by_link(&top, &name("file"), b"dir").unwrap();
+        });
+        let text = fs::read_link(temp.path().join("file")).unwrap();
+        assert_eq!(text.to_str(), Some("dir"));
+        assert!(change.replace_by_link(&top, &name("dir"), b"file").is_err());
+        assert_eq!(
+            fs::read_dir(temp.path()).unwrap().count(),
+            2,
+            "a temporary name stays"
+        );
+    }
+
+    #[test]
+    fn a_tree_appears_and_vanishes_whole_and_is_hidden_in_between() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::create_dir_all(path("full/sub")).unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        let top = locate(&root, "").unwrap().open_dir().unwrap();
+        let change = Change::begin(Durability::Fast);
+        let staging = change.stage_tree(&top, &name("tree"), 0o751).unwrap();
+        assert_eq!(
+            staging.top().path(),
+            "tree",
+            "no message shows the temporary name"
+        );
+        let file = change.stage_in(staging.top(), &name("file"), OnExisting::Fail);
+        file.unwrap().commit().unwrap();
+        assert_eq!(
+            top.entries().unwrap().len(),
+            1,
+            "only the other directory is listed"
+        );
+        assert_eq!(root.sweep_leftovers(&|| false), 0, "its process is alive");
+        let refused = staging
+            .appear_as(&name("full"), OnExisting::Replace)
+            .unwrap_err();
+        assert!(
+            matches!(refused, Error::AlreadyExists { .. }),
+            "{refused:?}"
+        );
+        staging.appear_as(&name("tree"), OnExisting::Fail).unwrap();
+        assert!(path("tree/file").exists());
+        let hidden = change
+            .hide_tree(&locate_itself(&root, "tree").unwrap())
+            .unwrap();
+        assert!(!path("tree").exists());
+        let open: OpenFile = hidden.top().open_file(&name("file")).unwrap();
+        assert_eq!(open.path, "tree/file");
+        hidden.discard(&|| false).unwrap();
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_tree_of_a_process_that_is_gone_is_swept() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        let own = leftovers::temporary_name().unwrap();
+        let own = String::from_utf8(own.as_bytes().to_vec()).unwrap();
+        let mut pieces: Vec<&str> = own.split('-').collect();
+        // The same process in another run.
+        pieces[4] = "1";
+        let left = temp.path().join("dir").join(pieces.join("-"));
+        fs::create_dir_all(left.join("a/b")).unwrap();
+        fs::write(left.join("a/b/file"), "").unwrap();
+        fs::set_permissions(
+            left.join("a/b"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o500),
+        )
+        .unwrap();
+        fs::create_dir(temp.path().join("dir").join(&own)).unwrap();
+        assert_eq!(root.sweep_leftovers(&|| false), 1);
+        assert!(!left.exists() && temp.path().join("dir").join(own).exists());
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::change::Observers;
 use crate::copy_content;
 use crate::error::{Error, Result};
+use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
@@ -38,6 +39,13 @@ pub(crate) struct RootShare {
     pub(crate) observers: Observers,
 }
 
+/// What a listing does with entries that have a temporary name: nobody's files yet, or not any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Temporary {
+    LeftOut,
+    Included,
+}
+
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
@@ -61,6 +69,12 @@ impl Dir {
     /// Another directory of the same root.
     pub(crate) fn kin(&self, fd: OwnedFd, path: Vec<u8>) -> Dir {
         Dir::new(fd, path, self.0.share.clone())
+    }
+
+    /// The same directory under another path.
+    pub(crate) fn named(&self, path: Vec<u8>) -> Result<Dir, Errno> {
+        let fd = self.fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+        Ok(self.kin(fd, path))
     }
 
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
@@ -92,7 +106,7 @@ impl Dir {
             .map_err(|errno| Error::from_errno("stat", self.path(), errno))
     }
 
-    /// Lists it, in no order, without `.` and `..`.
+    /// Lists it, in no order, without `.`, `..` and what is still in the making.
     pub fn entries(&self) -> Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
         self.for_each_entry(&mut |entry| entries.push(entry))?;
@@ -100,8 +114,10 @@ impl Dir {
     }
 
     /// Feeds every entry to `take` as the system hands them out, for directories too large to hold.
+    ///
+    /// What is still in the making is left out.
     pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
-        self.for_each_name(&mut |name, kind| {
+        self.for_each_name(Temporary::LeftOut, &mut |name, kind| {
             if let Some(name) = Name::new(name) {
                 take(DirEntry { name, kind });
             }
@@ -109,7 +125,11 @@ impl Dir {
     }
 
     /// Feeds every name and kind to `take`, without allocating: for callers that keep few of many names.
-    pub(crate) fn for_each_name(&self, take: &mut dyn FnMut(&[u8], FileKind)) -> Result<()> {
+    pub(crate) fn for_each_name(
+        &self,
+        temporary: Temporary,
+        take: &mut dyn FnMut(&[u8], FileKind),
+    ) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
         let own = !self.0.listed.swap(true, Ordering::Relaxed);
         let fresh = if own {
@@ -119,7 +139,9 @@ impl Dir {
         };
         let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
         syscall::read_dir_unchecked(fd, &mut |name, kind| {
-            take(name, self.known_kind(name, kind))
+            if temporary == Temporary::Included || !leftovers::is_temporary(name) {
+                take(name, self.known_kind(name, kind));
+            }
         })
         .map_err(failed)
     }

@@ -135,6 +135,20 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
+    /// The change was made and can be seen, but syncing it failed: a crash of the machine may lose it.
+    #[error("{path:?} was changed, but not synced: {source}")]
+    Unsynced {
+        /// What was changed.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An entry is not the one that was copied, so it was not removed.
+    #[error("{path:?} changed meanwhile")]
+    Changed {
+        /// The entry.
+        path: String,
+    },
     /// Anything else the system says.
     #[error("{operation} failed on {path:?}: {source}")]
     Io {
@@ -148,6 +162,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The failure to sync a change that was made.
+    pub(crate) fn unsynced(path: &str, errno: Errno) -> Error {
+        Error::Unsynced {
+            path: path.to_owned(),
+            source: errno.into(),
+        }
+    }
+
     /// Translates an error number.
     pub(crate) fn from_errno(operation: &'static str, path: &str, errno: Errno) -> Error {
         let path = path.to_owned();

@@ -1,4 +1,4 @@
-//! Makes temporary names, and removes those that a killed process left behind.
+//! Makes temporary names, and removes those that a killed process left behind: files, links and whole trees.
 //!
 //! A name tells who made it: a tag of this boot and process namespace, the process, and the run of it. A
 //! leftover is removed when its process is certainly gone; one from another machine, container or boot,
@@ -10,12 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::background;
-use crate::metadata::{FileKind, Metadata};
+use crate::change::{Change, Durability};
+use crate::metadata::Metadata;
 use crate::name::Name;
 use crate::root::Root;
 use crate::roots::Roots;
-use crate::syscall::{self, Errno, SysResult};
-use crate::walk::{WalkOptions, Walker};
+use crate::syscall::{Errno, SysResult};
+use crate::walk::{WalkItem, WalkOptions, Walker};
 use crate::{Follow, RelPath};
 
 const PREFIX: &str = ".mcp-filesystem-";
@@ -32,6 +33,12 @@ pub(crate) fn temporary_name() -> SysResult<Name> {
         own.place, own.process, own.run
     );
     Name::new(text.as_bytes()).ok_or(Errno::INVAL)
+}
+
+/// Tells whether a name is a temporary one. No listing and no walk shows such an entry to a client.
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
+    // Asked for every name that is listed: the beginning settles it for nearly all.
+    name.starts_with(PREFIX.as_bytes()) && Maker::of(name).is_some()
 }
 
 fn random() -> SysResult<u128> {
@@ -61,8 +68,8 @@ impl Maker {
     }
 
     /// Reads a name; `None` if it is not one of ours.
-    fn of(name: &Name) -> Option<Maker> {
-        let text = std::str::from_utf8(name.as_bytes()).ok()?;
+    fn of(name: &[u8]) -> Option<Maker> {
+        let text = std::str::from_utf8(name).ok()?;
         let mut pieces = text.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
         let place = u64::from_str_radix(pieces.next()?, 16).ok()?;
         let process = pieces.next()?.parse().ok()?;
@@ -111,31 +118,34 @@ impl Root {
         Maker::own();
     }
 
-    /// Removes temporary files whose process is gone. Walks the whole root, so it belongs on a background thread.
+    /// Removes temporary files and trees whose process is gone. Walks the whole root, so it belongs on a background thread.
     pub fn sweep_leftovers(&self, stop: &dyn Fn() -> bool) -> u64 {
         let top = self
             .locate(&RelPath::root(), Follow::Never)
             .and_then(|place| place.open_dir());
         let Ok(top) = top else { return 0 };
-        let mut walker = Walker::new(top, WalkOptions::default());
+        let change = Change::begin(Durability::Fast);
+        let mut walker = Walker::with_temporary(top, WalkOptions::default());
         let mut removed = 0;
-        while let Some(item) = walker.next(&mut |_| true) {
+        while let Some(item) = walker.next(&mut |item| !is_temporary(item.name.as_bytes())) {
             if stop() {
                 break;
             }
             let Ok(item) = item else { continue };
-            let maker = Maker::of(&item.name).filter(|_| item.kind == FileKind::File);
-            // Only what has such a name is looked at: a root may hold millions of other files.
-            let gone = maker.is_some_and(|maker| {
-                let metadata = item.dir.stat(&item.name);
-                metadata.is_ok_and(|metadata| maker.is_gone(&metadata))
-            });
-            if gone && syscall::unlink_unchecked(item.dir.fd(), &item.name).is_ok() {
+            if is_leftover(&item) && change.clear_in(&item.dir, &item.name, stop).is_ok() {
                 removed += 1;
             }
         }
         removed
     }
+}
+
+/// Only what has such a name is looked at: a root may hold millions of other files.
+fn is_leftover(item: &WalkItem) -> bool {
+    Maker::of(item.name.as_bytes()).is_some_and(|maker| {
+        let metadata = item.dir.stat(&item.name);
+        metadata.is_ok_and(|metadata| maker.is_gone(&metadata))
+    })
 }
 
 impl Roots {

@@ -17,6 +17,7 @@
 #[cfg(test)]
 extern crate self as sandbox;
 
+mod attributes;
 mod background;
 mod change;
 mod copy_content;
@@ -24,6 +25,7 @@ mod descent;
 mod descriptors;
 mod dir;
 mod error;
+mod hidden_tree;
 mod landlock;
 mod leftovers;
 mod link;
@@ -54,6 +56,7 @@ pub use descent::Descent;
 pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
+pub use hidden_tree::HiddenTree;
 pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;
 pub use located::{FileAccess, Located, is_within};
@@ -63,7 +66,7 @@ pub use new_dirs::NewDirs;
 pub use open_file::{OpenFile, Replaceable};
 pub use quota::{Amount, Quota, QuotaLimit};
 pub use rel_path::RelPath;
-pub use remove::{EmptiedDir, OnFault, Removal, RemovalStep, TreeRemover};
+pub use remove::{Approval, EmptiedDir, OnFault, Removal, RemovalStep, TreeRemover};
 pub use replace::Staged;
 pub use resolve::{Follow, Resolver};
 pub use root::Root;

@@ -110,6 +110,11 @@ impl<'root> Located<'root> {
         )
     }
 
+    /// Tells whether nothing is there but all directories on the way are.
+    pub(crate) fn is_only_last_missing(&self) -> bool {
+        matches!(&self.found.tail, Tail::Missing { names, .. } if names.len() == 1)
+    }
+
     /// Requires what a slash behind the name says: this place is a directory, or a link to one.
     pub(crate) fn being_directory(self) -> Result<Located<'root>> {
         let is_directory = match self.metadata().map(|there| there.kind) {

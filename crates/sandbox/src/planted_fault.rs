@@ -1,6 +1,6 @@
-//! Faults that a test plants to show that it would find them. Product code cannot plant any.
+//! Faults that a test plants: to show that it would find them, or to see what they lead to. Product code cannot plant any.
 
-/// One way in which confinement could be broken.
+/// One way in which a change or confinement could be broken.
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "only tests plant and read the names")
@@ -19,6 +19,8 @@ pub(crate) enum PlantedFault {
     KernelParent,
     /// A tree's directories are taken on the way up without a look at their identity.
     UncheckedAbove,
+    /// Directories cannot be synced, as on a disk that breaks.
+    UnsyncedDirectories,
 }
 
 /// Tells whether a test planted the fault in this thread.

@@ -329,7 +329,7 @@ impl Ledger {
 
 /// Counts what is below a directory; adds sizes only if `sizes` is set.
 pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<Amount> {
-    let mut walker = Walker::new(top, WalkOptions::default());
+    let mut walker = Walker::with_temporary(top, WalkOptions::default());
     let mut all = Amount::default();
     while let Some(item) = walker.next(&mut |_| true) {
         if stop() {

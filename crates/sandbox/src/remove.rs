@@ -2,15 +2,21 @@
 //!
 //! A [`TreeRemover`] goes step by step and can be cut in two, so that a caller with several threads can share the work.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::change::Change;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::leftovers;
 use crate::located::Located;
-use crate::syscall::Errno;
+use crate::syscall::{self, Errno};
 use crate::walk::{AllLeaves, Cut, WalkEvent, WalkItem, WalkOptions, WalkOrder, Walker};
 
 /// How many times a removal empties a directory again that others fill meanwhile.
 const REFILLS_MAX: u32 = 64;
+/// The mode in which a directory can be emptied.
+const OWNER_MAY: u32 = 0o700;
 /// The most faults that are kept with their text.
 const MAX_FAULTS: usize = 100;
 /// What is cut off a removal. The files of one directory stay together: threads would wait for each other there.
@@ -26,6 +32,33 @@ pub enum OnFault {
     Stop,
     /// Go on with the rest and say at the end what stayed.
     Collect,
+}
+
+/// Says which entries may go: those that their owner has verified. Directories go when they are empty.
+#[derive(Clone)]
+pub struct Approval(Arc<dyn Fn(&WalkItem) -> bool + Send + Sync>);
+
+impl Approval {
+    /// Lets those entries go for which `approves` says so.
+    pub fn by(approves: impl Fn(&WalkItem) -> bool + Send + Sync + 'static) -> Approval {
+        Approval(Arc::new(approves))
+    }
+
+    /// What has a temporary name is nobody's file, so nobody has to approve.
+    fn lets_go(&self, item: &WalkItem) -> bool {
+        let is_temporary = || {
+            let path = item.path_bytes();
+            path.split(|&byte| byte == b'/')
+                .any(leftovers::is_temporary)
+        };
+        (self.0)(item) || is_temporary()
+    }
+}
+
+impl fmt::Debug for Approval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Approval")
+    }
 }
 
 /// What was removed.
@@ -110,6 +143,10 @@ pub struct TreeRemover {
     change: Change,
     walker: Walker,
     on_fault: OnFault,
+    /// Only what this lets go is removed.
+    approval: Option<Approval>,
+    /// The tree is one of our own making: a directory that forbids its owner to change it is opened up.
+    is_own: bool,
     /// Something stayed, so that the directories around it cannot go.
     is_incomplete: bool,
     refills_left: u32,
@@ -130,6 +167,7 @@ pub enum RemovalStep {
 #[derive(Debug)]
 pub struct EmptiedDir {
     change: Change,
+    approval: Option<Approval>,
     item: WalkItem,
 }
 
@@ -141,11 +179,35 @@ impl TreeRemover {
         };
         TreeRemover {
             change,
-            walker: Walker::new(top, options),
+            walker: Walker::with_temporary(top, options),
             on_fault,
+            approval: None,
+            is_own: false,
             is_incomplete: false,
             refills_left: REFILLS_MAX,
         }
+    }
+
+    /// Removes only what is approved.
+    pub(crate) fn approved(
+        change: Change,
+        top: Dir,
+        on_fault: OnFault,
+        approval: Approval,
+    ) -> TreeRemover {
+        let approval = Some(approval);
+        let remover = TreeRemover::new(change, top, on_fault);
+        TreeRemover {
+            approval,
+            ..remover
+        }
+    }
+
+    /// Removes a tree of our own making.
+    pub(crate) fn of_own(change: Change, top: Dir) -> TreeRemover {
+        let is_own = true;
+        let remover = TreeRemover::new(change, top, OnFault::Stop);
+        TreeRemover { is_own, ..remover }
     }
 
     /// Removes one entry or opens one directory.
@@ -165,10 +227,15 @@ impl TreeRemover {
             WalkEvent::Left(left) if left.is_shared => {
                 return Ok(RemovalStep::Emptied(EmptiedDir {
                     change: self.change.clone(),
+                    approval: self.approval.clone(),
                     item: left.item,
                 }));
             }
             WalkEvent::Left(left) => self.remove_dir(left.item, removal)?,
+            WalkEvent::Entered(_, dir) if self.is_own => {
+                // Where this is refused the removal says why it cannot go on.
+                let _ = syscall::set_mode_unchecked(dir.fd(), OWNER_MAY);
+            }
             WalkEvent::Entered(..) | WalkEvent::Passed => {}
         }
         Ok(RemovalStep::Progressed)
@@ -180,12 +247,13 @@ impl TreeRemover {
         Some(TreeRemover {
             change: self.change.clone(),
             walker,
+            approval: self.approval.clone(),
             ..*self
         })
     }
 
     /// Removes everything on this thread.
-    fn run(
+    pub(crate) fn run(
         &mut self,
         stop: &dyn Fn() -> bool,
         removed: &dyn Fn(u64),
@@ -207,6 +275,9 @@ impl TreeRemover {
 
     fn unlink(&mut self, item: &WalkItem, removal: &mut Removal) -> Result<()> {
         let (dir, name) = (&item.dir, &item.name);
+        if !self.may_go(item) {
+            return self.fault(changed(item), removal);
+        }
         match self.change.unlink_in(dir, name) {
             Ok(()) => removal.files += 1,
             Err(Errno::NOENT) => {}
@@ -215,7 +286,15 @@ impl TreeRemover {
         Ok(())
     }
 
+    fn may_go(&self, item: &WalkItem) -> bool {
+        let approval = self.approval.as_ref();
+        approval.is_none_or(|approval| approval.lets_go(item))
+    }
+
     fn remove_dir(&mut self, item: WalkItem, removal: &mut Removal) -> Result<()> {
+        if !self.may_go(&item) {
+            return self.fault(changed(&item), removal);
+        }
         match self.change.remove_dir_in(&item.dir, &item.name) {
             Ok(()) => removal.directories += 1,
             Err(Errno::NOENT) => {}
@@ -238,7 +317,19 @@ impl TreeRemover {
     }
 }
 
+fn changed(item: &WalkItem) -> Error {
+    Error::Changed { path: item.path() }
+}
+
 impl EmptiedDir {
+    /// The removal of what others put into the directory meanwhile.
+    fn empty(&self, refilled: Dir, on_fault: OnFault) -> TreeRemover {
+        TreeRemover {
+            approval: self.approval.clone(),
+            ..TreeRemover::new(self.change.clone(), refilled, on_fault)
+        }
+    }
+
     /// Removes the directory. Give it what all parts before this one removed.
     pub fn remove(
         self,
@@ -247,6 +338,10 @@ impl EmptiedDir {
         removal: &mut Removal,
     ) -> Result<()> {
         let WalkItem { dir, name, .. } = &self.item;
+        let approval = self.approval.as_ref();
+        if approval.is_some_and(|approval| !approval.lets_go(&self.item)) {
+            return removal.fault(on_fault, changed(&self.item));
+        }
         let mut refills_left = REFILLS_MAX;
         loop {
             match self.change.remove_dir_in(dir, name) {
@@ -258,11 +353,7 @@ impl EmptiedDir {
                     refills_left -= 1;
                     match dir.open_dir(name) {
                         Ok(refilled) => {
-                            TreeRemover::new(self.change.clone(), refilled, on_fault).run(
-                                stop,
-                                &|_| {},
-                                removal,
-                            )?;
+                            self.empty(refilled, on_fault).run(stop, &|_| {}, removal)?
                         }
                         Err(error) => return removal.fault(on_fault, error),
                     }

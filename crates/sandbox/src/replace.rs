@@ -3,18 +3,18 @@
 //! If the file system has no unnamed files, or the system no `/proc`, a temporary file in the same directory is used
 //! instead; `leftovers.rs` removes those that a killed process leaves behind.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, Parents, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::located::Located;
-use crate::metadata::{FileKind, Metadata};
+use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
 use crate::open_file::{OpenFile, Replaceable};
@@ -26,11 +26,6 @@ use crate::syscall::{self, Errno, SysResult};
 const NEW_MODE: u32 = 0o666;
 /// Files that will take over another's mode are private until then.
 const PRIVATE_MODE: u32 = 0o600;
-/// Attributes that belong to the old content: rights of a program, and signatures of what it was.
-const NOT_CARRIED: [&CStr; 3] = [c"security.capability", c"security.ima", c"security.evm"];
-/// The access control list: with one, the mode's group bits are an upper bound and not the group's rights.
-const ACCESS_LIST: &CStr = c"system.posix_acl_access";
-
 /// Whether new content is kept in an unnamed file until it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnnamedFiles {
@@ -64,6 +59,17 @@ struct Target {
     unnamed: UnnamedFiles,
 }
 
+impl Target {
+    fn in_dir(dir: &Dir, name: &Name) -> Target {
+        Target {
+            dir: TargetDir::Shared(dir.clone()),
+            name: name.clone(),
+            observers: dir.observers().clone(),
+            unnamed: dir.unnamed_files(),
+        }
+    }
+}
+
 /// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
 #[derive(Debug)]
 pub struct Staged {
@@ -75,6 +81,8 @@ pub struct Staged {
     temporary: Option<Name>,
     existing: Option<Metadata>,
     mode: Option<u32>,
+    /// When the content was last read and last changed, if the file keeps that.
+    times: Option<(Time, Time)>,
     on_existing: OnExisting,
     change: Change,
     observers: Observers,
@@ -114,17 +122,38 @@ impl Change {
         Ok(staged)
     }
 
+    /// Begins the copy of a file that is moved. What is there keeps none of its attributes.
+    pub fn stage_moved(&self, place: &Located<'_>, on_existing: OnExisting) -> Result<Staged> {
+        if place.is_for_directory() {
+            return Err(place.failed("create", Errno::ISDIR));
+        }
+        self.begin_at(place, on_existing, Parents::Create)
+    }
+
     /// Begins a file in an open directory. What is there keeps none of its attributes.
     pub fn stage_in(&self, dir: &Dir, name: &Name, on_existing: OnExisting) -> Result<Staged> {
         let path = dir.join(name);
-        let target = Target {
-            dir: TargetDir::Shared(dir.clone()),
-            name: name.clone(),
-            observers: dir.observers().clone(),
-            unnamed: dir.unnamed_files(),
-        };
-        self.begin_file(target, path, on_existing)
+        self.begin_file(Target::in_dir(dir, name), path, on_existing)
             .map_err(|errno| Error::from_errno("create", &dir.join(name), errno))
+    }
+
+    /// Begins a file in a tree that nobody sees. It has its name from the start, which costs less than one without.
+    pub fn stage_hidden(&self, dir: &Dir, name: &Name) -> Result<Staged> {
+        // The account of a quota compares what comes with what is there, so nothing may be there.
+        if dir.observers().quota.is_none() {
+            match syscall::create_unchecked(dir.fd(), name, NEW_MODE) {
+                Ok(file) => {
+                    let target = Target::in_dir(dir, name);
+                    let own_name = Some(name.clone());
+                    let on_existing = OnExisting::Replace;
+                    let path = dir.join(name);
+                    return Ok(self.staged(target, path, on_existing, (file, own_name)));
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(dir.failed("create", name, errno)),
+            }
+        }
+        self.stage_in(dir, name, OnExisting::Replace)
     }
 
     fn begin_at(
@@ -155,8 +184,20 @@ impl Change {
         path: String,
         on_existing: OnExisting,
     ) -> SysResult<Staged> {
-        let (file, temporary) = temporary(target.dir.as_fd(), target.unnamed)?;
-        let mut staged = Staged {
+        let begun = temporary(target.dir.as_fd(), target.unnamed)?;
+        let mut staged = self.staged(target, path, on_existing, begun);
+        staged.hide_content()?;
+        Ok(staged)
+    }
+
+    fn staged(
+        &self,
+        target: Target,
+        path: String,
+        on_existing: OnExisting,
+        (file, temporary): (OwnedFd, Option<Name>),
+    ) -> Staged {
+        Staged {
             dir: target.dir,
             name: target.name,
             path,
@@ -164,14 +205,13 @@ impl Change {
             temporary,
             existing: None,
             mode: None,
+            times: None,
             on_existing,
             change: self.clone(),
             observers: target.observers,
             reservation: None,
             parents: None,
-        };
-        staged.hide_content()?;
-        Ok(staged)
+        }
     }
 }
 
@@ -200,8 +240,8 @@ impl Staged {
     }
 
     /// Gives it the permission bits of another file, as a copy has them: never set-uid, set-gid, sticky.
-    pub fn copy_mode(&mut self, of: &Metadata) {
-        self.mode = Some(of.mode & 0o777);
+    pub fn copy_mode(&mut self, of: &OpenFile) {
+        self.mode = Some(attributes::copied_mode(of.file.as_fd(), &of.metadata));
     }
 
     /// Security: a temporary file with a name is private until it is whole, whatever the umask allows: it
@@ -216,14 +256,37 @@ impl Staged {
 
     /// Takes over owner, attributes and mode of the file that will be replaced, as far as the process may.
     fn take_after(&mut self, old: &OpenFile) {
-        let (from, to) = (old.file.as_fd(), self.file.as_fd());
-        let metadata = old.metadata;
-        // Private while owner and mode are being changed.
-        let _ = syscall::set_mode_unchecked(to, PRIVATE_MODE);
-        let group_kept = keep_owner(to, &metadata);
-        let list_kept = keep_attributes(from, to);
-        self.mode = Some(kept_mode(metadata.mode, group_kept, list_kept));
-        self.existing = Some(metadata);
+        self.mode = Some(attributes::inherit(&old.file, &self.file, &old.metadata));
+        self.existing = Some(old.metadata);
+    }
+
+    /// Takes over all that a file moved by copying keeps: owner, lists, attributes, mode and times.
+    pub fn keep_all(&mut self, of: &OpenFile) {
+        self.mode = Some(attributes::inherit(&of.file, &self.file, &of.metadata));
+        attributes::drop_foreign_lists(&of.file, &self.file);
+        self.times = Some((of.metadata.accessed, of.metadata.modified));
+    }
+
+    /// Looks once more at the place of the file just before it is committed, with the turn to change it.
+    ///
+    /// Tells whether it is still the same directory. What is there by now is what the file takes after.
+    pub fn confirm(&mut self, place: &Located<'_>) -> Result<bool> {
+        let failed = |errno| place.failed("create", errno);
+        let own = syscall::stat_unchecked(self.dir.as_fd()).map_err(failed)?;
+        let parent = syscall::stat_unchecked(place.parent()).map_err(failed)?;
+        let is_direct = place.metadata().is_some() || place.is_only_last_missing();
+        if !is_direct || !own.same_file(&parent) || place.name() != Some(&self.name) {
+            return Ok(false);
+        }
+        let there = place.metadata();
+        let is_known = match (there, &self.existing) {
+            (Some(there), Some(existing)) => there.same_file(existing),
+            (there, existing) => there.is_none() && existing.is_none(),
+        };
+        if !is_known && there.is_some() && self.on_existing == OnExisting::Replace {
+            self.take_after(place.open_to_replace()?.open());
+        }
+        Ok(true)
     }
 
     /// Keeps room in the root's quota for this many bytes, so that too much is refused before it is written.
@@ -249,11 +312,13 @@ impl Staged {
         let path = self.path.clone();
         let failed = |errno| Error::from_errno("create", &path, errno);
         self.complete().map_err(failed)?;
+        let sync = self.change.prepare_sync(self.dir.as_fd());
+        let sync = sync.map_err(failed)?;
         self.take_name()?.map_err(failed)?;
         if let Some(parents) = self.parents.take() {
             parents.keep();
         }
-        self.change.sync_dir(self.dir.as_fd()).map_err(failed)
+        sync.finish_change(|| path.clone())
     }
 
     /// Does everything that can be done before the file is seen.
@@ -264,6 +329,9 @@ impl Staged {
             && syscall::stat_content_unchecked(file)?.mode != mode
         {
             syscall::set_mode_unchecked(file, mode)?;
+        }
+        if let Some((accessed, modified)) = self.times {
+            syscall::set_times_unchecked(file, accessed, modified)?;
         }
         self.change.sync_file(file)
     }
@@ -291,6 +359,10 @@ fn give_name(
     on_existing: OnExisting,
 ) -> SysResult<()> {
     let (dir, name) = entry;
+    if temporary.as_ref() == Some(name) {
+        *temporary = None;
+        return Ok(());
+    }
     if temporary.is_none() {
         match syscall::link_unnamed_unchecked(file, dir, name) {
             Err(Errno::EXIST) if on_existing == OnExisting::Replace => {}
@@ -316,37 +388,6 @@ fn refuse_directory((dir, name): EntryRef<'_>) -> SysResult<()> {
     }
 }
 
-/// Gives a file another's owner and group, or the group alone; tells whether the group is the same now.
-fn keep_owner(file: BorrowedFd<'_>, old: &Metadata) -> bool {
-    syscall::set_owner_unchecked(file, Some(old.uid), old.gid).is_ok()
-        || syscall::set_owner_unchecked(file, None, old.gid).is_ok()
-}
-
-/// Copies extended attributes; tells whether the access control list, if there is one, was copied.
-fn keep_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
-    let names = match syscall::xattr_names_unchecked(from) {
-        Ok(names) => names,
-        Err(errno) => return matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS),
-    };
-    let carried = names
-        .iter()
-        .filter(|name| !NOT_CARRIED.contains(&name.as_c_str()));
-    carried.fold(true, |list_kept, name| {
-        let copied = syscall::copy_xattr_unchecked(from, to, name).is_ok();
-        list_kept && (copied || name.as_c_str() != ACCESS_LIST)
-    })
-}
-
-/// Security: the mode of a replaced file gives nobody more than they had. A group that could not be kept
-/// gets what others have; without the list that bounded it, the group gets nothing.
-fn kept_mode(mode: u32, group_kept: bool, list_kept: bool) -> u32 {
-    match (group_kept, list_kept) {
-        (true, true) => mode & 0o777,
-        (false, true) => mode & (0o707 | (mode & 0o007) << 3),
-        (_, false) => mode & 0o707,
-    }
-}
-
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
@@ -362,18 +403,5 @@ impl Drop for Staged {
         if let Some(name) = &self.temporary {
             let _ = syscall::unlink_unchecked(self.dir.as_fd(), name);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mode_is_narrowed_where_the_group_or_its_list_is_lost() {
-        assert_eq!(kept_mode(0o6664, true, true), 0o664);
-        assert_eq!(kept_mode(0o664, false, true), 0o644);
-        assert_eq!(kept_mode(0o660, false, true), 0o600);
-        assert_eq!(kept_mode(0o664, true, false), 0o604);
     }
 }

@@ -1,8 +1,9 @@
-//! The only file that calls `rustix::fs`. Every name ends in `_unchecked`: nothing here is confined by
+//! The only module that calls `rustix::fs`. Every name ends in `_unchecked`: nothing here is confined by
 //! itself, the callers are. A name given to a call that takes one is a [`Name`], so it never crosses a
 //! directory by itself; a path is a [`NamePath`], so it never goes up.
 
-use std::ffi::CStr;
+mod attributes;
+
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +19,11 @@ use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 use crate::name_path::NamePath;
 use crate::planted_fault::{self, PlantedFault};
+
+pub(crate) use attributes::{
+    copy_xattr_unchecked, has_xattr_unchecked, remove_xattr_unchecked, set_mode_unchecked,
+    set_owner_unchecked, set_times_unchecked, xattr_names_unchecked,
+};
 
 pub(crate) type SysResult<T> = Result<T, Errno>;
 
@@ -531,47 +537,22 @@ pub(crate) fn reserve_unchecked(file: BorrowedFd<'_>, offset: u64, length: u64) 
     }
 }
 
-pub(crate) fn set_mode_unchecked(file: BorrowedFd<'_>, mode: u32) -> SysResult<()> {
-    before("fchmod");
-    sys::fchmod(file, Mode::from_raw_mode(mode))
+/// Moves the read position to the first data at or behind `offset`; `None` if only a hole follows.
+pub(crate) fn seek_data_unchecked(file: BorrowedFd<'_>, offset: u64) -> SysResult<Option<u64>> {
+    before("lseek");
+    match sys::seek(file, sys::SeekFrom::Data(offset)) {
+        Err(Errno::NXIO) => Ok(None),
+        found => found.map(Some),
+    }
 }
 
-/// Sets a file's group, and its owner if one is given.
-pub(crate) fn set_owner_unchecked(
-    file: BorrowedFd<'_>,
-    uid: Option<u32>,
-    gid: u32,
-) -> SysResult<()> {
-    before("fchown");
-    sys::fchown(
-        file,
-        uid.map(sys::Uid::from_raw),
-        Some(sys::Gid::from_raw(gid)),
-    )
-}
-
-/// The names of a file's extended attributes.
-pub(crate) fn xattr_names_unchecked(file: BorrowedFd<'_>) -> SysResult<Vec<std::ffi::CString>> {
-    before("flistxattr");
-    let mut list = vec![0; sys::flistxattr_query(file)?];
-    let length = sys::flistxattr(file, list.as_mut_slice())?;
-    list.truncate(length);
-    let names = list
-        .split_inclusive(|&b| b == 0)
-        .filter_map(|n| CStr::from_bytes_with_nul(n).ok());
-    Ok(names.map(CStr::to_owned).collect())
-}
-
-pub(crate) fn copy_xattr_unchecked(
-    from: BorrowedFd<'_>,
-    to: BorrowedFd<'_>,
-    name: &CStr,
-) -> SysResult<()> {
-    before("fgetxattr");
-    let mut value = vec![0; sys::fgetxattr_query(from, name)?];
-    let length = sys::fgetxattr(from, name, value.as_mut_slice())?;
-    value.truncate(length);
-    sys::fsetxattr(to, name, &value, sys::XattrFlags::empty())
+/// Moves the read position to the first hole at or behind `offset`; the end of the file counts as one, also if it is before.
+pub(crate) fn seek_hole_unchecked(file: BorrowedFd<'_>, offset: u64) -> SysResult<u64> {
+    before("lseek");
+    match sys::seek(file, sys::SeekFrom::Hole(offset)) {
+        Err(Errno::NXIO) => Ok(offset),
+        found => found,
+    }
 }
 
 /// Shares all blocks of `from` with the empty file `to`, if the file system can.

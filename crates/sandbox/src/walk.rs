@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::descent::Descent;
-use crate::dir::Dir;
+use crate::dir::{Dir, Temporary};
 use crate::error::Error;
 use crate::metadata::FileKind;
 use crate::name::{Name, shown};
@@ -170,6 +170,7 @@ pub struct Cut {
 #[derive(Debug)]
 pub struct Walker {
     options: WalkOptions,
+    temporary: Temporary,
     top: Option<Dir>,
     /// How many bytes of a directory's path lead to where the walk began.
     prefix: usize,
@@ -208,11 +209,21 @@ enum Action {
 }
 
 impl Walker {
-    /// A walk over everything below a directory.
+    /// A walk over everything below a directory but what is still in the making.
     #[must_use]
     pub fn new(dir: Dir, options: WalkOptions) -> Walker {
+        Walker::meeting(dir, options, Temporary::LeftOut)
+    }
+
+    /// A walk that meets temporary entries too, for those who remove or count everything.
+    pub(crate) fn with_temporary(dir: Dir, options: WalkOptions) -> Walker {
+        Walker::meeting(dir, options, Temporary::Included)
+    }
+
+    fn meeting(dir: Dir, options: WalkOptions, temporary: Temporary) -> Walker {
         Walker {
             options,
+            temporary,
             prefix: dir.path_bytes().len(),
             top: Some(dir),
             base: 0,
@@ -292,6 +303,7 @@ impl Walker {
             .for_each(|level| level.is_shared = true);
         let first = Walker {
             options: self.options,
+            temporary: self.temporary,
             top: None,
             prefix: self.prefix,
             base: depth.saturating_sub(1),
@@ -378,7 +390,7 @@ impl Walker {
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
         let mut steps = Vec::new();
-        dir.for_each_name(&mut |name, kind| {
+        dir.for_each_name(self.temporary, &mut |name, kind| {
             path.truncate(before);
             path.extend_from_slice(name);
             let seen = Seen {

@@ -1,6 +1,6 @@
 //! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
-use ops::{Error, PathFault, QuotaLimit};
+use ops::{Error, PathFault, QuotaLimit, TreeWork};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -234,6 +234,38 @@ pub(crate) fn path_fault(fault: PathFault) -> &'static str {
         PathFault::NameTooLong => "a name in it is longer than 255 bytes",
     }
 }
+
+/// What a tree operation had done when it failed, why it failed, and what is there now.
+pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
+    match done {
+        TreeWork::Removed { gone, left } => {
+            let all = gone + left;
+            format!("removed {gone} of {all} entries, then: {cause}; the rest is still there")
+        }
+        TreeWork::Merged {
+            replaced,
+            taken_back,
+        } => format!(
+            "replaced {replaced} files, then: {cause}; these stay replaced, and {taken_back} new entries were taken back"
+        ),
+        TreeWork::Moved { destination, left } => format!(
+            "copied everything to {destination}, then: {cause}; {left} entries of the source are still there: \
+             compare the two, and remove what you do not need"
+        ),
+    }
+}
+
+/// A change that was made but may be lost if the machine fails.
+pub(crate) fn unsynced_words(reason: &str) -> String {
+    format!(
+        "the change was made and can be seen, but writing it to disk failed ({reason}), so it may be lost if the \
+         machine fails now; do not repeat it before you have looked"
+    )
+}
+
+/// Something that somebody changed while it was moved by copying.
+pub(crate) const CHANGED_WORDS: &str =
+    "it changed while it was moved, so it was not removed; try again when nobody changes it";
 
 /// A quota that a change would exceed: its figures, and what to do.
 pub(crate) fn quota_words(error: &Error) -> String {

@@ -1,10 +1,13 @@
 //! Copies a tree of directories.
 //!
 //! A walk goes through the source, makes directories and links in the copy and hands out files in batches, which the
-//! pool's threads copy. A large file is copied in several units, so that other clients get their turn in between. Each
-//! file appears whole; the tree as such does not.
+//! pool's threads copy. A large file is copied in several units, so that other clients get their turn in between. The copy
+//! grows below a hidden name, so that nobody sees a part of it.
 
 mod link_text;
+mod merge;
+mod record;
+mod settle;
 mod walk;
 
 use std::collections::VecDeque;
@@ -12,14 +15,19 @@ use std::ops::{AddAssign, ControlFlow};
 use std::sync::Arc;
 
 use sandbox::{
-    Change, ContentCopy, CopyStep, Dir, FileKind, Follow, Name, OnExisting, OpenFile, Parents,
+    Change, ContentCopy, CopyStep, Dir, FileKind, Follow, Located, Metadata, Name, OpenFile,
     RelPath, Root, Sharing, Staged,
 };
 
+use self::record::{Part, Stamp};
 use self::walk::CopyWalk;
-use crate::context::{Cancel, Context};
-use crate::error::{Error, Result};
+use crate::context::Cancel;
+use crate::error::{Error, Result, Wanted};
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
+
+pub(crate) use self::merge::merge;
+pub(crate) use self::record::{CopyRecord, below};
+pub(crate) use self::settle::{dress, prune};
 
 /// How much a unit copies at least before it hands back the rest of its batch.
 const BYTES_PER_UNIT: u64 = 2 * 1024 * 1024;
@@ -112,30 +120,13 @@ impl AddAssign for CopyTally {
     }
 }
 
-/// Whether a directory was there before.
+/// What of a file's attributes its copy has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DirNewness {
-    /// It was made just now.
-    Fresh,
-    /// It was there.
-    Old,
-}
-
-/// Makes a directory, or opens the one that is there.
-pub(crate) fn make_in(
-    change: &Change,
-    parent: &Dir,
-    name: &Name,
-    mode: u32,
-) -> sandbox::Result<(Dir, DirNewness)> {
-    match change.make_dir_in(parent, name, mode & 0o777 | OWNER_MAY) {
-        Ok(dir) => Ok((dir, DirNewness::Fresh)),
-        Err(sandbox::Error::AlreadyExists { path }) => match parent.open_dir(name) {
-            Ok(dir) => Ok((dir, DirNewness::Old)),
-            Err(_) => Err(sandbox::Error::AlreadyExists { path }),
-        },
-        Err(error) => Err(error),
-    }
+pub(crate) enum Attributes {
+    /// The mode, unless it replaces a file: then that one's.
+    Mode,
+    /// Everything, as if the file itself had moved.
+    All,
 }
 
 /// One side of a copy: the top directory and the root it is in.
@@ -145,25 +136,36 @@ pub(crate) struct CopySide {
     pub(crate) top: Dir,
 }
 
-/// Copies what a directory holds into another, which is there already.
+/// How a tree is copied.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyOptions {
+    pub(crate) on_skip: OnSkip,
+    pub(crate) attributes: Attributes,
+    /// Remembers what is copied. What it holds already is not copied again.
+    pub(crate) record: Option<Arc<CopyRecord>>,
+}
+
+/// Copies what a directory holds into a tree of ours that nobody else sees.
+///
+/// A second time, with a record, it copies what came or changed since.
 pub(crate) fn copy_tree(
     source: &CopySide,
     destination: &CopySide,
-    newness: DirNewness,
     change: &Change,
-    on_skip: OnSkip,
-    context: &Context,
+    options: &CopyOptions,
+    cancel: &Cancel,
 ) -> Result<CopyTally> {
     let copy = TreeCopy(Arc::new(CopyJob {
-        change: change.clone(),
+        // The whole tree is synced at once, before it is seen.
+        change: change.unsynced(),
         source: Arc::clone(&source.root),
-        destination: Arc::clone(&destination.root),
-        cancel: context.cancel.clone(),
-        on_skip,
+        top: destination.top.path_bytes().to_vec(),
+        cancel: cancel.clone(),
+        options: options.clone(),
         sharing: Sharing::default(),
     }));
-    let walk = CopyWalk::new(Arc::clone(&copy.0), source, destination, newness)?;
-    let (copied, end) = ordered::run(copy, walk, CopyProgress::default(), &context.cancel)?;
+    let walk = CopyWalk::new(Arc::clone(&copy.0), source, destination)?;
+    let (copied, end) = ordered::run(copy, walk, CopyProgress::default(), cancel)?;
     if let Some(failure) = copied.failure {
         return Err(failure);
     }
@@ -171,6 +173,8 @@ pub(crate) fn copy_tree(
         return Err(Error::Timeout);
     }
     let mut tally = copied.tally;
+    // The top itself.
+    tally.directories += 1;
     tally.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(tally)
 }
@@ -179,7 +183,7 @@ pub(crate) fn copy_tree(
 #[derive(Default)]
 struct CopyBatch {
     /// The file that an earlier unit copied a part of.
-    begun: Option<FileCopy>,
+    begun: Option<BegunFile>,
     groups: VecDeque<FileGroup>,
     /// What the walk and earlier units did.
     tally: CopyTally,
@@ -199,11 +203,16 @@ impl CopyBatch {
     }
 }
 
+/// A file that is being copied, and what will be noted of it.
+struct BegunFile {
+    copy: FileCopy,
+    noted: Option<(Vec<u8>, Part, Stamp)>,
+}
+
 /// Files to copy from one directory to another.
 struct FileGroup {
     source: Dir,
     destination: Dir,
-    newness: DirNewness,
     files: VecDeque<FileEntry>,
 }
 
@@ -212,6 +221,15 @@ struct FileEntry {
     name: Name,
     /// Where the content is in the source's root, if the name is a link to a file outside the tree.
     linked: Option<RelPath>,
+}
+
+impl FileEntry {
+    fn part(&self) -> Part {
+        match self.linked {
+            Some(_) => Part::Content,
+            None => Part::Entry,
+        }
+    }
 }
 
 /// What was copied before the first failure.
@@ -225,9 +243,10 @@ struct CopyProgress {
 struct CopyJob {
     change: Change,
     source: Arc<Root>,
-    destination: Arc<Root>,
+    /// The path of the top of the copy.
+    top: Vec<u8>,
     cancel: Cancel,
-    on_skip: OnSkip,
+    options: CopyOptions,
     sharing: Sharing,
 }
 
@@ -241,17 +260,20 @@ impl CopyJob {
                 None => return Ok(None),
             },
         };
-        let Some(mut copy) = begun else {
+        let Some(mut begun) = begun else {
             return Ok(Some(0));
         };
-        match copy.step(&self.sharing)? {
+        match begun.copy.step(&self.sharing)? {
             CopyStep::Copied(bytes) => {
-                batch.begun = Some(copy);
+                batch.begun = Some(begun);
                 Ok(Some(bytes))
             }
             CopyStep::Finished => {
-                tally.bytes += copy.finish()?;
+                tally.bytes += begun.copy.finish()?;
                 tally.files += 1;
+                if let (Some(record), Some((path, part, stamp))) = (self.record(), begun.noted) {
+                    record.note(&path, part, stamp);
+                }
                 Ok(Some(0))
             }
         }
@@ -262,12 +284,9 @@ impl CopyJob {
         group: &FileGroup,
         file: &FileEntry,
         tally: &mut CopyTally,
-    ) -> Result<Option<FileCopy>> {
+    ) -> Result<Option<BegunFile>> {
         match self.open(group, file) {
-            Ok(open) => {
-                let staged = self.stage(&group.destination, &file.name, group.newness)?;
-                Ok(Some(FileCopy::begin(staged, open)?))
-            }
+            Ok(open) => self.begin_open(open, group, file, tally),
             // It vanished or became something else since it was listed.
             Err(sandbox::Error::NotFound { .. }) => Ok(None),
             Err(sandbox::Error::NotAFile { path, kind }) => {
@@ -278,6 +297,94 @@ impl CopyJob {
         }
     }
 
+    fn begin_open(
+        &self,
+        open: OpenFile,
+        group: &FileGroup,
+        file: &FileEntry,
+        tally: &mut CopyTally,
+    ) -> Result<Option<BegunFile>> {
+        let mut noted = None;
+        if let Some(record) = self.record() {
+            let path = self.below_top(&group.destination, &file.name);
+            let part = file.part();
+            if record.has(&path, part, &open.metadata) {
+                tally.files += 1;
+                tally.bytes += open.metadata.size;
+                return Ok(None);
+            }
+            self.make_way(&group.destination, &file.name)?;
+            noted = Some((path, part, Stamp::of(&open.metadata)));
+        }
+        let staged = self.change.stage_hidden(&group.destination, &file.name)?;
+        let copy = FileCopy::begin(staged, open, self.options.attributes)?;
+        Ok(Some(BegunFile { copy, noted }))
+    }
+
+    /// Removes a directory that an earlier pass copied where something else is by now.
+    fn make_way(&self, directory: &Dir, name: &Name) -> Result<()> {
+        let there = directory.stat(name);
+        if there.is_ok_and(|there| there.is_directory()) {
+            let stop = || self.cancel.must_stop();
+            self.change.clear_in(directory, name, &stop)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a directory of the copy, or opens the one that an earlier pass made.
+    fn make_dir(&self, parent: &Dir, name: &Name, mode: u32) -> sandbox::Result<Dir> {
+        let make = || {
+            self.change
+                .make_dir_in(parent, name, mode & 0o777 | OWNER_MAY)
+        };
+        match make() {
+            Err(sandbox::Error::AlreadyExists { .. }) if self.record().is_some() => {
+                parent.open_dir(name).or_else(|_| {
+                    let stop = || self.cancel.must_stop();
+                    self.change.clear_in(parent, name, &stop)?;
+                    make()
+                })
+            }
+            made => made,
+        }
+    }
+
+    /// Makes a link of the copy, unless an earlier pass made it.
+    fn make_link(&self, directory: &Dir, name: &Name, text: &[u8]) -> Result<()> {
+        match self.change.make_link_in(directory, name, text) {
+            Err(sandbox::Error::AlreadyExists { .. }) if self.record().is_some() => {
+                if directory.read_link(name).is_ok_and(|old| old == text) {
+                    return Ok(());
+                }
+                self.make_way(directory, name)?;
+                Ok(self.change.replace_by_link(directory, name, text)?)
+            }
+            made => Ok(made?),
+        }
+    }
+
+    /// Notes a directory or a link.
+    fn note(&self, directory: &Dir, name: &Name, metadata: &Metadata) {
+        if let Some(record) = self.record() {
+            let path = self.below_top(directory, name);
+            record.note(&path, Part::Entry, Stamp::of(metadata));
+        }
+    }
+
+    fn record(&self) -> Option<&CopyRecord> {
+        self.options.record.as_deref()
+    }
+
+    /// The path of an entry of the copy below its top.
+    fn below_top(&self, directory: &Dir, name: &Name) -> Vec<u8> {
+        let mut path = below(directory.path_bytes(), &self.top).to_vec();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        path
+    }
+
     fn open(&self, group: &FileGroup, file: &FileEntry) -> sandbox::Result<OpenFile> {
         match &file.linked {
             Some(path) => self.source.locate(path, Follow::Never)?.open_file(),
@@ -285,25 +392,8 @@ impl CopyJob {
         }
     }
 
-    /// Begins a file; one that is there is replaced if it may be written. Syncing is done once for the tree.
-    fn stage(&self, directory: &Dir, name: &Name, newness: DirNewness) -> Result<Staged> {
-        if newness == DirNewness::Old {
-            let there = directory.locate(&self.destination, name)?;
-            if there
-                .metadata()
-                .is_some_and(|metadata| metadata.kind != FileKind::Symlink)
-            {
-                let staged = self
-                    .change
-                    .stage(&there, OnExisting::Replace, Parents::Require);
-                return staged.map_err(|error| occupied(error, &there));
-            }
-        }
-        Ok(self.change.stage_in(directory, name, OnExisting::Replace)?)
-    }
-
     fn skip(&self, tally: &mut CopyTally, path: String, reason: SkipReason) -> Result<()> {
-        match self.on_skip {
+        match self.options.on_skip {
             OnSkip::Fail => Err(Skipped { path, reason }.into_error()),
             OnSkip::Name => {
                 tally.skip(path, reason);
@@ -402,10 +492,15 @@ pub(crate) struct FileCopy {
 }
 
 impl FileCopy {
-    pub(crate) fn begin(mut staged: Staged, open: OpenFile) -> Result<FileCopy> {
-        // A file that is replaced keeps its own mode.
-        if staged.existing().is_none() {
-            staged.copy_mode(&open.metadata);
+    pub(crate) fn begin(
+        mut staged: Staged,
+        open: OpenFile,
+        attributes: Attributes,
+    ) -> Result<FileCopy> {
+        match attributes {
+            Attributes::All => staged.keep_all(&open),
+            Attributes::Mode if staged.existing().is_none() => staged.copy_mode(&open),
+            Attributes::Mode => {}
         }
         staged.reserve(open.metadata.size)?;
         Ok(FileCopy {
@@ -419,9 +514,45 @@ impl FileCopy {
         Ok(self.content.step(&self.open, &self.staged, sharing)?)
     }
 
+    /// Copies all of a file's content.
+    pub(crate) fn run(&mut self, cancel: &Cancel) -> Result<()> {
+        let sharing = Sharing::default();
+        loop {
+            cancel.check_and_give_way()?;
+            match self.step(&sharing)? {
+                CopyStep::Copied(bytes) => cancel.advance(bytes),
+                CopyStep::Finished => return Ok(()),
+            }
+        }
+    }
+
+    /// Looks at the destination once more, with the turn to change it; fails if its directory was moved away.
+    pub(crate) fn confirm(&mut self, place: &Located<'_>) -> Result<()> {
+        if self.staged.confirm(place)? {
+            return Ok(());
+        }
+        Err(vanished(place))
+    }
+
+    /// Tells whether something is still as it was when it was opened to be copied.
+    pub(crate) fn is_of(&self, now: &Metadata) -> bool {
+        let was = &self.open.metadata;
+        was.same_file(now)
+            && (was.size, was.modified, was.changed) == (now.size, now.modified, now.changed)
+    }
+
     /// Makes the file visible and tells its bytes.
     pub(crate) fn finish(self) -> Result<u64> {
         self.staged.publish()?;
         Ok(self.content.copied())
+    }
+}
+
+/// The failure of a call whose directory was moved away while it worked: it begins again.
+pub(crate) fn vanished(place: &Located<'_>) -> Error {
+    Error::NotFound {
+        path: place.path(),
+        wanted: Wanted::Directory,
+        near: Vec::new(),
     }
 }

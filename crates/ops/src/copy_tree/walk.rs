@@ -12,9 +12,7 @@ use sandbox::{
 };
 
 use super::link_text::{depth_in, relative_text, stays_below};
-use super::{
-    CopyBatch, CopyJob, CopySide, DirNewness, FileEntry, FileGroup, SkipReason, make_in, occupied,
-};
+use super::{CopyBatch, CopyJob, CopySide, FileEntry, FileGroup, SkipReason};
 use crate::error::{Error, Result};
 
 /// How many files are handed out at once.
@@ -31,7 +29,7 @@ pub(super) struct CopyWalk {
     job: Arc<CopyJob>,
     /// The source, and inside it the trees that links lead to, the innermost last.
     trees: Vec<WalkedTree>,
-    destination: Descent<DirNewness>,
+    destination: Descent<()>,
     /// What must not be met on the way down.
     destination_top: Metadata,
     /// The host paths of both tops, for links that lead to a directory around them.
@@ -76,10 +74,9 @@ impl CopyWalk {
         job: Arc<CopyJob>,
         source: &CopySide,
         destination: &CopySide,
-        newness: DirNewness,
     ) -> Result<CopyWalk> {
         let mut descent = Descent::new();
-        descent.enter(destination.top.clone(), newness)?;
+        descent.enter(destination.top.clone(), ())?;
         let tops = [source, destination].map(|side| side.root.host_path(side.top.path()));
         let tree = WalkedTree::new(source.top.clone(), source.top.path().to_owned());
         Ok(CopyWalk {
@@ -118,7 +115,12 @@ impl CopyWalk {
         builder.steps += 1;
         match tree.walker.step(&mut AllLeaves) {
             Some(WalkEvent::Item(item)) => self.entry(item, builder),
-            Some(WalkEvent::Entered(item, dir)) => self.enter(&item.name, &dir, builder),
+            Some(WalkEvent::Entered(item, dir)) => {
+                let metadata = dir.metadata()?;
+                let destination = self.destination()?;
+                self.job.note(&destination, &item.name, &metadata);
+                self.enter(&item.name, &dir, builder)
+            }
             // It vanished or became something else since it was listed.
             Some(WalkEvent::Unreadable(
                 _,
@@ -144,9 +146,9 @@ impl CopyWalk {
                 path: source.path().to_owned(),
             });
         }
-        let (parent, _) = self.destination()?;
-        let (made, newness) = make_in(&self.job.change, &parent, name, metadata.mode)?;
-        self.destination.enter(made, newness)?;
+        let parent = self.destination()?;
+        let made = self.job.make_dir(&parent, name, source.mode_of_copy()?)?;
+        self.destination.enter(made, ())?;
         builder.batch.tally.directories += 1;
         builder.goes_on = false;
         Ok(())
@@ -161,9 +163,8 @@ impl CopyWalk {
     }
 
     /// The directory of the copy that the walk is in.
-    fn destination(&mut self) -> Result<(Dir, DirNewness)> {
-        let innermost = self.destination.innermost();
-        let innermost = innermost.map(|(dir, newness)| (dir.clone(), *newness));
+    fn destination(&mut self) -> Result<Dir> {
+        let innermost = self.destination.innermost().map(|(dir, ())| dir.clone());
         Ok(innermost.ok_or(sandbox::Error::Stopped)?)
     }
 
@@ -191,11 +192,10 @@ impl CopyWalk {
             group.files.push_back(file);
             return Ok(());
         }
-        let (destination, newness) = self.destination()?;
+        let destination = self.destination()?;
         groups.push_back(FileGroup {
             source: item.dir,
             destination,
-            newness,
             files: VecDeque::from([file]),
         });
         builder.goes_on = true;
@@ -214,13 +214,12 @@ impl CopyWalk {
     fn link(&mut self, item: WalkItem, builder: &mut BatchBuilder) -> Result<()> {
         let job = Arc::clone(&self.job);
         let link = item.dir.locate(&job.source, &item.name)?;
-        if link
-            .metadata()
-            .is_none_or(|metadata| metadata.kind != FileKind::Symlink)
-        {
+        let is_link = |metadata: &&Metadata| metadata.kind == FileKind::Symlink;
+        let Some(metadata) = link.metadata().filter(is_link) else {
             // It vanished or became something else since it was listed.
             return Ok(());
-        }
+        };
+        job.note(&self.destination()?, &item.name, metadata);
         match link.link_target()? {
             LinkTarget::Outside => self.skip(&item, SkipReason::LeadsOutside, builder),
             LinkTarget::Loop => self.skip(&item, SkipReason::Loop, builder),
@@ -266,17 +265,8 @@ impl CopyWalk {
     }
 
     fn make_link(&mut self, name: &Name, text: &[u8], builder: &mut BatchBuilder) -> Result<()> {
-        let (destination, newness) = self.destination()?;
-        if newness == DirNewness::Old {
-            let there = destination.locate(&self.job.destination, name)?;
-            if there.metadata().is_some() {
-                self.job
-                    .change
-                    .unlink(&there)
-                    .map_err(|error| occupied(error, &there))?;
-            }
-        }
-        self.job.change.make_link_in(&destination, name, text)?;
+        let destination = self.destination()?;
+        self.job.make_link(&destination, name, text)?;
         builder.batch.tally.links += 1;
         Ok(())
     }

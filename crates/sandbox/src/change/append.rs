@@ -15,6 +15,8 @@ use crate::syscall::{self, Errno, Purpose};
 
 /// How often an append that a concurrent creation or removal disturbed is tried.
 const TRIES: usize = 4;
+/// The set-uid and set-gid bits.
+const SET_ID: u32 = 0o6000;
 
 impl Change {
     /// Adds bytes to the end of a file in one write; a missing file is made.
@@ -49,6 +51,10 @@ impl Change {
             files: 0,
         };
         let room = place.root().observers().reserve(more, place.given())?;
+        // Security: new content must not run with the rights of the old. For the superuser the system keeps these bits.
+        if before.mode & SET_ID != 0 {
+            syscall::set_mode_unchecked(file, before.mode & !SET_ID).map_err(failed)?;
+        }
         // Space first, so that a full disk is found before a byte is changed.
         syscall::reserve_unchecked(file, before.size, more.bytes).map_err(failed)?;
         let written = (&opened.file)
@@ -61,7 +67,8 @@ impl Change {
         if let Some(room) = room {
             room.settle(more);
         }
-        self.sync_file(file).map_err(failed)?;
+        self.sync_file(file)
+            .map_err(|errno| Error::unsynced(place.given(), errno))?;
         syscall::stat_unchecked(file).map_err(failed)
     }
 }

@@ -37,19 +37,20 @@ impl Change {
         let (parent, to_name) = self.ready_parent(to, Parents::Create)?;
         let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
         let (source, target) = ((from.parent(), name), (to_dir, to_name));
+        let open_failed = |errno| from.failed("open", errno);
+        let sync_to = self.prepare_sync(to_dir).map_err(open_failed)?;
+        let sync_from = self.prepare_sync(from.parent()).map_err(open_failed)?;
         let rename = || rename_entry(source, target, on_existing, metadata.kind);
         let path = || to.given().to_owned();
         let observers = to.root().observers();
         let renamed = observers.put(target, &path, || Ok(weight), None, rename)?;
         renamed.map_err(|errno| rename_failed(from, to, errno))?;
         from.root().observers().moved_away(weight);
-        let synced = self
-            .sync_dir(to_dir)
-            .and_then(|()| self.sync_dir(from.parent()));
+        let synced = sync_to.finish().and_then(|()| sync_from.finish());
         if let Some(parent) = parent {
             parent.keep();
         }
-        synced.map_err(|errno| from.failed("fsync", errno))
+        synced.map_err(|errno| Error::unsynced(to.given(), errno))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests that need to see inside: descriptors, and a hook before every system call.
 
 #[path = "../../tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 mod agreement;
 mod calls;

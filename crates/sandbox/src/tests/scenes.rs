@@ -178,6 +178,9 @@ pub(super) const SHALLOW: Scene = Scene {
         ("link target", link_target),
         ("copy", copy),
         ("make link", make_link),
+        ("replace by a link", replace_by_link),
+        ("stage a tree", stage_tree),
+        ("hide a tree", hide_tree),
         ("sweep", sweep),
     ],
 };
@@ -455,7 +458,7 @@ fn link_target(root: &Root, shape: &Shape, seen: &mut Seen) -> Result<(), Error>
 fn copy(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let source = locate(root, shape.file)?.open_file()?;
     let mut staged = stage(&locate(root, &in_dir(shape, "new"))?)?;
-    staged.copy_mode(&source.metadata);
+    staged.copy_mode(&source);
     let (mut content, sharing) = (ContentCopy::default(), Sharing::default());
     while content.step(&source, &staged, &sharing)? != CopyStep::Finished {}
     staged.commit().map(drop)
@@ -464,6 +467,28 @@ fn copy(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
 fn make_link(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
     let dir = locate(root, shape.dir)?.open_dir()?;
     change().make_link_in(&dir, &Name::new(b"new").unwrap(), b"file")
+}
+
+fn replace_by_link(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
+    let dir = locate(root, shape.dir)?.open_dir()?;
+    change().replace_by_link(&dir, &Name::new(b"file").unwrap(), b"new")
+}
+
+fn stage_tree(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
+    let dir = locate(root, shape.dir)?.open_dir()?;
+    let (name, file) = (Name::new(b"new").unwrap(), Name::new(b"inner").unwrap());
+    let staging = change().stage_tree(&dir, &name, 0o755)?;
+    let mut staged = change().stage_in(staging.top(), &file, OnExisting::Fail)?;
+    staged
+        .write_all(b"text")
+        .map_err(crate::copy_content::failed)?;
+    staged.commit()?;
+    staging.appear_as(&name, OnExisting::Fail)
+}
+
+fn hide_tree(root: &Root, shape: &Shape, _: &mut Seen) -> Result<(), Error> {
+    let hidden = change().hide_tree(&locate(root, shape.dir)?)?;
+    hidden.discard(&|| false)
 }
 
 fn sweep(root: &Root, _: &Shape, _: &mut Seen) -> Result<(), Error> {

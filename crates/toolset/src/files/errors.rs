@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, shortened};
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, error_object_schema,
-    path_fault, quota_facts, quota_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
+    error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
 };
 
 pub(super) struct Files;
@@ -183,6 +183,15 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         .to_owned(),
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
         Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
+        Error::Unsynced { reason, .. } => format!("Not synced: {}", unsynced_words(reason)),
+        Error::Changed { path } => format!("{path} changed meanwhile: {CHANGED_WORDS}"),
+        Error::Unfinished { done, cause } => {
+            let place = cause
+                .path()
+                .map_or(String::new(), |path| format!(": {path}"));
+            let cause = operation_message(cause, tool);
+            unfinished_words(done, &format!("{cause}{place}"))
+        }
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
         Error::Io {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, quota_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, quota_words,
+    unfinished_words, unsynced_words,
 };
 
 /// The longest path the system takes; a longer one is only repeated in part.
@@ -192,6 +193,11 @@ fn is_nul(error: &Error) -> bool {
 }
 
 fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
+    if let Failure::Operation(Error::Unfinished { done, cause }) = failure {
+        let told = cause.path().unwrap_or(path);
+        let cause = specified(code, tool, told).unwrap_or_else(|| operation_message(cause, told));
+        return unfinished_words(done, &cause);
+    }
     if let Some(message) = specified(code, tool, path) {
         return message;
     }
@@ -243,6 +249,10 @@ fn operation_message(error: &Error, path: &str) -> String {
         Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
         Error::EmptySearchString => "invalid old_str: must not be empty".to_owned(),
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
+        Error::Unsynced { reason, .. } => {
+            format!("Not synced: {path}: {}", unsynced_words(reason))
+        }
+        Error::Changed { .. } => format!("Changed meanwhile: {path}: {CHANGED_WORDS}"),
         Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
         Error::Cancelled => "The call was cancelled".to_owned(),
         Error::Io {

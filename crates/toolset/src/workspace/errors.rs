@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::edit_words;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, error_object_schema,
-    path_fault, quota_facts, quota_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
+    error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
 };
 use crate::text_form::human_size;
 
@@ -235,6 +235,13 @@ fn operation_message(error: &Error, tool: &str) -> String {
                 "quota exceeded while writing {path}: {}",
                 quota_words(error)
             )
+        }
+        Error::Unsynced { path, reason } => {
+            format!("not synced: {path}: {}", unsynced_words(reason))
+        }
+        Error::Changed { path } => format!("changed meanwhile: {path}: {CHANGED_WORDS}"),
+        Error::Unfinished { done, cause } => {
+            unfinished_words(done, &operation_message(cause, tool))
         }
         Error::RootProtected => root_protected(tool),
         Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),

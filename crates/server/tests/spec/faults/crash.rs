@@ -5,25 +5,32 @@ use std::time::Duration;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use crate::harness::machine::{contents, left_out, said};
+use crate::harness::machine::{
+    Chance, confirmed, contents, left_out, said, share, temporary_names,
+};
 use crate::harness::{ToolSet, becomes, program};
 use crate::workspace::Workspace;
 
-/// How often each kind of work is killed, each time a little later.
-const ROUNDS: u64 = 14;
-/// How much later each round kills.
-const STEP: Duration = Duration::from_micros(1500);
+/// How often each of the six kinds of work is killed.
+const KILLS: usize = 170;
+/// The latest moment of a kill: most calls are done by then.
+const LATEST_MICROSECONDS: u64 = 40_000;
 const FILES: usize = 60;
 
+/// The moments of the kills, after the call began.
+fn moments(seed: u64) -> impl Iterator<Item = (usize, Duration)> {
+    let mut chance = Chance::new(seed);
+    (0..share(KILLS)).map(move |round| {
+        let moment = chance.below(LATEST_MICROSECONDS);
+        (round, Duration::from_micros(moment))
+    })
+}
+
 /// Begins a call and kills the server after a while, whether the call has ended or not.
-async fn killed_during(server: Server, tool: &'static str, arguments: Value, round: u64) {
+async fn killed_during(server: Server, tool: &'static str, arguments: Value, moment: Duration) {
     let client = server.client().clone();
-    let Value::Object(arguments) = Workspace::complete(tool, arguments) else {
-        unreachable!("arguments are an object")
-    };
-    let params = testkit::rmcp::model::CallToolRequestParams::new(tool).with_arguments(arguments);
-    let call = tokio::spawn(async move { client.call_tool(params).await });
-    tokio::time::sleep(STEP * u32::try_from(round).expect("few rounds")).await;
+    let call = tokio::spawn(async move { confirmed(&client, tool, arguments).await });
+    tokio::time::sleep(moment).await;
     server.kill().await;
     call.abort();
 }
@@ -33,9 +40,8 @@ fn content(number: usize) -> String {
 }
 
 fn full(tree: Tree) -> Tree {
-    (0..FILES).fold(tree, |tree, number| {
-        tree.file(format!("tree/d{}/f{number}", number % 5), content(number))
-    })
+    fill(&tree.join("tree"));
+    tree
 }
 
 /// Fails if a file below `path` is not what it should be; returns how many there are.
@@ -58,10 +64,8 @@ fn whole_files(path: &Path) -> usize {
 async fn nothing_is_left_after(setup: Setup, trees: &[&Tree]) {
     let server = setup.start(Transport::Stdio).await;
     let clean = async || {
-        !trees.iter().any(|tree| {
-            let names = contents(tree.path());
-            names.keys().any(|name| name.contains(".mcp-filesystem-"))
-        })
+        let mut left = trees.iter().map(|tree| temporary_names(tree.path()));
+        left.all(|names| names.is_empty())
     };
     assert!(becomes(clean).await, "temporary files stay");
     server.kill().await;
@@ -72,11 +76,11 @@ async fn faults_a_kill_during_a_write_leaves_the_old_or_the_new() {
     let tree = Tree::new().file("f", "old".repeat(100_000));
     let setup = Workspace::setup(&tree);
     let (old, new) = ("old".repeat(100_000), "new".repeat(300_000));
-    for round in 0..ROUNDS {
+    for (_, moment) in moments(1) {
         tree.write("f", &old);
         let server = setup.clone().start(Transport::Stdio).await;
         let write = json!({"path": "f", "content": new});
-        killed_during(server, "write_file", write, round * 2).await;
+        killed_during(server, "write_file", write, moment).await;
         let now = tree.text("f");
         assert!(now == old || now == new, "{} bytes", now.len());
     }
@@ -85,60 +89,111 @@ async fn faults_a_kill_during_a_write_leaves_the_old_or_the_new() {
 }
 
 #[tokio::test]
-async fn faults_a_kill_during_a_copy_leaves_whole_files_and_the_source() {
+async fn faults_a_kill_during_an_edit_leaves_the_old_or_the_new() {
+    let old = format!("first\n{}", "line\n".repeat(40_000));
+    let tree = Tree::new().file("f", &old);
+    let setup = Workspace::setup(&tree);
+    let new = old.replace("first", "changed");
+    for (_, moment) in moments(2) {
+        tree.write("f", &old);
+        let server = setup.clone().start(Transport::Stdio).await;
+        let patch = json!({"path": "f", "patch": "@@ -1 +1 @@\n-first\n+changed\n"});
+        killed_during(server, "patch_file", patch, moment).await;
+        let now = tree.text("f");
+        assert!(now == old || now == new, "{} bytes", now.len());
+    }
+    nothing_is_left_after(setup, &[&tree]).await;
+    assert_eq!(tree.listing().len(), 1);
+}
+
+/// A copied tree is there whole or not at all, and nothing of it stays after the next start.
+#[tokio::test]
+async fn faults_a_kill_during_a_copy_leaves_the_whole_copy_or_nothing() {
     let tree = full(Tree::new());
     let setup = Workspace::setup(&tree);
-    for round in 0..ROUNDS {
+    let mut copies = 0;
+    for (round, moment) in moments(3) {
         let server = setup.clone().start(Transport::Stdio).await;
-        let copy = json!({"source_path": "tree", "dest_path": format!("copy{round}")});
-        killed_during(server, "copy", copy, round).await;
+        let name = format!("copy{round}");
+        let copy = json!({"source_path": "tree", "dest_path": name});
+        killed_during(server, "copy", copy, moment).await;
         assert_eq!(whole_files(&tree.join("tree")), FILES);
+        if tree.has(&name) {
+            assert_eq!(whole_files(&tree.join(&name)), FILES, "{name} is not whole");
+            std::fs::remove_dir_all(tree.join(&name)).expect("a directory");
+            copies += 1;
+        }
     }
-    whole_files(tree.path());
+    said(&format!(
+        "{copies} copies were there when the server was killed"
+    ));
     nothing_is_left_after(setup, &[&tree]).await;
 }
 
 #[tokio::test]
 async fn faults_a_kill_during_a_removal_leaves_whole_files() {
-    for round in 0..ROUNDS {
+    for (_, moment) in moments(4) {
         let tree = full(Tree::new().file("kept/f1", content(1)));
         let server = Workspace::setup(&tree).start(Transport::Stdio).await;
-        killed_during(server, "remove_folder", json!({"path": "tree"}), round).await;
+        killed_during(server, "remove_folder", json!({"path": "tree"}), moment).await;
         whole_files(tree.path());
         assert_eq!(tree.text("kept/f1"), content(1));
     }
 }
 
-/// Between file systems a move is a copy: the source goes only when the copy is complete and on disk.
+/// Between file systems a move is a copy: the source goes only when the copy is complete and on disk. At each moment one of
+/// both names has everything.
 #[tokio::test]
 async fn faults_a_kill_during_a_move_between_file_systems_loses_nothing() {
-    let Ok(memory) = tempfile::Builder::new()
-        .prefix("other-")
-        .tempdir_in("/dev/shm")
-    else {
+    let (source, memory) = (Tree::new(), Tree::in_memory());
+    if same_file_system(&source, &memory) {
         return left_out("there is no second file system");
-    };
+    }
+    let setup = program()
+        .root("workspace", source.path())
+        .root("other", memory.path());
     let mut moved = 0;
-    for round in 0..ROUNDS {
-        let source = full(Tree::new());
-        let to = memory.path().join(round.to_string());
-        std::fs::create_dir(&to).expect("a directory");
-        let setup = program()
-            .root("workspace", source.path())
-            .root("other", &to);
-        let server = setup.start(Transport::Stdio).await;
-        let arguments = json!({"source_path": "tree", "dest_root": "other", "dest_path": "tree"});
-        killed_during(server, "move", arguments, round * 3).await;
-        let (stayed, came) = (whole_files(source.path()), whole_files(&to));
+    for (round, moment) in moments(5) {
+        fill(&source.join("tree"));
+        let server = setup.clone().start(Transport::Stdio).await;
+        let name = format!("tree{round}");
+        let arguments = json!({"source_path": "tree", "dest_root": "other", "dest_path": name});
+        killed_during(server, "move", arguments, moment * 2).await;
+        let (from, to) = (source.join("tree"), memory.join(&name));
+        let (stayed, came) = (files_in(&from), files_in(&to));
         assert!(
             stayed == FILES || came == FILES,
             "{stayed} stayed, {came} came"
         );
+        assert!(came == FILES || came == 0, "a part of the tree is seen");
         moved += usize::from(came == FILES);
+        for path in [from, to] {
+            let _ = std::fs::remove_dir_all(path);
+        }
     }
     said(&format!(
-        "{moved} of {ROUNDS} moves were complete when the server was killed"
+        "{moved} moves were complete when the server was killed"
     ));
+    nothing_is_left_after(setup, &[&source, &memory]).await;
+}
+
+fn same_file_system(one: &Tree, other: &Tree) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |tree: &Tree| std::fs::metadata(tree.path()).expect("a directory").dev();
+    device(one) == device(other)
+}
+
+fn files_in(path: &Path) -> usize {
+    if path.exists() { whole_files(path) } else { 0 }
+}
+
+/// Makes the tree that is copied and moved.
+fn fill(tree: &Path) {
+    for number in 0..FILES {
+        let directory = tree.join(format!("d{}", number % 5));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::write(directory.join(format!("f{number}")), content(number)).expect("a file");
+    }
 }
 
 #[tokio::test]
@@ -146,7 +201,7 @@ async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
     let tree = full(Tree::new());
     let other = Tree::new();
     let setup = Workspace::setup(&tree).root("other", other.path());
-    for round in 0..ROUNDS {
+    for (_, moment) in moments(6) {
         let server = setup.clone().start(Transport::Stdio).await;
         let there = tree.has("tree");
         let (from, to) = if there {
@@ -156,7 +211,7 @@ async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
         };
         let arguments = json!({"source_root": from, "source_path": "tree", "dest_root": to,
             "dest_path": "tree"});
-        killed_during(server, "move", arguments, round).await;
+        killed_during(server, "move", arguments, moment / 2).await;
         assert!(tree.has("tree") != other.has("tree"), "both or none");
         assert_eq!(whole_files(tree.path()) + whole_files(other.path()), FILES);
     }

@@ -15,6 +15,8 @@ mod disk;
 mod exhaustion;
 mod fairness;
 mod hostile;
+mod power;
 mod quota;
 mod regressions;
 mod scarce;
+mod trees;

@@ -125,6 +125,54 @@ pub(crate) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8
     found
 }
 
+/// How often something is tried that could go wrong once in a thousand times: all of it with `SANDBOX_EXHAUSTIVE` set, a
+/// fiftieth otherwise.
+pub(crate) fn share(all: usize) -> usize {
+    if std::env::var_os("SANDBOX_EXHAUSTIVE").is_some() {
+        all
+    } else {
+        all.div_ceil(50)
+    }
+}
+
+/// Numbers that look like chance and are the same in each run.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+/// Calls a tool and tells whether it was confirmed; a broken connection is no confirmation.
+pub(crate) async fn confirmed(client: &Client, tool: &'static str, arguments: Value) -> bool {
+    let Value::Object(arguments) = Workspace::complete(tool, arguments) else {
+        unreachable!("arguments are an object")
+    };
+    let params = testkit::rmcp::model::CallToolRequestParams::new(tool).with_arguments(arguments);
+    let reply = client.call_tool(params).await;
+    reply.is_ok_and(|reply| reply.is_error != Some(true))
+}
+
+/// What calls go through; clones share the connection.
+pub(crate) type Client = testkit::rmcp::Peer<testkit::rmcp::RoleClient>;
+
+/// The names in a directory that are temporary.
+pub(crate) fn temporary_names(path: &Path) -> Vec<String> {
+    let names = contents(path).into_keys();
+    names
+        .filter(|name| name.contains(".mcp-filesystem-"))
+        .collect()
+}
+
 /// Prints a figure.
 pub(crate) fn said(figure: &str) {
     use std::io::Write;

@@ -1,0 +1,231 @@
+//! What a move by copying remembers of each entry it copied, to tell later whether the entry is still that one.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sandbox::{Metadata, Time};
+
+/// A change that happens so soon after another may leave the same times: the clock of file systems moves in steps.
+const CLOCK_STEP_NANOSECONDS: i128 = 20_000_000;
+
+/// Which of two things at one path is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The entry itself.
+    Entry,
+    /// The content that a link leads to, which the copy has in its place.
+    Content,
+}
+
+/// The entries that were copied, by their path below the top of the tree.
+///
+/// Paths are kept as hashes with random keys, so that a large tree takes little memory and nobody can make two meet.
+#[derive(Debug, Default)]
+pub(crate) struct CopyRecord {
+    stamps: Mutex<HashMap<u128, Noted>>,
+    hashes: [RandomState; 2],
+    pass: AtomicU32,
+}
+
+/// How an entry was when it was opened to be copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    metadata: Metadata,
+    /// A change after this look would be seen by another one.
+    is_certain: bool,
+}
+
+impl Stamp {
+    /// Takes the stamp of something that was looked at just now, before it is read.
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+        let metadata = *metadata;
+        let age = now().saturating_sub(nanoseconds(metadata.changed));
+        Stamp {
+            metadata,
+            is_certain: age > CLOCK_STEP_NANOSECONDS,
+        }
+    }
+
+    fn is_of(&self, now: &Metadata) -> bool {
+        let was = &self.metadata;
+        if !was.same_file(now) || was.kind != now.kind {
+            return false;
+        }
+        // What is in a directory has stamps of its own. Another name of a file that is removed changes `changed`.
+        now.is_directory()
+            || (was.size == now.size
+                && was.modified == now.modified
+                && (was.changed == now.changed || was.links > 1))
+    }
+}
+
+#[derive(Debug)]
+struct Noted {
+    stamp: Stamp,
+    pass: u32,
+}
+
+impl CopyRecord {
+    /// Begins to go through the source once more: what is not met again is gone from there.
+    pub(crate) fn begin_pass(&self) {
+        self.pass.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes what was copied.
+    pub(crate) fn note(&self, path: &[u8], part: Part, stamp: Stamp) {
+        let pass = self.pass();
+        self.lock()
+            .insert(self.key(path, part), Noted { stamp, pass });
+    }
+
+    /// Tells whether something was copied as it is now; then it counts as met.
+    pub(crate) fn has(&self, path: &[u8], part: Part, now: &Metadata) -> bool {
+        let pass = self.pass();
+        let mut stamps = self.lock();
+        let noted = stamps.get_mut(&self.key(path, part));
+        let noted = noted.filter(|noted| noted.stamp.is_certain && noted.stamp.is_of(now));
+        noted.map(|noted| noted.pass = pass).is_some()
+    }
+
+    /// Tells whether an entry is the one that was copied, so that it may be removed.
+    pub(crate) fn verifies(&self, path: &[u8], now: &Metadata) -> bool {
+        let stamps = self.lock();
+        let noted = stamps.get(&self.key(path, Part::Entry));
+        noted.is_some_and(|noted| noted.stamp.is_of(now))
+    }
+
+    /// Tells whether an entry was met in this pass.
+    pub(crate) fn is_met(&self, path: &[u8]) -> bool {
+        let stamps = self.lock();
+        let noted = stamps.get(&self.key(path, Part::Entry));
+        noted.is_some_and(|noted| noted.pass == self.pass())
+    }
+
+    /// Tells whether something was copied that this pass has not met.
+    pub(crate) fn has_unmet(&self) -> bool {
+        let pass = self.pass();
+        self.lock().values().any(|noted| noted.pass != pass)
+    }
+
+    fn key(&self, path: &[u8], part: Part) -> u128 {
+        let [high, low] = &self.hashes;
+        let thing = (path, part == Part::Content);
+        u128::from(high.hash_one(thing)) << 64 | u128::from(low.hash_one(thing))
+    }
+
+    fn pass(&self) -> u32 {
+        self.pass.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Noted>> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path of something below a top directory.
+pub(crate) fn below<'path>(path: &'path [u8], top: &[u8]) -> &'path [u8] {
+    let rest = path.get(top.len()..).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+fn now() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as i128)
+}
+
+fn nanoseconds(time: Time) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    fn look(tree: &Tree, path: &str) -> Metadata {
+        let place = tree.place(path);
+        let located = place.locate(sandbox::Follow::Never).unwrap();
+        *located.metadata().unwrap()
+    }
+
+    fn certain(metadata: &Metadata) -> Stamp {
+        Stamp {
+            metadata: *metadata,
+            is_certain: true,
+        }
+    }
+
+    #[test]
+    fn what_changed_is_not_what_was_copied() {
+        let tree = Tree::new();
+        tree.file("a", "one").file("b", "other").directory("dir");
+        let record = CopyRecord::default();
+        let (before, dir) = (look(&tree, "a"), look(&tree, "dir"));
+        record.note(b"a", Part::Entry, certain(&before));
+        record.note(b"dir", Part::Entry, certain(&dir));
+        assert!(record.verifies(b"a", &before) && record.has(b"a", Part::Entry, &before));
+        assert!(!record.verifies(b"a", &look(&tree, "b")), "another file");
+        assert!(!record.verifies(b"b", &before), "another path");
+        assert!(!record.has(b"a", Part::Content, &before), "another part");
+        let longer = Metadata { size: 4, ..before };
+        let later = Metadata {
+            changed: Time {
+                seconds: before.changed.seconds + 1,
+                ..before.changed
+            },
+            ..before
+        };
+        for changed in [longer, later] {
+            assert!(!record.verifies(b"a", &changed));
+        }
+        tree.file("dir/new", "");
+        assert!(
+            record.verifies(b"dir", &look(&tree, "dir")),
+            "what is in it has its own stamp"
+        );
+    }
+
+    #[test]
+    fn a_fresh_file_is_copied_again_because_its_times_may_hide_a_change() {
+        let tree = Tree::new();
+        tree.file("a", "one");
+        let record = CopyRecord::default();
+        let seen = look(&tree, "a");
+        let just_now = Metadata {
+            changed: Time {
+                seconds: seen.changed.seconds + 3600,
+                nanoseconds: 0,
+            },
+            ..seen
+        };
+        record.note(b"a", Part::Entry, Stamp::of(&just_now));
+        assert!(!record.has(b"a", Part::Entry, &just_now));
+        assert!(record.verifies(b"a", &just_now));
+    }
+
+    #[test]
+    fn a_pass_tells_what_it_has_not_met() {
+        let tree = Tree::new();
+        tree.file("a", "").file("b", "");
+        let record = CopyRecord::default();
+        for name in ["a", "b"] {
+            let stamp = certain(&look(&tree, name));
+            record.note(name.as_bytes(), Part::Entry, stamp);
+        }
+        record.begin_pass();
+        assert!(record.has(b"a", Part::Entry, &look(&tree, "a")));
+        assert!(record.has_unmet() && record.is_met(b"a") && !record.is_met(b"b"));
+        assert!(record.has(b"b", Part::Entry, &look(&tree, "b")));
+        assert!(!record.has_unmet());
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_top() {
+        assert_eq!(below(b"top/a/b", b"top"), b"a/b");
+        assert_eq!(below(b"a/b", b""), b"a/b");
+        assert_eq!(below(b"top", b"top"), b"");
+    }
+}
