@@ -147,7 +147,7 @@ struct Row {
     holds: bool,
 }
 
-fn under(own: &Own, load: &Load) -> Result<Row> {
+fn under(own: &Own, load: &'static Load) -> Result<Row> {
     let _ = fs::remove_dir_all(own.root.join("copies"));
     if load.tool == "remove_folder" {
         // Each call finds what it removes: copies that are made before.
