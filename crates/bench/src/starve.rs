@@ -298,7 +298,7 @@ impl Attackers {
 
 async fn attacker(
     address: SocketAddr,
-    load: &Load,
+    load: &'static Load,
     number: usize,
     done: Arc<AtomicUsize>,
 ) -> Result<()> {
