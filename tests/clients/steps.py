@@ -49,7 +49,7 @@ async def use(connection: Connection) -> None:
 
     tools = await connection.tools()
     assert len(tools) == TOOLS, sorted(tools)
-    assert {"root", "path"} <= set(tools["read_file"]["required"]), tools["read_file"]
+    assert set(tools["stat_file"]["required"]) == {"path"}, tools["stat_file"]
     assert tools["grep"]["properties"]["pattern"]["type"] == "string", tools["grep"]
 
     read = await call("read_file", HELLO)

@@ -78,7 +78,7 @@ async function workspace(client) {
   const { tools } = await client.listTools();
   assert.equal(tools.length, TOOLS);
   const schema = name => tools.find(tool => tool.name === name).inputSchema;
-  assert.ok(['root', 'path'].every(argument => schema('read_file').required.includes(argument)));
+  assert.deepEqual(schema('stat_file').required, ['path']);
   assert.equal(schema('grep').properties.pattern.type, 'string');
 
   // The SDK checks every reply against the tool's output schema.

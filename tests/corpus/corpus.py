@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.dont_write_bytecode = True
 
 import fixture  # noqa: E402
-from differences import Differences, text_of as differences_text  # noqa: E402
+from differences import Differences  # noqa: E402
 
 MODULES = ["stdio", "http", "sessions", "guide", "settings", "conformance", "tools"]
 WORKERS = 3
@@ -110,7 +110,7 @@ def judged(name, request, reply, recording, differences):
             return None
         expected = recorded
     else:
-        reply = differences_text(reply)
+        reply = differences.comparable(name, reply)
         if reply == expected:
             return None
     return f"  request:  {cut(text_of(request), 0)}\n{shown_difference(expected, reply)}"

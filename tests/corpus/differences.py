@@ -4,6 +4,9 @@ A list of rules: `reason` says why, `match` is a regular expression on the names
 `rewrite` has pairs of a regular expression and its replacement, or a number to add to what was found. They make the new
 reply from the recorded one, one rule after the other, in the form of `text_of`. An exchange that a rule changes passes
 only with the new reply, and a rule that changes nothing fails the run.
+
+A rule can have `leave_out` instead of `rewrite`: the name of a part of messages (see `PARTS`) that is replaced by a word in the
+recorded reply and in the new one. It is for parts that changed everywhere and that other tests pin.
 """
 
 import json
@@ -20,9 +23,12 @@ class Differences:
             return
         with open(path, encoding="utf-8") as file:
             for rule in json.load(file):
-                if set(rule) != {"match", "reason", "rewrite"}:
-                    raise SystemExit(f"{path}: a rule has match, reason and rewrite: {rule}")
-                self.rules.append(Rule(rule))
+                if set(rule) == {"match", "reason", "leave_out"}:
+                    self.rules.append(LeftOut(rule))
+                elif set(rule) == {"match", "reason", "rewrite"}:
+                    self.rules.append(Rule(rule))
+                else:
+                    raise SystemExit(f"{path}: a rule has match, reason, and rewrite or leave_out: {rule}")
 
     def expected(self, name, recorded):
         """The text of the reply that is expected now, or nothing where the recorded one is."""
@@ -32,6 +38,14 @@ class Differences:
         if text == before:
             return None
         self.occurred += 1
+        return text
+
+    def comparable(self, name, reply):
+        """The text of a new reply, without the parts that are left out."""
+        text = text_of(reply)
+        for rule in self.rules:
+            if isinstance(rule, LeftOut):
+                text = rule.without(name, text)
         return text
 
     def stale(self):
@@ -65,6 +79,70 @@ class Rule:
             after = old.sub(new if isinstance(new, str) else lambda found: str(int(found[0]) + new), after)
         self.count += after != text
         return after
+
+
+class LeftOut:
+    """A part of messages that is not compared."""
+
+    def __init__(self, rule):
+        self.reason = rule["reason"]
+        self.names = re.compile(rule["match"])
+        self.leave_out = PARTS[rule["leave_out"]]
+        self.count = 0
+
+    def apply(self, name, text):
+        """A recorded text without the part."""
+        after = self.without(name, text)
+        self.count += after != text
+        return after
+
+    def without(self, name, text):
+        """A text without the part."""
+        if not self.names.search(name):
+            return text
+        return "\n".join(map(self._line, text.split("\n")))
+
+    def _line(self, line):
+        at = line.find("{")
+        if at < 0:
+            return line
+        try:
+            message = json.loads(line[at:])
+        except ValueError:
+            return line
+        if not isinstance(message, dict) or not isinstance(message.get("result"), dict):
+            return line
+        if not self.leave_out(message["result"]):
+            return line
+        return line[:at] + json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def without_text(result):
+    """Leaves out the text of a tool's reply that did not fail."""
+    blocks = result.get("content")
+    if result.get("isError") is not False or not isinstance(blocks, list) or "structuredContent" not in result:
+        return False
+    texts = [block for block in blocks if block.get("type") == "text"]
+    for block in texts:
+        block["text"] = "<text>"
+    return bool(texts)
+
+
+def without_words(result):
+    """Leaves out what a tool list and a greeting say to models: descriptions and schemas."""
+    changed = "instructions" in result
+    if changed:
+        result["instructions"] = "<instructions>"
+    for tool in result.get("tools", []):
+        changed = True
+        for key in ["description", "inputSchema", "outputSchema"]:
+            if key in tool:
+                tool[key] = f"<{key}>"
+        tool.pop("_meta", None)
+    return changed
+
+
+PARTS = {"text": without_text, "words": without_words}
 
 
 def text_of(reply):

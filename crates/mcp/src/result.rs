@@ -5,7 +5,7 @@
 
 use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
-use toolset::{ToolResult, escape};
+use toolset::{Media, MediaKind, ToolResult, escape};
 
 /// The bytes around the text and the structured content of a reply.
 const ROOM_BESIDES: usize = 160;
@@ -77,6 +77,7 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
     let (text, structured) = (result.reply.text(), result.reply.structured());
     let room = text.map_or(0, |text| text.len() + text.len() / 4)
         + structured.map_or(0, str::len)
+        + result.reply.media().map_or(0, |media| media.data.len())
         + ROOM_BESIDES;
     let mut message = Vec::with_capacity(room);
     message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -90,6 +91,9 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
         escape(text, &mut message);
         message.extend_from_slice(br#""}"#);
     }
+    if let Some(media) = result.reply.media() {
+        push_media(media, text.is_some(), &mut message);
+    }
     message.push(b']');
     if let Some(structured) = structured {
         message.extend_from_slice(br#","structuredContent":"#);
@@ -101,6 +105,29 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
         br#","isError":false}}"#
     });
     message
+}
+
+/// Adds a block that is seen or heard. Base64 and MIME types need no escapes.
+fn push_media(media: &Media, is_second: bool, message: &mut Vec<u8>) {
+    if is_second {
+        message.push(b',');
+    }
+    let kind = match media.kind {
+        MediaKind::Image => "image",
+        MediaKind::Audio => "audio",
+    };
+    let parts = [
+        r#"{"type":""#,
+        kind,
+        r#"","mimeType":""#,
+        media.mime_type,
+        r#"","data":""#,
+        &media.data,
+        r#""}"#,
+    ];
+    for part in parts {
+        message.extend_from_slice(part.as_bytes());
+    }
 }
 
 fn push_id(id: &RequestId, message: &mut Vec<u8>) {

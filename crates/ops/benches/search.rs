@@ -91,6 +91,7 @@ fn glob(root: &Arc<Root>, pattern: &str) -> Glob {
         timeout: Duration::from_secs(300),
         max_depth: None,
         ignore_rules: IgnoreRules::Disregard,
+        order: ops::GlobOrder::Path,
     }
 }
 

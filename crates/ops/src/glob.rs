@@ -2,6 +2,7 @@
 //!
 //! Directories in which nothing can match are not entered, and only entries that are returned are asked for size and times.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -39,6 +40,20 @@ pub struct Glob {
     pub max_depth: Option<usize>,
     /// Whether ignore files count.
     pub ignore_rules: IgnoreRules,
+    /// In which order they come.
+    pub order: GlobOrder,
+}
+
+/// In which order entries come. The first of *all* that match are returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GlobOrder {
+    /// By the bytes of their paths.
+    #[default]
+    Path,
+    /// The largest first.
+    Size,
+    /// The latest change first.
+    Modified,
 }
 
 /// A pattern for paths relative to the searched directory.
@@ -96,7 +111,11 @@ impl Operation for Glob {
         let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
-            max_results: self.max_results.min(ENTRIES_MAX),
+            // The largest may be anywhere.
+            max_results: match self.order {
+                GlobOrder::Path => self.max_results.min(ENTRIES_MAX),
+                GlobOrder::Size | GlobOrder::Modified => ENTRIES_MAX,
+            },
             cancel: cancel.clone(),
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
@@ -104,7 +123,26 @@ impl Operation for Glob {
         let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
         found.timed_out = ending == RunEnd::Expired;
+        self.order.apply(&mut found, self.max_results);
         Ok(found)
+    }
+}
+
+impl GlobOrder {
+    /// Brings what was found into this order and keeps the first of it. Equal entries stay in the order of their paths.
+    fn apply(self, found: &mut Globbed, max_results: usize) {
+        let time = |entry: &GlobEntry| {
+            let modified = entry.metadata.modified;
+            (modified.seconds, modified.nanoseconds)
+        };
+        let entries = &mut found.entries;
+        match self {
+            GlobOrder::Path => return,
+            GlobOrder::Size => entries.sort_by_key(|entry| Reverse(entry.metadata.size)),
+            GlobOrder::Modified => entries.sort_by_key(|entry| Reverse(time(entry))),
+        }
+        found.truncated |= entries.len() > max_results;
+        entries.truncate(max_results);
     }
 }
 
@@ -251,6 +289,7 @@ mod tests {
             timeout: Duration::from_secs(300),
             max_depth: None,
             ignore_rules: IgnoreRules::Disregard,
+            order: GlobOrder::Path,
         }
     }
 

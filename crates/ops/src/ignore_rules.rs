@@ -190,7 +190,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::glob::{Glob, Kinds, PathPattern};
+    use crate::glob::{Glob, GlobOrder, Kinds, PathPattern};
     use crate::operation::Operation;
     use crate::testing::{Tree, context};
 
@@ -203,6 +203,7 @@ mod tests {
             timeout: Duration::from_secs(300),
             max_depth: None,
             ignore_rules: IgnoreRules::Respect,
+            order: GlobOrder::Path,
         };
         let found = request.run(&context()).unwrap();
         let paths = found.entries.into_iter().map(|entry| entry.path);

@@ -53,10 +53,11 @@ pub use copy_tree::{SkipReason, Skipped};
 pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
 pub use edit_files::{CHANGES_SHOWN, EditFiles, EditedFile, EditedFiles, FileEdit, Rehearsal};
+pub use encoding_rs::Encoding;
 pub use error::{
     EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, TreeWork, Wanted,
 };
-pub use glob::{ENTRIES_MAX, Glob, GlobEntry, Globbed, Kinds, PathPattern};
+pub use glob::{ENTRIES_MAX, Glob, GlobEntry, GlobOrder, Globbed, Kinds, PathPattern};
 pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, SearchOutput};
 pub use hash::{Algorithm, Hash, Hashed};
 pub use ignore_rules::IgnoreRules;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use sandbox::{FileKind, Follow, Located, Metadata, OpenFile, RelPath, Root};
+use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, Result, Wanted};
 use crate::text::near;
@@ -73,8 +74,31 @@ impl Place {
         if let Ok(open) = self.root.open_file(&self.path) {
             return Ok(open);
         }
-        let (located, _) = self.existing_file(wanted)?;
-        Ok(located.open_file()?)
+        match self.existing_file(wanted) {
+            Ok((located, _)) => Ok(located.open_file()?),
+            Err(error) => match self.same_letters(&error) {
+                Some(other) => Ok(other.root.open_file(&other.path)?),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The one entry whose name is the missing one in another Unicode form.
+    fn same_letters(&self, error: &Error) -> Option<Place> {
+        let Error::NotFound { path, near, .. } = error else {
+            return None;
+        };
+        let given: String = path.nfc().collect();
+        let mut same = near.iter().filter(|near| near.nfc().eq(given.chars()));
+        let only = same.next().filter(|_| same.next().is_none())?;
+        Place::new(Arc::clone(&self.root), only).ok()
+    }
+
+    /// Whether something is there.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        let located = self.locate(Follow::Never);
+        located.is_ok_and(|located| located.metadata().is_some())
     }
 
     /// Opens a regular file if that waits for nothing.
@@ -108,10 +132,22 @@ impl Place {
             } => Error::NotFound {
                 path,
                 wanted,
-                near: self.near_names(&parent, &missing),
+                near: match self.without_first_name() {
+                    Some(rest) => vec![rest],
+                    None => self.near_names(&parent, &missing),
+                },
             },
             other => other.into(),
         }
+    }
+
+    /// The path without its first name, if something is there. Agents put the name of the root, or of a directory above it,
+    /// before paths.
+    fn without_first_name(&self) -> Option<String> {
+        let given = self.path.as_given().trim_start_matches('/');
+        let (_, rest) = given.split_once('/')?;
+        let place = Place::new(Arc::clone(&self.root), rest).ok()?;
+        place.is_there().then(|| rest.to_owned())
     }
 
     /// The paths of entries in `parent` that look like `missing`. This only helps a message, so its own failures are ignored.

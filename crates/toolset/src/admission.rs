@@ -81,6 +81,20 @@ impl Admission {
         })
     }
 
+    /// Names the only root where a call names none.
+    pub(crate) fn complete(&self, tool: &Definition, arguments: &mut JsonObject) {
+        let [only] = self.deployment.roots.as_slice() else {
+            return;
+        };
+        for use_ in tool.roots {
+            if let RootSource::Argument(name) = use_.root
+                && arguments.get(name).is_none_or(Value::is_null)
+            {
+                arguments.insert(name.to_owned(), Value::from(only.name.as_str()));
+            }
+        }
+    }
+
     /// Admits a call to its roots, in the order of [`Definition::roots`].
     pub(crate) fn admit(
         &self,
@@ -192,14 +206,13 @@ impl Admission {
         arguments: &JsonObject,
     ) -> Result<Vec<&RootGrant>, Failure> {
         let each = tool.roots.iter();
-        each.map(|use_| self.find(set, tool, use_.root, arguments))
+        each.map(|use_| self.find(set, use_.root, arguments))
             .collect()
     }
 
     fn find(
         &self,
         set: &str,
-        tool: &Definition,
         source: RootSource,
         arguments: &JsonObject,
     ) -> Result<&RootGrant, Failure> {
@@ -207,12 +220,18 @@ impl Admission {
             RootSource::Home => self.home(set).ok_or_else(|| Failure::UnknownRoot {
                 root: set.to_owned(),
                 nearest: None,
+                known: Vec::new(),
             }),
             RootSource::Argument(name) => match arguments.get(name) {
                 Some(Value::String(root)) => self.named(root),
-                other => Err(arguments::not_a_string(&tool.input, name, other).into()),
+                other => Err(arguments::not_a_root(name, other, &self.root_names()).into()),
             },
         }
+    }
+
+    fn root_names(&self) -> Vec<String> {
+        let names = self.deployment.roots.iter().map(|grant| &grant.name);
+        names.cloned().collect()
     }
 
     fn root_like(&self, name: &str) -> Option<String> {
@@ -228,6 +247,7 @@ impl Admission {
         grant.ok_or_else(|| Failure::UnknownRoot {
             root: root.to_owned(),
             nearest: self.root_like(root),
+            known: self.root_names(),
         })
     }
 }

@@ -8,6 +8,8 @@ use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
+use crate::tool::ToolEffect;
+
 /// How much of a wrong value a message repeats.
 const SHOWN_MAX: usize = 60;
 /// How deep values may be nested: as deep as a message can be, because tools that take trees have a bound of their own.
@@ -48,6 +50,13 @@ pub enum BadArgument {
     },
     #[error("invalid arguments: {reason}")]
     Undecodable { reason: String },
+    #[error("{}", each(first, *more, ToString::to_string))]
+    Several {
+        /// The first few of them.
+        first: Vec<BadArgument>,
+        /// How many more there are.
+        more: usize,
+    },
 }
 
 impl BadArgument {
@@ -61,9 +70,47 @@ impl BadArgument {
             | BadArgument::NotOneOf { argument, .. }
             | BadArgument::Unknown { argument, .. } => Some(argument),
             BadArgument::Undecodable { .. } => None,
+            BadArgument::Several { first, .. } => first.iter().find_map(BadArgument::argument),
         }
     }
 }
+
+/// Words several wrong arguments, one after the other.
+pub(crate) fn each(
+    first: &[BadArgument],
+    more: usize,
+    word: impl Fn(&BadArgument) -> String,
+) -> String {
+    let mut words: Vec<String> = first.iter().map(word).collect();
+    if more > 0 {
+        words.push(format!("{more} more are wrong"));
+    }
+    words.join("; ")
+}
+
+/// How wrong values are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slips {
+    /// For tools that only read: `"1"` is 1, `"true"` is true, and an empty optional text is absent.
+    Forgiven,
+    /// For tools that change something: they are errors.
+    Refused,
+}
+
+impl Slips {
+    /// What fits a tool with this effect.
+    pub(crate) fn of(effect: ToolEffect) -> Slips {
+        match effect {
+            ToolEffect::Read => Slips::Forgiven,
+            ToolEffect::Write { .. } => Slips::Refused,
+        }
+    }
+}
+
+/// The arguments that decide about a change. `null` for one of them is an error, never the same as leaving it out.
+const DECIDING: [&str; 6] = ["change", "to", "if_version", "dry_run", "overwrite", "all"];
+/// How many wrong arguments a message names.
+const NAMED_MAX: usize = 5;
 
 pub(crate) fn advice(nearest: Option<&str>, valid: &[String]) -> String {
     match nearest {
@@ -77,25 +124,45 @@ pub(crate) fn advice(nearest: Option<&str>, valid: &[String]) -> String {
 pub(crate) fn decode<T: DeserializeOwned>(
     schema: &JsonObject,
     mut arguments: JsonObject,
+    slips: Slips,
 ) -> Result<T, BadArgument> {
-    let judge = Judge {
+    let mut judge = Judge {
         definitions: schema.get("$defs"),
+        slips,
+        wrong: Vec::new(),
     };
-    judge.object(schema, "", &mut arguments, 0)?;
+    judge.object(schema, "", &mut arguments, 0);
+    judge.verdict()?;
     serde_json::from_value(Value::Object(arguments)).map_err(|error| BadArgument::Undecodable {
         reason: error.to_string(),
     })
 }
 
 /// Words a root argument that is missing or not a string. Roots are judged before the other arguments.
-pub(crate) fn not_a_string(
-    schema: &JsonObject,
-    argument: &str,
-    got: Option<&Value>,
-) -> BadArgument {
+pub(crate) fn not_a_root(argument: &str, got: Option<&Value>, known: &[String]) -> BadArgument {
     match got {
-        None | Some(Value::Null) => missing(schema.get("properties"), argument, ""),
+        None | Some(Value::Null) => BadArgument::Missing {
+            argument: argument.to_owned(),
+            expected: format!("string; {}", roots_there_are(known)),
+        },
         Some(value) => mistyped(argument, "a string", value),
+    }
+}
+
+/// Names the roots, or the first of very many.
+pub(crate) fn roots_there_are(known: &[String]) -> String {
+    const MOST: usize = 20;
+    match known {
+        [] => "there is no root".to_owned(),
+        known => {
+            let first: Vec<String> = known
+                .iter()
+                .take(MOST)
+                .map(|name| shortened(name))
+                .collect();
+            let more = if known.len() > MOST { ", …" } else { "" };
+            format!("roots: {}{more}", first.join(", "))
+        }
     }
 }
 
@@ -106,85 +173,95 @@ pub(crate) fn not_an_object(got: &Value) -> BadArgument {
 
 struct Judge<'schema> {
     definitions: Option<&'schema Value>,
+    slips: Slips,
+    /// Everything that is wrong, in the schema's order.
+    wrong: Vec<BadArgument>,
 }
 
 impl<'schema> Judge<'schema> {
+    /// What is wrong with all of them.
+    fn verdict(&mut self) -> Result<(), BadArgument> {
+        let mut wrong = std::mem::take(&mut self.wrong);
+        match wrong.len() {
+            0 => Ok(()),
+            1 => wrong.pop().map_or(Ok(()), Err),
+            all => {
+                wrong.truncate(NAMED_MAX);
+                Err(BadArgument::Several {
+                    more: all - wrong.len(),
+                    first: wrong,
+                })
+            }
+        }
+    }
+
     /// `prefix` is the way to this object, for names like `files[0].path`.
     fn object(
-        &self,
+        &mut self,
         schema: &'schema Map<String, Value>,
         prefix: &str,
         value: &mut Map<String, Value>,
         depth: usize,
-    ) -> Result<(), BadArgument> {
+    ) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        value.retain(|_, value| !value.is_null());
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| {
+            let mut names = required.into_iter().flatten();
+            names.any(|required| required == name)
+        };
+        let slips = self.slips;
+        value.retain(|name, value| {
+            let is_empty = value == "" && slips == Slips::Forgiven && !is_required(name);
+            let is_absent = value.is_null() && !DECIDING.contains(&name.as_str());
+            !is_empty && !is_absent
+        });
         if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
-            refuse_unknown(properties, prefix, value)?;
+            self.wrong.extend(unknown(properties, prefix, value));
         }
-        let required = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        for name in required.filter_map(Value::as_str) {
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !value.contains_key(name) {
-                return Err(missing(schema.get("properties"), name, prefix));
+                let missing = missing(schema.get("properties"), name, prefix);
+                self.wrong.push(missing);
             }
         }
         for (name, property) in properties.into_iter().flatten() {
             if let Some(value) = value.get_mut(name) {
-                self.value(property, &format!("{prefix}{name}"), value, depth)?;
+                self.value(property, &format!("{prefix}{name}"), value, depth);
             }
         }
-        Ok(())
     }
 
-    fn value(
-        &self,
-        schema: &'schema Value,
-        name: &str,
-        value: &mut Value,
-        depth: usize,
-    ) -> Result<(), BadArgument> {
+    fn value(&mut self, schema: &'schema Value, name: &str, value: &mut Value, depth: usize) {
         if depth > DEPTH_MAX {
-            return Err(BadArgument::Undecodable {
-                reason: format!("{name} is nested too deeply: more than {DEPTH_MAX} levels"),
-            });
+            let reason = format!("{name} is nested too deeply: more than {DEPTH_MAX} levels");
+            self.wrong.push(BadArgument::Undecodable { reason });
+            return;
         }
         let schema = self.resolve(schema);
-        let Some(kind) = schema.get("type").and_then(Value::as_str) else {
-            return Ok(());
-        };
-        whole_number(kind, value);
-        if !is_of(kind, value) {
-            return Err(mistyped(name, &with_article(&expected(schema)), value));
+        if let Err(wrong) = plain_value(schema, name, value, self.slips) {
+            self.wrong.push(wrong);
+            return;
         }
-        one_of(schema, name, value)?;
-        bounds(schema, name, value)?;
         match (value, schema) {
             (Value::Array(items), _) => self.items(schema, name, items, depth + 1),
             (Value::Object(object), Value::Object(schema)) => {
-                self.object(schema, &format!("{name}."), object, depth + 1)
+                self.object(schema, &format!("{name}."), object, depth + 1);
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
-    fn items(
-        &self,
-        schema: &'schema Value,
-        name: &str,
-        items: &mut [Value],
-        depth: usize,
-    ) -> Result<(), BadArgument> {
+    fn items(&mut self, schema: &'schema Value, name: &str, items: &mut [Value], depth: usize) {
         let Some(each) = schema.get("items") else {
-            return Ok(());
+            return;
         };
         for (index, item) in items.iter_mut().enumerate() {
-            self.value(each, &format!("{name}[{index}]"), item, depth)?;
+            self.value(each, &format!("{name}[{index}]"), item, depth);
+            // More than can be named is only counted as far as it costs nothing.
+            if self.wrong.len() > NAMED_MAX {
+                return;
+            }
         }
-        Ok(())
     }
 
     /// Follows a reference to a type that contains itself.
@@ -196,28 +273,63 @@ impl<'schema> Judge<'schema> {
     }
 }
 
-fn refuse_unknown(
+/// Judges a value without what is in it.
+fn plain_value(
+    schema: &Value,
+    name: &str,
+    value: &mut Value,
+    slips: Slips,
+) -> Result<(), BadArgument> {
+    let Some(kind) = schema.get("type").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    if slips == Slips::Forgiven {
+        forgive(kind, value);
+    }
+    whole_number(kind, value);
+    if !is_of(kind, value) {
+        return Err(mistyped(name, &with_article(&expected(schema)), value));
+    }
+    one_of(schema, name, value)?;
+    bounds(schema, name, value)
+}
+
+/// Takes `"1"` for 1 and `"true"` for true.
+fn forgive(kind: &str, value: &mut Value) {
+    let Some(text) = value.as_str() else { return };
+    let meant = match (kind, text) {
+        ("boolean", "true") => Some(Value::Bool(true)),
+        ("boolean", "false") => Some(Value::Bool(false)),
+        ("integer" | "number", number) => number.parse::<i64>().ok().map(Value::from),
+        _ => None,
+    };
+    if let Some(meant) = meant {
+        *value = meant;
+    }
+}
+
+/// The arguments that the schema does not have.
+fn unknown(
     properties: Option<&Map<String, Value>>,
     prefix: &str,
     value: &Map<String, Value>,
-) -> Result<(), BadArgument> {
+) -> Vec<BadArgument> {
     let known = |name: &String| properties.is_some_and(|all| all.contains_key(name));
-    let Some(unknown) = value.keys().find(|name| !known(name)) else {
-        return Ok(());
-    };
     let valid: Vec<String> = properties
         .into_iter()
         .flat_map(|all| all.keys().cloned())
         .collect();
-    Err(BadArgument::Unknown {
+    let unknown = value.keys().filter(|name| !known(name));
+    let unknown = unknown.take(NAMED_MAX).map(|unknown| BadArgument::Unknown {
         argument: format!("{prefix}{}", shortened(unknown)),
         nearest: {
             // An argument that was given under its own name was not meant by the wrong one too.
             let free = valid.iter().filter(|name| !value.contains_key(*name));
             nearest(unknown, free).cloned()
         },
-        valid,
-    })
+        valid: valid.clone(),
+    });
+    unknown.collect()
 }
 
 fn missing(properties: Option<&Value>, name: &str, prefix: &str) -> BadArgument {
@@ -423,7 +535,16 @@ mod tests {
         let Value::Object(arguments) = value else {
             panic!("not an object")
         };
-        decode(&schema::input::<Arguments>(), arguments).map_err(|bad| bad.to_string())
+        decode(&schema::input::<Arguments>(), arguments, Slips::Refused)
+            .map_err(|bad| bad.to_string())
+    }
+
+    fn forgiven(value: Value) -> Result<Arguments, String> {
+        let Value::Object(arguments) = value else {
+            panic!("not an object")
+        };
+        decode(&schema::input::<Arguments>(), arguments, Slips::Forgiven)
+            .map_err(|bad| bad.to_string())
     }
 
     fn refusal(value: Value) -> String {
@@ -515,6 +636,57 @@ mod tests {
         let arguments = arguments.expect("accepted");
         assert_eq!(arguments.limit_lines, Some(5));
         assert!(!arguments.deep);
+    }
+
+    #[test]
+    fn everything_wrong_is_named_at_once() {
+        assert_eq!(
+            refusal(json!({ "limit_lines": 0, "deep": "x", "limt": 1 })),
+            "unknown argument: limt; valid arguments: path, mode, limit_lines, deep, files, children; \
+             missing required argument: path (string); argument limit_lines must be at least 1, got 0; \
+             argument deep must be a boolean, got string \"x\""
+        );
+        let many: Vec<Value> = (0..1000).map(Value::from).collect();
+        let refusal = refusal(json!({ "path": "a", "files": many }));
+        assert!(refusal.ends_with("; 1 more are wrong"), "{refusal}");
+    }
+
+    #[test]
+    fn slips_are_forgiven_where_nothing_is_changed() {
+        let slips = json!({ "path": "a", "limit_lines": "5", "deep": "true", "mode": "" });
+        let arguments = forgiven(slips.clone()).expect("accepted");
+        assert_eq!((arguments.limit_lines, arguments.deep), (Some(5), true));
+        assert_eq!(arguments.mode, Mode::Overwrite);
+        let refusal = judged(slips).expect_err("refused");
+        assert!(
+            refusal.contains("limit_lines") && refusal.contains("deep"),
+            "{refusal}"
+        );
+        for wrong in ["five", "1.5", "TRUE", "99999999999999999999"] {
+            let slip = json!({ "path": "a", "limit_lines": wrong });
+            assert!(forgiven(slip).is_err(), "{wrong}");
+        }
+        // What has to be there is not forgiven.
+        assert!(forgiven(json!({ "path": 5 })).is_err());
+        assert_eq!(forgiven(json!({ "path": "" })).expect("accepted").path, "");
+    }
+
+    #[test]
+    fn null_never_decides_about_a_change() {
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        struct Change {
+            dry_run: Option<bool>,
+        }
+        let Value::Object(arguments) = json!({ "dry_run": null }) else {
+            panic!("not an object")
+        };
+        let schema = schema::input::<Change>();
+        let refused = decode::<Change>(&schema, arguments, Slips::Refused).expect_err("refused");
+        assert_eq!(
+            refused.to_string(),
+            "argument dry_run must be a boolean, got null"
+        );
     }
 
     #[test]

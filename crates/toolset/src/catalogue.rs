@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use ops::text::near::nearest;
 use rmcp::model::{
     Implementation, JsonObject, ServerCapabilities, ServerConfig, Tool as McpTool, ToolsCapability,
 };
@@ -14,10 +13,12 @@ use rmcp::model::{
 use crate::admission::Admission;
 use crate::arguments::shortened;
 use crate::contract::Contract;
-use crate::deployment::ReplyHalves;
+use crate::deployment::{Deployment, ReplyHalves};
+use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
 use crate::schema;
 use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool_names;
 use crate::tool_reference;
 use crate::{files, guide, memory, workspace};
 
@@ -217,11 +218,11 @@ impl Catalogue {
     /// What a client that calls a tool by a wrong name is told.
     #[must_use]
     pub fn unknown_tool(&self, name: &str) -> String {
-        let names = self.listed().iter().map(|tool| &*tool.name);
+        let names: Vec<&str> = self.listed().iter().map(|tool| &*tool.name).collect();
         let shown = shortened(name);
-        match nearest(name, names) {
-            Some(nearest) => format!("Unknown tool: {shown}; did you mean {nearest}?"),
-            None => format!("Unknown tool: {shown}"),
+        match tool_names::meant(name, &names) {
+            Some(meant) => format!("Unknown tool: {shown}; did you mean {meant}?"),
+            None => format!("Unknown tool: {shown}; tools: {}", names.join(", ")),
         }
     }
 
@@ -320,10 +321,13 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
     let mut tool = McpTool::new(
         definition.name,
         definition.description,
-        input_schema(definition, deployment.root_header),
+        input_schema(definition, deployment),
     )
     .with_title(definition.title)
     .with_annotations(definition.annotations());
+    if definition.large_replies {
+        tool = tool.with_meta(media::large_replies());
+    }
     if deployment.replies.halves(None).structured() {
         let either = schema::or_error(&definition.output, &entry.contract.error_schema());
         tool = tool.with_raw_output_schema(Arc::new(either));
@@ -331,12 +335,21 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
     tool
 }
 
-fn input_schema(definition: &Definition, root_header: bool) -> Arc<JsonObject> {
-    let named = |source| source == RootSource::Argument("root");
-    if !root_header || !definition.roots.iter().any(|use_| named(use_.root)) {
-        return Arc::clone(&*definition.input);
+/// A tool's arguments as clients see them. The only root may be left out.
+fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObject> {
+    let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
+        RootSource::Argument(name) => Some(name),
+        RootSource::Home => None,
+    });
+    let is_only = deployment.roots.len() == 1;
+    let mut input = definition.input.as_ref().clone();
+    for argument in named.by_ref() {
+        if is_only {
+            schema::make_optional(&mut input, argument);
+        }
+        if deployment.root_header && argument == "root" {
+            schema::mark_header(&mut input, argument, "Root");
+        }
     }
-    let mut marked = definition.input.as_ref().clone();
-    schema::mark_header(&mut marked, "root", "Root");
-    Arc::new(marked)
+    Arc::new(input)
 }

@@ -1,6 +1,6 @@
 //! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
-use ops::{Error, PathFault, QuotaLimit, TreeWork};
+use ops::{Error, PathFault, QuotaLimit, TreeWork, truncated};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ pub enum Failure {
         root: String,
         /// A root with a similar name.
         nearest: Option<String>,
+        /// Those that there are.
+        known: Vec<String>,
     },
     /// The root's allowlist does not have the tool.
     ToolNotAllowed { root: String },
@@ -148,7 +150,22 @@ pub struct Worded {
     pub object: Value,
 }
 
+/// The most characters of a message to a client, without the one that shows where it was cut.
+const MESSAGE_MAX: usize = 1_999;
+
 impl Worded {
+    /// The failure with messages that are not longer than a model should read. Long paths can make them so.
+    pub(crate) fn bounded(mut self) -> Worded {
+        self.message = truncated(&self.message, MESSAGE_MAX);
+        let messages = ["/message", "/error/message", "/error", "/instruction"];
+        for pointer in messages {
+            if let Some(Value::String(message)) = self.object.pointer_mut(pointer) {
+                *message = truncated(message, MESSAGE_MAX);
+            }
+        }
+        self
+    }
+
     /// The error object that most sets have: code, message and details under `error`.
     pub(crate) fn with_details(code: &'static str, message: String, details: Value) -> Worded {
         let object = json!({ "error": { "code": code, "message": message, "details": details } });

@@ -108,7 +108,11 @@ impl<'call> Dispatch<'call> {
         let start = Instant::now();
         self.count();
         let (arguments, wrong) = match arguments {
-            Value::Object(arguments) => (arguments, None),
+            Value::Object(mut arguments) => {
+                let definition = self.entry.tool.definition();
+                self.admission.complete(definition, &mut arguments);
+                (arguments, None)
+            }
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
         let subject = self.subject(&arguments);
@@ -316,7 +320,7 @@ impl<'call> Dispatch<'call> {
         is_recorded: bool,
     ) -> ToolResult {
         let contract = self.entry.contract;
-        let worded = contract.word(failure, subject);
+        let worded = contract.word(failure, subject).bounded();
         let structured = self.halves().structured();
         let reply = encode_failure(&worded, contract.failure_text(), structured);
         let mut record = self.record(subject, start, reply.size());

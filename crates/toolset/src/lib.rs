@@ -21,6 +21,8 @@ pub mod guide;
 mod iso_time;
 mod json;
 mod known_clients;
+mod match_text;
+mod media;
 pub mod memory;
 mod metrics;
 mod rate;
@@ -30,6 +32,7 @@ mod search_bounds;
 mod skipped;
 mod text_form;
 mod tool;
+mod tool_names;
 mod tool_reference;
 pub mod workspace;
 
@@ -43,6 +46,7 @@ pub use deployment::{
 };
 pub use dispatch::Service;
 pub use json::escape;
+pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 /// For callers that know only this crate.
 pub use ops::first_chars;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::contract::Failure;
 use crate::deployment::ReplyHalves;
 use crate::json;
+use crate::media::Media;
 
 /// What a call says, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -16,6 +17,7 @@ pub struct EncodedReply {
     /// The whole reply object, as JSON.
     structured: Option<String>,
     text: Option<Text>,
+    media: Option<Media>,
 }
 
 /// The text block.
@@ -33,7 +35,20 @@ impl EncodedReply {
         EncodedReply {
             structured,
             text: Some(Text::Own(text)),
+            media: None,
         }
+    }
+
+    /// The reply with a block that is seen or heard.
+    pub(crate) fn with_media(mut self, media: Option<Media>) -> EncodedReply {
+        self.media = media;
+        self
+    }
+
+    /// The block that is seen or heard, where there is one.
+    #[must_use]
+    pub fn media(&self) -> Option<&Media> {
+        self.media.as_ref()
     }
 
     /// The text block, if one is sent.
@@ -54,7 +69,8 @@ impl EncodedReply {
     /// The bytes of the half a client is most likely to read: the text, or the structured half if there is no text.
     pub(crate) fn size(&self) -> usize {
         let half = self.text().or(self.structured.as_deref());
-        half.map_or(0, str::len)
+        let media = self.media.as_ref().map_or(0, |media| media.data.len());
+        half.map_or(0, str::len) + media
     }
 }
 
@@ -76,7 +92,11 @@ pub(crate) fn halves<R: Serialize>(
         (Some(None), Some(_)) => Some(Text::Same),
         (Some(None), None) => Some(Text::Own(encoded()?)),
     };
-    Ok(EncodedReply { structured, text })
+    Ok(EncodedReply {
+        structured,
+        text,
+        media: None,
+    })
 }
 
 /// The outcome of a call.

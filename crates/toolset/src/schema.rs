@@ -62,6 +62,17 @@ pub(crate) fn mark_header(input: &mut JsonObject, argument: &str, header: &str) 
     }
 }
 
+/// Lets an argument be left out.
+pub(crate) fn make_optional(input: &mut JsonObject, argument: &str) {
+    let Some(Value::Array(required)) = input.get_mut("required") else {
+        return;
+    };
+    required.retain(|name| name != argument);
+    if required.is_empty() {
+        input.remove("required");
+    }
+}
+
 fn settings() -> SchemaSettings {
     SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -187,14 +198,18 @@ fn drop_null(schema: &mut Map<String, Value>) {
     }
 }
 
+/// A string, and what is said of it.
+type Constant = (Value, Option<String>);
+
 /// Turns alternatives that are single strings into one enumeration, keeping what is said of each.
 fn constants_to_enum(schema: &mut Map<String, Value>) {
     let Some(Value::Array(alternatives)) = schema.get("oneOf") else {
         return;
     };
-    let constants: Option<Vec<(Value, Option<String>)>> =
-        alternatives.iter().map(constant).collect();
-    let Some(constants) = constants else { return };
+    let constants: Option<Vec<Vec<Constant>>> = alternatives.iter().map(constants).collect();
+    let Some(constants) = constants.map(|each| each.concat()) else {
+        return;
+    };
     let meanings: Vec<String> = constants
         .iter()
         .filter_map(|(value, meaning)| Some(format!("{}: {}", value.as_str()?, meaning.as_ref()?)))
@@ -215,10 +230,15 @@ fn constants_to_enum(schema: &mut Map<String, Value>) {
     }
 }
 
-fn constant(alternative: &Value) -> Option<(Value, Option<String>)> {
+/// The strings of one alternative. Those of which nothing is said come together.
+fn constants(alternative: &Value) -> Option<Vec<Constant>> {
+    if let Some(values) = alternative.get("enum").and_then(Value::as_array) {
+        let plain = values.iter().all(Value::is_string);
+        return plain.then(|| values.iter().map(|value| (value.clone(), None)).collect());
+    }
     let value = alternative.get("const").filter(|value| value.is_string())?;
     let meaning = alternative.get("description").and_then(Value::as_str);
-    Some((value.clone(), meaning.map(str::to_owned)))
+    Some(vec![(value.clone(), meaning.map(str::to_owned))])
 }
 
 #[cfg(test)]

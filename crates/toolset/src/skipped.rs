@@ -4,6 +4,8 @@ use ops::{SkipReason, Skipped};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::text_form::{TextLines, shown};
+
 /// Something that was left out.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SkippedEntry {
@@ -27,4 +29,16 @@ impl From<&Skipped> for SkippedEntry {
             reason,
         }
     }
+}
+
+/// Says in a text what was left out: how much, and the first three.
+pub(crate) fn add_skipped(lines: &mut TextLines, skipped: &[SkippedEntry], total: u64) {
+    if total == 0 {
+        return;
+    }
+    let first = skipped.iter().take(3);
+    let first = first.map(|entry| format!("{} ({})", shown(&entry.path), entry.reason));
+    let first: Vec<String> = first.collect();
+    let more = if total > 3 { ", …" } else { "" };
+    lines.note(format!("left out {total}: {}{more}", first.join(", ")));
 }

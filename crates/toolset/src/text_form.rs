@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
+use crate::deployment::ReplyHalves;
+
 /// Builds the text half of a reply line by line.
 #[derive(Debug, Default)]
 pub(crate) struct TextLines {
@@ -38,6 +40,11 @@ impl TextLines {
         self
     }
 
+    /// Whether nothing was added yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// Adds something unusual, for the last line.
     pub(crate) fn note(&mut self, note: impl Into<String>) -> &mut TextLines {
         self.notes.push(note.into());
@@ -68,7 +75,7 @@ impl TextLines {
 /// and has escapes.
 pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     let misleads = name.chars().any(is_unshowable)
-        || name.starts_with('"')
+        || name.starts_with(['"', ' '])
         || name.starts_with("==> ")
         || (name.starts_with('[') && name.ends_with(']'));
     if !misleads {
@@ -91,6 +98,25 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
 fn is_unshowable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A directory as a line shows it: its path ends in a slash.
+pub(crate) fn shown_directory(path: &str) -> String {
+    format!("{}/", shown(path.trim_end_matches('/')))
+}
+
+/// What a reply of bytes says where nobody can read them: how large they are, and where they are.
+pub(crate) fn binary(path: &str, size: u64, base64: &str, replies: ReplyHalves) -> String {
+    let about = format!(
+        "{}: binary, {}",
+        shown(path),
+        counted(size, "byte", "bytes")
+    );
+    if replies.structured() {
+        format!("{about}; structuredContent has it as base64")
+    } else {
+        format!("{about}, as base64:\n{base64}")
+    }
 }
 
 /// A time in ISO 8601, without fractions of its second.
@@ -158,6 +184,7 @@ mod tests {
             ("x\ny", "\"x\\ny\""),
             ("[100 matches]", "\"[100 matches]\""),
             ("\"", "\"\\\"\""),
+            (" indented", "\" indented\""),
             ("\u{202e}gpj", "\"\\u{202e}gpj\""),
         ] {
             assert_eq!(shown(name), text);

@@ -13,11 +13,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::admission::Admission;
-use crate::arguments::{self, BadArgument};
+use crate::arguments::{self, BadArgument, Slips};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
 use crate::contract::{Contract, Failure};
 use crate::deployment::{ReplyHalves, TextForm};
+use crate::media::Media;
 use crate::reply::{self, EncodedReply};
 use crate::schema;
 
@@ -40,6 +41,8 @@ pub trait Tool: Send + Sync + 'static {
     const ROOTS: &'static [RootUse];
     /// Whether [`Tool::try_inline`] may be worth trying.
     const TRY_INLINE: bool = false;
+    /// Whether its replies can be larger than clients show by themselves.
+    const LARGE_REPLIES: bool = false;
     /// Example calls with their replies, for the reference.
     const EXAMPLES: &'static [Example] = &[];
 
@@ -70,6 +73,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The text block as a model reads it; `None` where it is the reply's JSON. `replies` says whether it is sent alone.
     /// The words and the rules are in `text_form`.
     fn text(_reply: &Self::Reply, _replies: ReplyHalves) -> Option<String> {
+        None
+    }
+
+    /// A block of the reply that is seen or heard. It is taken out of the reply, which is not sent with it.
+    fn media(_reply: &mut Self::Reply) -> Option<Media> {
         None
     }
 }
@@ -277,6 +285,8 @@ pub struct Definition {
     pub input: Schema,
     /// The schema of the reply.
     pub output: Schema,
+    /// See [`Tool::LARGE_REPLIES`].
+    pub large_replies: bool,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
 }
@@ -384,6 +394,7 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             roots: T::ROOTS,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
+            large_replies: T::LARGE_REPLIES,
             examples: T::EXAMPLES,
         },
         tool: PhantomData,
@@ -410,7 +421,8 @@ impl<T: Tool> AnyTool for Erased<T> {
         request_timeout: Duration,
         limits: &Limits,
     ) -> Result<Prepared, BadArgument> {
-        let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
+        let arguments: T::Arguments =
+            arguments::decode(&self.definition.input, arguments, Slips::of(T::EFFECT))?;
         let timeout = T::timeout(&arguments, request_timeout, limits);
         Ok(Prepared {
             timeout,
@@ -450,7 +462,10 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
         TextForm::Compact => T::text(reply, call.replies),
         TextForm::Json => None,
     };
-    reply::halves(&reply?, own_text, call.replies)
+    let mut reply = reply?;
+    let media = T::media(&mut reply);
+    let encoded = reply::halves(&reply, own_text, call.replies)?;
+    Ok(encoded.with_media(media))
 }
 
 /// A set of tools with one contract.

@@ -4,10 +4,12 @@
 //! only counted, a block at a time.
 
 mod characters;
+mod decoded;
 mod reader;
 #[cfg(test)]
 mod tests;
 
+use encoding_rs::Encoding;
 use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
@@ -64,6 +66,11 @@ pub enum Oversize {
 pub enum TextPolicy {
     /// UTF-8 in a file without a NUL byte in its first 8 KiB.
     Detect,
+    /// As [`TextPolicy::Detect`]; then UTF-16 where the file begins with its mark, then windows-1252 where the file has no
+    /// NUL byte and no other byte that text does not have.
+    DetectLegacy,
+    /// In this encoding, whatever the bytes are; those that are none of its characters are replaced.
+    Encoding(&'static Encoding),
     /// UTF-8, with NUL bytes or not.
     Utf8,
     /// Nothing: bytes are wanted as they are.
@@ -131,10 +138,14 @@ pub struct Contents {
     pub body: Body,
     /// Whether the file is not text.
     pub binary: bool,
+    /// The file's own encoding, where the text was decoded from another than UTF-8.
+    pub decoded_from: Option<&'static str>,
     /// The file as it was when it was opened; its size is that of the whole file.
     pub metadata: Metadata,
-    /// Where what was read begins in the file.
+    /// Where what was read begins in the file, or in the decoded text.
     pub start_byte: u64,
+    /// Where it ends.
+    pub end_byte: u64,
     /// How many lines the file has; for whole texts, and for counted line ranges if counting did not take too long.
     pub lines_total: Option<u64>,
     /// The number of the first line returned, from 1; for whole texts and line ranges.
@@ -218,6 +229,9 @@ impl Read {
             request: self,
             context,
         };
+        if let Some(encoding) = reader.whole_encoding()? {
+            return reader.decoded(encoding);
+        }
         match self.range {
             ReadRange::Whole => reader.whole(),
             ReadRange::Bytes { offset, limit } => reader.bytes(offset, limit),

@@ -5,6 +5,7 @@ use std::ops::Range;
 use sandbox::OpenFile;
 
 use super::characters::{CONTINUATION, fit_characters, part, text_of};
+use super::decoded::legacy;
 use super::{Body, Contents, Oversize, Read, TextPolicy, Totals};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -78,7 +79,7 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    fn refuse_over(&self, size: u64, refuse: bool, limit: u64) -> Result<()> {
+    pub(super) fn refuse_over(&self, size: u64, refuse: bool, limit: u64) -> Result<()> {
         if refuse && size > limit {
             return Err(Error::TooLarge {
                 path: self.open.path.clone(),
@@ -105,10 +106,7 @@ impl Reader<'_> {
             start: offset,
             cut,
         })?;
-        let end = contents
-            .start_byte
-            .saturating_add(contents.body.as_bytes().len() as u64);
-        contents.truncated = end < contents.metadata.size;
+        contents.truncated = contents.end_byte < contents.metadata.size;
         Ok(contents)
     }
 
@@ -197,14 +195,18 @@ impl Reader<'_> {
     }
 
     /// The most bytes this reply may have.
-    fn max_bytes(&self) -> u64 {
+    pub(super) fn max_bytes(&self) -> u64 {
         let own = self.request.max_bytes.unwrap_or(u64::MAX);
         own.min(self.context.limits.max_file_size)
     }
 
     /// Decides whether a piece is text and turns it into the reply.
     fn contents(self, piece: Piece) -> Result<Contents> {
-        let binary = self.request.text == TextPolicy::Detect && self.has_nul_in_head(&piece)?;
+        let detects = matches!(
+            self.request.text,
+            TextPolicy::Detect | TextPolicy::DetectLegacy
+        );
+        let binary = detects && self.has_nul_in_head(&piece)?;
         let Piece {
             bytes,
             asked,
@@ -226,8 +228,16 @@ impl Reader<'_> {
             Ok((text, moved)) => (Body::Text(text), start + moved),
             Err(bytes) => (Body::Bytes(part(bytes, asked)), start),
         };
+        let end_byte = start_byte.saturating_add(body.as_bytes().len() as u64);
+        let is_legacy = as_text && self.request.text == TextPolicy::DetectLegacy;
+        let (body, decoded_from) = match body {
+            Body::Bytes(bytes) if is_legacy => legacy(bytes),
+            body => (body, None),
+        };
         Ok(Contents {
             path: self.open.path,
+            decoded_from,
+            end_byte,
             binary: binary || (as_text && matches!(body, Body::Bytes(_))),
             body,
             metadata: self.open.metadata,

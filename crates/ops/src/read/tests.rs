@@ -337,3 +337,58 @@ proptest! {
         prop_assert_eq!(contents.lines_total, Some(all.len() as u64));
     }
 }
+
+fn read_as(tree: &Tree, path: &str, range: ReadRange, text: TextPolicy) -> Contents {
+    let request = Read {
+        text,
+        ..request(tree, path, range)
+    };
+    request.run(&context()).unwrap()
+}
+
+#[test]
+fn other_encodings_are_text() {
+    let tree = Tree::new();
+    let utf16: Vec<u8> = "\u{feff}eins\nzw\u{f6}lf\ndrei\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    tree.file("utf16", &utf16);
+    tree.file("latin", b"caf\xe9\nna\xefve\n");
+    tree.file("bytes", b"\xe9\x01\x02");
+    let second = ReadRange::Lines {
+        offset: 2,
+        limit: Some(1),
+    };
+    let found = read_as(&tree, "utf16", second, TextPolicy::DetectLegacy);
+    assert_eq!(found.body, Body::Text("zw\u{f6}lf\n".to_owned()));
+    assert_eq!((found.start_line, found.lines_total), (Some(2), Some(3)));
+    assert_eq!(
+        (found.decoded_from, found.truncated),
+        (Some("UTF-16LE"), true)
+    );
+    let last = ReadRange::Lines {
+        offset: -1,
+        limit: None,
+    };
+    let found = read_as(&tree, "utf16", last, TextPolicy::DetectLegacy);
+    assert_eq!(found.body, Body::Text("drei\n".to_owned()));
+    let found = read_as(&tree, "latin", second, TextPolicy::DetectLegacy);
+    assert_eq!(found.body, Body::Text("na\u{ef}ve\n".to_owned()));
+    assert_eq!(found.decoded_from, Some("windows-1252"));
+    let found = read_as(&tree, "bytes", ReadRange::Whole, TextPolicy::DetectLegacy);
+    assert!(found.binary && found.decoded_from.is_none());
+    let greek = Encoding::for_label(b"iso-8859-7").unwrap();
+    let found = read_as(
+        &tree,
+        "latin",
+        ReadRange::Whole,
+        TextPolicy::Encoding(greek),
+    );
+    assert_eq!(
+        found.body,
+        Body::Text("caf\u{3b9}\nna\u{3bf}ve\n".to_owned())
+    );
+    let whole = read_as(&tree, "utf16", ReadRange::Whole, TextPolicy::Detect);
+    assert!(whole.binary, "only where it is asked for");
+}

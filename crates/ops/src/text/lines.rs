@@ -289,7 +289,7 @@ fn line_end_after(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>>
     Ok(None)
 }
 
-/// The text with a number before each line as `cat -n` writes it: right-aligned to 6, then a tab.
+/// The text with a number and a tab before each line. The numbers are not padded: blanks cost a model tokens.
 #[must_use]
 pub fn numbered(text: &str, first: u64) -> String {
     let lines = count(text.as_bytes());
@@ -316,7 +316,7 @@ const UNITS: [&str; 10] = [
 /// A line number as it is shown, counted up in place: formatting each number costs more than copying its line.
 struct Number {
     tens: u64,
-    /// All digits but the last, right-aligned.
+    /// All digits but the last.
     shown: String,
     unit: usize,
 }
@@ -332,8 +332,8 @@ impl Number {
 
     fn show(tens: u64) -> String {
         match tens {
-            0 => format!("{:5}", ""),
-            tens => format!("{tens:>5}"),
+            0 => String::new(),
+            tens => tens.to_string(),
         }
     }
 
@@ -377,10 +377,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_like_cat() {
-        assert_eq!(numbered("a\nb", 1), "     1\ta\n     2\tb");
+    fn numbers_are_not_padded() {
+        assert_eq!(numbered("a\nb", 1), "1\ta\n2\tb");
         assert_eq!(numbered("", 1), "");
-        assert_eq!(numbered("\n", 99), "    99\t\n");
+        assert_eq!(numbered("\n", 99), "99\t\n");
         assert_eq!(numbered("a\r\nñ\n", 999_999), "999999\ta\r\n1000000\tñ\n");
     }
 
@@ -490,7 +490,7 @@ mod tests {
             let expected: String = text
                 .split_inclusive('\n')
                 .zip(first..)
-                .map(|(line, number)| format!("{number:>6}\t{line}"))
+                .map(|(line, number)| format!("{number}\t{line}"))
                 .collect();
             prop_assert_eq!(numbered(&text, first), expected);
         }

@@ -12,4 +12,5 @@ mod http_access;
 mod memory;
 mod project;
 mod replies;
+mod texts;
 mod workspace;

@@ -272,7 +272,7 @@ async fn names_come_before_allowlists_and_these_before_arguments() {
     let none = json!({ "root": "open", "path": "a" });
     assert_eq!(
         message(none).await,
-        "missing required argument: other_root (string)"
+        "missing required argument: other_root (string; roots: open, closed, fixed)"
     );
     let number = json!({ "root": 5, "path": "a" });
     assert_eq!(

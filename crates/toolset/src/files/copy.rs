@@ -5,22 +5,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::move_to::on_existing;
+use super::paths::{destination, place};
 use crate::defaults::yes;
-use crate::skipped::SkippedEntry;
+use crate::deployment::ReplyHalves;
+use crate::skipped::{SkippedEntry, add_skipped};
+use crate::text_form::{TextLines, counted, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct CopyTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Source path (relative to server root).
     source: String,
-    /// Destination path (relative to server root): the copy's own path, not a directory to put it into.
+    /// The copy's own path, not a directory to put it into.
     destination: String,
-    /// Whether to overwrite existing files.
+    /// Otherwise an existing destination is an error. Directories are merged.
     #[serde(default)]
     overwrite: bool,
-    /// Whether to copy directories recursively; otherwise a directory is an error.
+    /// Otherwise a directory is an error.
     #[serde(default = "yes")]
     recursive: bool,
 }
@@ -47,11 +49,8 @@ impl Tool for CopyTool {
 
     const NAME: &'static str = "copy";
     const TITLE: &'static str = "Copy";
-    const DESCRIPTION: &'static str = "Copies a file, or a directory with all it holds. destination is the path of the copy itself. \
-        Where it exists the call fails with already_exists; overwrite: true replaces a file and merges into a directory. \
-        Missing parent directories are made. Returns success, source, destination and bytes_copied, and skipped where symlinks \
-        that lead outside or special files were left out. \
-        Example: {\"source\":\"data/report.csv\",\"destination\":\"backup/report.csv\",\"overwrite\":true}";
+    const DESCRIPTION: &'static str =
+        "Copies a file or a whole directory. Missing parents are made.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
@@ -67,8 +66,8 @@ impl Tool for CopyTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let copy = Copy {
-            source: call.place(&arguments.source)?,
-            destination: call.destination(&arguments.destination)?,
+            source: place(call, &arguments.source)?,
+            destination: destination(call, &arguments.destination)?,
             on_existing: on_existing(arguments.overwrite),
             on_directory: OnDirectory::Onto,
             recurse: if arguments.recursive {
@@ -85,5 +84,14 @@ impl Tool for CopyTool {
             bytes_copied: copied.bytes,
             skipped: copied.skipped.iter().map(SkippedEntry::from).collect(),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let (from, to) = (shown(&reply.source), shown(&reply.destination));
+        let bytes = counted(reply.bytes_copied, "byte", "bytes");
+        let mut lines = TextLines::default();
+        lines.line(format_args!("copied {from} to {to}, {bytes}"));
+        add_skipped(&mut lines, &reply.skipped, reply.skipped.len() as u64);
+        Some(lines.finish())
     }
 }

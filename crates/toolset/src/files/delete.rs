@@ -5,18 +5,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::errors;
+use super::paths::place;
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct Delete;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Path to delete (relative to server root). A symlink is deleted itself, not what it leads to.
     path: String,
-    /// Whether to recursively delete directories; otherwise only empty ones go.
+    /// Without it only empty directories go.
     #[serde(default)]
     recursive: bool,
-    /// Force deletion even if errors occur: a missing path is fine, and what cannot go is told in errors.
+    /// A missing path is fine, and what cannot go is told and left.
     #[serde(default)]
     force: bool,
 }
@@ -53,10 +55,8 @@ impl Tool for Delete {
 
     const NAME: &'static str = "delete";
     const TITLE: &'static str = "Delete";
-    const DESCRIPTION: &'static str = "Deletes a file or directory for good; there is no undo. A directory that is not empty needs \
-        recursive: true. A symlink is deleted itself, its target stays. The root itself cannot be deleted. force: true \
-        succeeds where nothing is there, and goes on past what cannot be deleted: success is then false and errors lists what \
-        stayed. Returns success, path and type. Example: {\"path\":\"tmp/build\",\"recursive\":true}";
+    const DESCRIPTION: &'static str =
+        "Deletes a file or directory for good. A symlink is deleted itself, its target stays.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
@@ -78,7 +78,7 @@ impl Tool for Delete {
             (OnMissing::Fail, OnFault::Stop)
         };
         let remove = Remove {
-            place: call.place(&arguments.path)?,
+            place: place(call, &arguments.path)?,
             target: RemoveTarget::Any,
             recurse: if arguments.recursive {
                 Recurse::Yes
@@ -95,6 +95,27 @@ impl Tool for Delete {
             kind: removed.kind.map(|kind| kind.to_string()),
             errors: removed.faults.iter().map(left).collect(),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let path = shown(&reply.path);
+        let mut lines = TextLines::default();
+        match (&reply.kind, reply.errors.is_empty()) {
+            (None, _) => lines.line(format_args!("nothing was at {path}")),
+            (Some(kind), true) => lines.line(format_args!("deleted {kind} {path}")),
+            (Some(kind), false) => lines.line(format_args!("deleted {kind} {path} in part")),
+        };
+        for left in reply.errors.iter().take(3) {
+            lines.line(format_args!(
+                "stayed: {}: {}",
+                shown(&left.path),
+                left.message
+            ));
+        }
+        if reply.errors.len() > 3 {
+            lines.note(format!("{} could not be deleted", reply.errors.len()));
+        }
+        Some(lines.finish())
     }
 }
 

@@ -4,7 +4,7 @@
 use ops::{Error, ErrorKind, FileKind, PatternRole};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{BadArgument, advice, shortened};
+use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
     error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
@@ -149,6 +149,7 @@ fn argument_message(bad: &BadArgument) -> String {
             format!("Unknown parameter {argument}; {advice}")
         }
         BadArgument::Undecodable { reason } => format!("Invalid parameters: {reason}"),
+        BadArgument::Several { first, more } => each(first, *more, argument_message),
     }
 }
 

@@ -10,11 +10,11 @@ use crate::iso_time::iso;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FileFacts {
     /// The file, relative to the root, links resolved.
-    path: String,
+    pub(super) path: String,
     /// When the content last changed, ISO 8601.
     modified: String,
     /// Size of the whole file in bytes.
-    size: u64,
+    pub(super) size: u64,
 }
 
 impl FileFacts {

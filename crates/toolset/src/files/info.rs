@@ -4,14 +4,16 @@ use ops::{ContentType, Error, FileStatus, Operation, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paths::place;
+use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::text_form::{TextLines, shown, to_the_second};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Info;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Path to get information for (relative to server root).
     path: String,
 }
 
@@ -65,22 +67,37 @@ struct PermissionFlags {
     executable: bool,
 }
 
+impl PermissionFlags {
+    /// What the server may do with it, in words.
+    fn words(&self) -> String {
+        let all = [
+            (self.readable, "read"),
+            (self.writable, "write"),
+            (self.executable, "execute"),
+        ];
+        let words: Vec<&str> = all
+            .iter()
+            .filter(|(may, _)| *may)
+            .map(|one| one.1)
+            .collect();
+        words.join(", ")
+    }
+}
+
 impl Tool for Info {
     type Arguments = Arguments;
     type Reply = Reply;
 
     const NAME: &'static str = "info";
     const TITLE: &'static str = "File information";
-    const DESCRIPTION: &'static str = "Tells what a file or directory is: exists, type, name, path, size in bytes, created, modified \
-        and accessed (ISO 8601), permissions (readable, writable, executable by the server), is_hidden, and for files mime_type. \
-        A path where nothing is gives exists: false and is no error, so use it to look before you write. \
-        Example: {\"path\":\"data/input.json\"}";
+    const DESCRIPTION: &'static str = "Tells what a path is: type, size, times, what the server may do with it, MIME type. A path where nothing is \
+        gives exists: false and is no error.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let stat = Stat {
-            place: call.place(&arguments.path)?,
+            place: place(call, &arguments.path)?,
             content_type: ContentType::Detect,
         };
         match stat.run(&call.context) {
@@ -88,6 +105,24 @@ impl Tool for Info {
             Err(Error::NotFound { path, .. }) => Ok(missing(path)),
             Err(error) => Err(error),
         }
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        lines.fact("path", Some(shown(&reply.path)));
+        let Some(facts) = &reply.facts else {
+            lines.line("exists: false");
+            return Some(lines.finish());
+        };
+        lines
+            .fact("type", Some(&facts.kind))
+            .fact("size", Some(facts.size))
+            .fact("modified", Some(to_the_second(&facts.modified)))
+            .fact("created", facts.created.as_deref().map(to_the_second))
+            .fact("accessed", Some(to_the_second(&facts.accessed)))
+            .fact("mime_type", facts.mime_type)
+            .fact("may", Some(facts.permissions.words()));
+        Some(lines.finish())
     }
 }
 

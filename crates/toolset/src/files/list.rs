@@ -4,27 +4,28 @@ use ops::{Detail, FileKind, Hidden, List, ListEntry, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paths::place;
 use crate::defaults::yes;
+use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::text_form::{TextLines, counted, shown, shown_directory};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Path to list files from (relative to server root); "." or "" is the root itself.
+    /// Path to list files from (relative to server root).
     path: String,
-    /// Glob pattern to filter entries: without / by name (*.txt), else by path below `path` (src/*.rs), which
-    /// needs recursive.
+    /// Glob pattern: *.txt by name, src/*.rs by path below `path`.
     #[serde(default = "everything")]
     pattern: String,
-    /// Whether to list files recursively.
     #[serde(default)]
     recursive: bool,
-    /// Whether to include hidden files (starting with .); with recursive also what is in hidden directories.
+    /// Whether to include names that begin with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// Whether to include file metadata (size, type, modification time).
+    /// Whether to include size, type and modification time.
     #[serde(default = "yes")]
     metadata: bool,
 }
@@ -75,13 +76,10 @@ impl Tool for ListTool {
 
     const NAME: &'static str = "list";
     const TITLE: &'static str = "List files";
-    const DESCRIPTION: &'static str = "Lists files and directories at a path, sorted by path. recursive: true lists the whole tree \
-        below; symlinks are listed and not entered. Hidden entries (names that begin with a dot) only come with \
-        include_hidden: true. pattern filters by glob, e.g. *.txt. Use search to find text in files, info for one path. \
-        Returns entries with name, path (relative to the root: give it to the other tools), type, size, modified and \
-        is_hidden; metadata: false leaves out type, size and modified. \
-        Example: {\"path\":\"src\",\"pattern\":\"*.rs\",\"recursive\":true}";
+    const DESCRIPTION: &'static str = "Lists files and directories at a path, sorted by path; with recursive the whole tree below. Symlinks are \
+        listed and not entered. To find text in files use search.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn weight(_arguments: &Arguments) -> Weight {
@@ -90,7 +88,7 @@ impl Tool for ListTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = List {
-            place: call.place(&arguments.path)?,
+            place: place(call, &arguments.path)?,
             max_depth: (!arguments.recursive).then_some(1),
             hidden: if arguments.include_hidden {
                 Hidden::Include
@@ -114,6 +112,36 @@ impl Tool for ListTool {
             truncated: listed.truncated,
             unreadable: listed.faults.into_iter().map(|fault| fault.path).collect(),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        for entry in &reply.entries {
+            let path = shown(&entry.path);
+            match (entry.kind.as_deref(), entry.size) {
+                (Some("directory"), _) => lines.line(shown_directory(&entry.path)),
+                (Some("file") | None, Some(size)) => lines.line(format_args!("{path}\t{size}")),
+                (None, None) => lines.line(path),
+                (Some(kind), _) => lines.line(format_args!("{path}\t{kind}")),
+            };
+        }
+        if reply.entries.is_empty() {
+            lines.note("no entries");
+        }
+        if reply.truncated {
+            lines.note("more follow: give a pattern or list a directory below");
+        }
+        if !reply.unreadable.is_empty() {
+            let number = counted(reply.unreadable.len() as u64, "directory", "directories");
+            let first: Vec<_> = reply
+                .unreadable
+                .iter()
+                .take(3)
+                .map(|path| shown(path))
+                .collect();
+            lines.note(format!("{number} could not be read: {}", first.join(", ")));
+        }
+        Some(lines.finish())
     }
 }
 

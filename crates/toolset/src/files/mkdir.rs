@@ -4,16 +4,17 @@ use ops::{MakeDirectory, OnExistingDirectory, Operation, Parents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paths::place;
 use crate::defaults::yes;
+use crate::deployment::ReplyHalves;
+use crate::text_form::shown_directory;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Mkdir;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Path to the directory to create (relative to server root).
     path: String,
-    /// Create parent directories if they don't exist; then a directory that is there already is fine too.
     #[serde(default = "yes")]
     recursive: bool,
 }
@@ -33,9 +34,7 @@ impl Tool for Mkdir {
 
     const NAME: &'static str = "mkdir";
     const TITLE: &'static str = "Make a directory";
-    const DESCRIPTION: &'static str = "Creates a directory. recursive (default true) also makes missing parents and succeeds where \
-        the directory exists; with recursive: false the parent must exist and the directory must not. Fails where a file has \
-        that path. Returns success and path. Example: {\"path\":\"a/b/c\"}";
+    const DESCRIPTION: &'static str = "Creates a directory. With recursive missing parents are made and an existing directory is fine.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
@@ -49,7 +48,7 @@ impl Tool for Mkdir {
             (Parents::Require, OnExistingDirectory::Fail)
         };
         let make = MakeDirectory {
-            place: call.place(&arguments.path)?,
+            place: place(call, &arguments.path)?,
             parents,
             on_existing,
         };
@@ -57,5 +56,9 @@ impl Tool for Mkdir {
             success: true,
             path: make.run(&call.context)?.path,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("{} is there", shown_directory(&reply.path)))
     }
 }

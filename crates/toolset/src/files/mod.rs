@@ -10,6 +10,7 @@ mod info;
 mod list;
 mod mkdir;
 mod move_to;
+mod paths;
 mod read;
 mod search;
 mod write;

@@ -4,17 +4,19 @@ use ops::{Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paths::{destination, place};
+use crate::deployment::ReplyHalves;
+use crate::text_form::shown;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct MoveTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Source path (relative to server root). A symlink is moved itself.
     source: String,
-    /// Destination path (relative to server root): its new path, not a directory to put it into.
+    /// Its new path itself, not a directory to put it into.
     destination: String,
-    /// Whether to overwrite existing files.
+    /// Replaces a file or an empty directory; otherwise that is an error.
     #[serde(default)]
     overwrite: bool,
 }
@@ -36,9 +38,8 @@ impl Tool for MoveTool {
 
     const NAME: &'static str = "move";
     const TITLE: &'static str = "Move or rename";
-    const DESCRIPTION: &'static str = "Moves or renames a file or directory. destination is its new path itself. Where that exists the \
-        call fails with already_exists; overwrite: true replaces a file or an empty directory. Missing parent directories are \
-        made. Returns success, source and destination. Example: {\"source\":\"old.txt\",\"destination\":\"archive/new.txt\"}";
+    const DESCRIPTION: &'static str =
+        "Moves or renames a file or directory. Missing parents are made.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,
@@ -50,8 +51,8 @@ impl Tool for MoveTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let move_to = Move {
-            source: call.place(&arguments.source)?,
-            destination: call.destination(&arguments.destination)?,
+            source: place(call, &arguments.source)?,
+            destination: destination(call, &arguments.destination)?,
             on_existing: on_existing(arguments.overwrite),
             on_directory: OnDirectory::Onto,
         };
@@ -61,6 +62,11 @@ impl Tool for MoveTool {
             source: moved.source,
             destination: moved.destination,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let (from, to) = (shown(&reply.source), shown(&reply.destination));
+        Some(format!("moved {from} to {to}"))
     }
 }
 

@@ -8,6 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
+use super::paths::place;
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, binary};
 use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadTool;
@@ -16,14 +19,14 @@ pub(super) struct ReadTool;
 pub(super) struct Arguments {
     /// Path to the file to read (relative to server root).
     path: String,
-    /// How to return the content.
+    /// base64 and binary give bytes as base64.
     #[serde(default)]
     encoding: Encoding,
-    /// Start line for partial read (0-indexed).
+    /// From 0.
     start_line: Option<u64>,
-    /// End line for partial read (inclusive, 0-indexed).
+    /// Inclusive.
     end_line: Option<u64>,
-    /// Maximum number of bytes to read; the server has a maximum of its own beside it.
+    /// Maximum number of bytes to read.
     #[serde(default = "max_size")]
     #[schemars(range(min = 1))]
     max_size: u64,
@@ -32,12 +35,9 @@ pub(super) struct Arguments {
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Encoding {
-    /// As text; a file that is not text comes as base64 all the same.
     #[default]
     Utf8,
-    /// As base64.
     Base64,
-    /// The same as base64: JSON holds no raw bytes.
     Binary,
 }
 
@@ -71,12 +71,10 @@ impl Tool for ReadTool {
 
     const NAME: &'static str = "read";
     const TITLE: &'static str = "Read a file";
-    const DESCRIPTION: &'static str = "Reads a file, or with start_line and end_line (counted from 0, both included) some of its \
-        lines. At most max_size bytes are returned: beyond that truncated is true and warning says how to read on. Files \
-        that are not UTF-8 text come as base64. Line numbers of search count from 1, so line n of search is start_line n-1. \
-        Returns content, encoding (utf8 or base64), size and line_count of what is returned, truncated, and metadata (path, \
-        modified and size of the whole file). Example: {\"path\":\"logs/app.log\",\"start_line\":100,\"end_line\":149}";
+    const DESCRIPTION: &'static str = "Reads a file, or some of its lines. At most max_size bytes are returned; a warning then says how to read on. \
+        Files that are not UTF-8 come as base64. Lines count from 0 here and from 1 in search.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
     const TRY_INLINE: bool = true;
 
@@ -98,11 +96,26 @@ impl Tool for ReadTool {
             }
         }
     }
+
+    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
+        let path = &reply.metadata.path;
+        let text = if reply.encoding == "base64" {
+            binary(path, reply.size, &reply.content, replies)
+        } else {
+            reply.content.clone()
+        };
+        let Some(warning) = &reply.warning else {
+            return Some(text);
+        };
+        let mut lines = TextLines::starting_with(text);
+        lines.note(warning);
+        Some(lines.finish())
+    }
 }
 
 fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
     Ok(Read {
-        place: call.place(&arguments.path)?,
+        place: place(call, &arguments.path)?,
         range: range(arguments.start_line, arguments.end_line)?,
         max_bytes: Some(arguments.max_size),
         oversize: Oversize::Cut,

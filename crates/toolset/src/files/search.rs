@@ -9,38 +9,40 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paths::place;
 use crate::defaults::yes;
+use crate::deployment::ReplyHalves;
+use crate::match_text::{MatchedLine, SearchEnd, add_file};
 use crate::search_bounds::{MAX_RESULTS, max_results};
+use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct SearchTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Root directory to start the search from (relative to server root), or one file.
+    /// Directory or file to search (relative to server root).
     root_path: String,
-    /// Text pattern to search for in files, matched within lines.
+    /// Found within lines; plain text unless regex.
     pattern: String,
-    /// Whether to treat pattern as regex (RE2 syntax: no look-around, no back references).
+    /// RE2 syntax.
     #[serde(default)]
     regex: bool,
-    /// Glob pattern to filter which files to search: without / by name at any depth, else by path below `root_path`.
+    /// Searches only such files: *.rs by name at any depth, src/*.rs by path below `root_path`.
     #[serde(default = "every_file")]
     file_pattern: String,
-    /// Whether to search directories recursively.
     #[serde(default = "yes")]
     recursive: bool,
-    /// Whether the search should be case-sensitive.
     #[serde(default)]
     case_sensitive: bool,
-    /// Maximum number of results (matching lines) to return.
+    /// Matching lines.
     #[serde(default = "max_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     max_results: usize,
-    /// Maximum file size to search (in bytes); larger files are skipped.
+    /// Larger files are skipped (in bytes).
     #[serde(default = "max_file_size")]
     max_file_size: u64,
-    /// Number of context lines to include before and after matches.
+    /// Lines before and after each match.
     #[serde(default)]
     #[schemars(range(max = 1000))]
     context_lines: usize,
@@ -111,13 +113,10 @@ impl Tool for SearchTool {
 
     const NAME: &'static str = "search";
     const TITLE: &'static str = "Search file contents";
-    const DESCRIPTION: &'static str = "Searches the content of files for text, in a directory with all below it or in one file. The \
-        pattern is plain text and upper and lower case are equal, unless regex or case_sensitive say otherwise. Binary files and \
-        files over max_file_size are skipped, symlinks are not followed. Use list to find files by name. Returns matches by \
-        file, each with line_number (from 1), line and context; total_matches, files_searched and files_matched; files_too_large \
-        where files were left out for their size; and truncated where there are more than max_results. No match is no error. \
-        Example: {\"root_path\":\"src\",\"pattern\":\"todo\",\"file_pattern\":\"*.rs\",\"context_lines\":2}";
+    const DESCRIPTION: &'static str = "Searches the content of files for text, in one file or a directory. Binary files are skipped, symlinks not \
+        followed. To find files by name use list.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];
 
     fn weight(_arguments: &Arguments) -> Weight {
@@ -133,11 +132,48 @@ impl Tool for SearchTool {
         }
         Ok(reply(grepped, context_lines))
     }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        for file in &reply.matches {
+            let found: Vec<MatchedLine<'_>> = file.matches.iter().map(matched_line).collect();
+            add_file(&mut lines, &file.file, &found);
+        }
+        SearchEnd {
+            found: reply.total_matches,
+            files_searched: reply.files_searched,
+            is_truncated: reply.truncated,
+            is_timed_out: false,
+            narrow: "raise max_results or narrow root_path, pattern or file_pattern",
+        }
+        .add_notes(&mut lines);
+        if let Some(files) = reply.files_too_large {
+            let files = counted(files, "file", "files");
+            lines.note(format!("{files} not searched: larger than max_file_size"));
+        }
+        Some(lines.finish())
+    }
+}
+
+/// A match with the lines around it. Its context holds the line itself too.
+fn matched_line(found: &Match) -> MatchedLine<'_> {
+    let around = |wanted: fn(u64, u64) -> bool| {
+        let lines = found.context.iter();
+        let lines = lines.filter(move |line| wanted(line.line_number, found.line_number));
+        lines.map(|line| line.content.as_str()).collect()
+    };
+    MatchedLine {
+        number: found.line_number,
+        line: &found.line,
+        is_cut: found.line_truncated,
+        before: around(|line, own| line < own),
+        after: around(|line, own| line > own),
+    }
 }
 
 fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
     Ok(Grep {
-        place: call.place(&arguments.root_path)?,
+        place: place(call, &arguments.root_path)?,
         pattern: Pattern {
             text: arguments.pattern,
             syntax: if arguments.regex {

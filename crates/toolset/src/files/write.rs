@@ -6,20 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FileFacts;
+use super::paths::place;
+use crate::deployment::ReplyHalves;
+use crate::text_form::{counted, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct WriteTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Path to the file to write (relative to server root).
     path: String,
-    /// Content to write to the file.
     content: String,
-    /// Content encoding.
     #[serde(default)]
     encoding: Encoding,
-    /// Write mode.
+    /// create and create_new fail where the file exists.
     #[serde(default)]
     mode: Mode,
     /// Create parent directories if they don't exist.
@@ -30,24 +30,18 @@ pub(super) struct Arguments {
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Encoding {
-    /// The text as it is.
     #[default]
     Utf8,
-    /// Bytes in base64.
     Base64,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    /// Makes the file; fails where it exists.
     Create,
-    /// Replaces the content; makes the file where it is missing.
     #[default]
     Overwrite,
-    /// Adds to the end; makes the file where it is missing.
     Append,
-    /// The same as create.
     CreateNew,
 }
 
@@ -70,11 +64,7 @@ impl Tool for WriteTool {
 
     const NAME: &'static str = "write";
     const TITLE: &'static str = "Write a file";
-    const DESCRIPTION: &'static str = "Creates or updates a file. mode \"overwrite\" (default) replaces the whole content, \"append\" \
-        adds to the end, \"create\" and \"create_new\" fail with already_exists where the file exists. The file changes at once \
-        and whole, never in part. encoding \"base64\" takes bytes that are not text. Missing parent directories are only made \
-        with make_dirs: true. Returns success, path, bytes_written and metadata (path, modified, size). \
-        Example: {\"path\":\"config/app.yaml\",\"content\":\"port: 80\\n\",\"mode\":\"create\",\"make_dirs\":true}";
+    const DESCRIPTION: &'static str = "Creates or updates a file; readers never see a part of it.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         // Appending twice is not appending once.
@@ -84,7 +74,7 @@ impl Tool for WriteTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let write = Write {
-            place: call.place(&arguments.path)?,
+            place: place(call, &arguments.path)?,
             bytes: match arguments.encoding {
                 Encoding::Utf8 => arguments.content.into_bytes(),
                 Encoding::Base64 => from_base64(&arguments.content)?,
@@ -108,5 +98,11 @@ impl Tool for WriteTool {
             metadata: FileFacts::new(&written.path, &written.metadata),
             path: written.path,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let bytes = counted(reply.bytes_written, "byte", "bytes");
+        let (path, size) = (shown(&reply.path), reply.metadata.size);
+        Some(format!("wrote {bytes} to {path}, which has {size} now"))
     }
 }

@@ -11,12 +11,12 @@ use crate::contract::Failure;
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GivenMetadata {
-    /// When the file was changed last, in seconds since the epoch. Cached content older than that is not used any more.
+    /// Seconds since the epoch.
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
-    /// The file's encoding, such as utf-8, latin-1 or shift_jis.
+    /// The file's encoding, such as latin-1.
     encoding: Option<String>,
-    /// The file's size in bytes. It is compared with the content.
+    /// In bytes; compared with the content.
     size: Option<u64>,
 }
 

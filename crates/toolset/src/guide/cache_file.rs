@@ -15,16 +15,16 @@ pub(super) struct CacheFile;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file, relative to the project root. Together with content; leave both out where files is given.
+    /// Relative to the project root.
     path: Option<String>,
-    /// The file's whole content: text, or base64 where binary is true.
+    /// Text, or base64 with binary.
     content: Option<String>,
-    /// Whether content is base64 of the file's bytes.
+    /// content is base64.
     #[serde(default)]
     binary: bool,
     /// What is known of the file.
     metadata: Option<GivenMetadata>,
-    /// Several files at once, instead of path and content: all are cached, or none.
+    /// Instead of path and content.
     #[schemars(length(min = 1, max = 1000))]
     files: Option<Vec<FileArgument>>,
 }
@@ -32,14 +32,13 @@ pub(super) struct Arguments {
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileArgument {
-    /// The file, relative to the project root.
+    /// Relative to the project root.
     path: String,
-    /// The file's whole content: text, or base64 where binary is true.
+    /// Text, or base64 with binary.
     content: String,
-    /// Whether content is base64 of the file's bytes.
+    /// content is base64.
     #[serde(default)]
     binary: bool,
-    /// What is known of the file.
     metadata: Option<GivenMetadata>,
 }
 
@@ -69,13 +68,10 @@ impl GuideTool for CacheFile {
 
     const NAME: &'static str = "guide_cache_file";
     const TITLE: &'static str = "Cache a file";
-    const DESCRIPTION: &'static str = "Hands one of your files over to the server, or several at once, so that it need not ask for \
-        them. Give path and content, or files: [{path, content, ...}] (at most 1000; all are cached or none). content is text, \
-        or base64 with binary: true. metadata {mtime, encoding, size} is stored with it; a later mtime makes the entry \
-        invalid. An entry of the same path is replaced (status \"updated\"). Returns cache_key, status, content_hash, metadata \
-        and cache statistics. Security: the path has to lie in an allowed directory of the project (docs, src, tests, .guide, \
-        .todo unless configured otherwise); .. above the project root and links that lead out are refused and logged, and \
-        nothing is cached. Example: {\"path\":\"docs/plan.md\",\"content\":\"# Plan\\n\",\"metadata\":{\"mtime\":1770000000}}";
+    const DESCRIPTION: &'static str = "Hands one of your files over to the server, or several with files (at most 1000; all are cached or none), so \
+        that it need not ask. A later mtime makes an entry invalid. Security: paths have to be in an allowed \
+        directory of the project (docs, src, tests, .guide, .todo unless configured); what leads out is refused and \
+        logged. Example: {\"path\":\"docs/plan.md\",\"content\":\"# Plan\\n\"}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

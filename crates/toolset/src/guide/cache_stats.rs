@@ -58,10 +58,8 @@ impl GuideTool for CacheStats {
 
     const NAME: &'static str = "guide_cache_stats";
     const TITLE: &'static str = "Cache statistics";
-    const DESCRIPTION: &'static str = "Tells how the cache is doing (entries, bytes, hits, misses, updates, evictions, expirations, \
-        invalidations), which uploads and questions are pending, how often each client calls and how often it tried what is \
-        forbidden, and which directories are allowed. Security: other clients are told by number only, never by name or \
-        address. Example: {}";
+    const DESCRIPTION: &'static str = "Tells how the cache is doing, what is pending, how often clients call and try what is forbidden, and which \
+        directories are allowed. Security: other clients are told by number only. Example: {}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const EXAMPLES: &'static [Example] = &[
         Example {

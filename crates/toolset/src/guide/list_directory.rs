@@ -16,14 +16,12 @@ pub(super) struct HandOverListing;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The directory, relative to the project root.
+    /// Relative to the project root.
     path: String,
-    /// Its entries: files, directories and links, in any order. Directories may have children, 32 levels at most; 30000 entries
-    /// at most, counted at every level.
+    /// In any order.
     #[schemars(length(max = guide::ENTRIES_MAX))]
     entries: Vec<ListedEntry>,
-    /// Takes only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the
-    /// directory. Directories are always taken.
+    /// Takes only files that match this glob: by name, or with a slash by path.
     pattern: Option<String>,
 }
 
@@ -52,14 +50,10 @@ impl GuideTool for HandOverListing {
 
     const NAME: &'static str = "guide_list_directory";
     const TITLE: &'static str = "Hand over a directory listing";
-    const DESCRIPTION: &'static str = "Hands the listing of one of your directories over to the server. entries are {name, type: \
-        \"file\"|\"directory\"|\"symlink\", size?, mtime?, children?}; directories may be nested through children, up to 32 \
-        levels and 30000 entries in all. A message holds at most 100000 values, about 5 for each entry: hand larger trees over \
-        directory by directory. An mtime (seconds since the epoch) later than that of cached content makes that content invalid. pattern takes only \
-        files that match a glob. Returns how many files and directories were taken, what became invalid, and cache statistics. \
-        Security: the directory and every name below it have to lie in an allowed directory; one name that leads out (.., a \
-        slash, a link to elsewhere) refuses the whole listing, and is logged. \
-        Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\",\"size\":7,\"mtime\":1770000000}]}";
+    const DESCRIPTION: &'static str = "Hands the listing of one of your directories over to the server: up to 32 levels and 30000 entries, larger \
+        trees directory by directory. A later mtime makes cached content invalid. Security: the directory and every \
+        name below have to be in an allowed directory; one that leads out refuses the whole listing and is logged. \
+        Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\"}]}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

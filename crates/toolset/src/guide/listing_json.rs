@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{arguments, schema};
+use crate::arguments::{self, Slips};
+use crate::schema;
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -20,14 +21,14 @@ pub(super) struct ListedEntry {
     /// What it is.
     #[serde(rename = "type")]
     kind: ListedKind,
-    /// Its size in bytes.
+    /// In bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// When it was changed last, in seconds since the epoch.
+    /// Seconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
-    /// The entries of a directory, where they are listed too; 32 levels at most.
+    /// Entries of a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     children: Option<Vec<ListedEntry>>,
 }
@@ -90,7 +91,7 @@ pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
     }
     let mut listed = JsonObject::new();
     listed.insert("entries".to_owned(), entries);
-    let listed: ListingJson = arguments::decode(&LISTED, listed)
+    let listed: ListingJson = arguments::decode(&LISTED, listed, Slips::Refused)
         .map_err(|bad| format!("the agent's answer is no listing: {bad}"))?;
     Ok(infos(listed.entries))
 }

@@ -15,26 +15,25 @@ pub(super) struct HandOverFile;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file, relative to the project root.
+    /// Relative to the project root.
     path: String,
-    /// The content, or one chunk of it: text, or base64 where binary is true.
+    /// The content or a chunk of it: text, or base64 with binary.
     content: String,
-    /// The encoding of the file, such as utf-8, latin-1 or shift_jis. It is kept with the content; the bytes of a binary file
-    /// are read with it when somebody asks for text.
+    /// The file's encoding, such as latin-1.
     encoding: Option<String>,
-    /// Whether content is base64 of the file's bytes.
+    /// content is base64.
     #[serde(default)]
     binary: bool,
     /// What is known of the file.
     metadata: Option<GivenMetadata>,
-    /// The number of this chunk, from 0. Chunks may come in any order.
+    /// From 0.
     chunk_index: Option<u32>,
-    /// How many chunks there are. A file under 10 MB needs none.
+    /// A file under 10 MB needs none.
     #[schemars(range(min = 1, max = 10_000))]
     chunk_count: Option<u32>,
-    /// SHA-256 of this chunk's decoded bytes, in hexadecimal. A chunk with another hash is refused.
+    /// SHA-256 of the chunk's bytes, hexadecimal.
     chunk_hash: Option<String>,
-    /// SHA-256 of the whole file's decoded bytes, in hexadecimal. Content with another hash is not cached.
+    /// SHA-256 of the file's bytes, hexadecimal.
     content_hash: Option<String>,
 }
 
@@ -70,12 +69,9 @@ impl GuideTool for HandOverFile {
 
     const NAME: &'static str = "guide_read_file";
     const TITLE: &'static str = "Hand over file content";
-    const DESCRIPTION: &'static str = "Hands the content of one of your files over to the server: text, or base64 with binary: true. \
-        encoding names the file's encoding. content_hash (SHA-256, hexadecimal) is compared with the decoded content. A large \
-        file can come in chunks, in any order: chunk_index from 0, chunk_count, chunk_hash, and content_hash with any of them; \
-        it is cached when the last one has come, and forgotten when none comes for ten minutes. Returns the content hash, and \
-        complete: false while chunks are missing. Security: the path has to lie in an allowed directory of the project; \
-        paths and links that lead out are refused and logged, and nothing is cached. \
+    const DESCRIPTION: &'static str = "Hands the content of one of your files over to the server. A large file can come in chunks, in any order: \
+        chunk_index, chunk_count, chunk_hash, and content_hash with any of them; it is cached when all have come. \
+        Security: the path has to be in an allowed directory of the project; what leads out is refused and logged. \
         Example: {\"path\":\"docs/logo.png\",\"content\":\"iVBORw0KGgo=\",\"binary\":true}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,

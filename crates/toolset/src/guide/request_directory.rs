@@ -16,15 +16,14 @@ pub(super) struct RequestDirectory;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The directory, relative to the project root.
+    /// Relative to the project root.
     path: String,
-    /// Everything below it as well, as children of each directory.
+    /// Everything below as children.
     #[serde(default)]
     recursive: bool,
-    /// Only files that match this glob: by name at any depth, or, where it contains a slash, by their path in the directory.
-    /// Directories always come.
+    /// Only files that match this glob: by name, or with a slash by path.
     pattern: Option<String>,
-    /// Asks the agent although the listing is in the cache.
+    /// Asks although it is cached.
     #[serde(default)]
     refresh: bool,
 }
@@ -54,13 +53,10 @@ impl GuideTool for RequestDirectory {
 
     const NAME: &'static str = "guide_request_directory";
     const TITLE: &'static str = "Request a directory listing";
-    const DESCRIPTION: &'static str = "Gives the entries of one of the project's directories with type, size and mtime: from a cached \
-        listing of it or of a directory above it, or else by asking the client by sampling; the answer is cached. recursive: \
-        true gives everything below as children. pattern is a glob that files have to match; the agent filters, and the server \
-        checks. refresh: true asks in any case. Fails with not_found, permission or timeout as the agent does, and with \
-        unsupported where the client has no sampling: then hand the listing over with guide_list_directory. Security: the \
-        directory, and every name in the answer, is checked against the allowed directories. \
-        Example: {\"path\":\"docs\",\"recursive\":true,\"pattern\":\"*.md\"}";
+    const DESCRIPTION: &'static str = "Gives the entries of one of the project's directories: from a cached listing, or by asking the client by \
+        sampling. Where the client has no sampling it fails with unsupported: hand the listing over with \
+        guide_list_directory. Security: the directory and every name in the answer are checked against the allowed \
+        directories. Example: {\"path\":\"docs\",\"recursive\":true}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

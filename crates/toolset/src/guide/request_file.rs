@@ -15,18 +15,17 @@ pub(super) struct RequestFile;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file, relative to the project root.
+    /// Relative to the project root.
     path: String,
-    /// The encoding to read it with, such as utf-8, latin-1 or shift_jis. Where that fails, utf-8 and windows-1252 are tried,
-    /// with a warning.
+    /// To read it with, such as latin-1.
     encoding: Option<String>,
-    /// Whether its bytes are wanted, as base64.
+    /// Gives its bytes as base64.
     #[serde(default)]
     binary: bool,
-    /// When the file was changed last, in seconds since the epoch: older content is thrown out and asked for anew.
+    /// Seconds since the epoch: older content is asked for anew.
     #[schemars(range(min = 0))]
     mtime: Option<f64>,
-    /// Asks the agent although the file is in the cache.
+    /// Asks although it is cached.
     #[serde(default)]
     refresh: bool,
 }
@@ -58,13 +57,10 @@ impl GuideTool for RequestFile {
 
     const NAME: &'static str = "guide_request_file";
     const TITLE: &'static str = "Request a file";
-    const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or else by asking the client \
-        for it by sampling; the answer is cached. The agent may answer with the content, or hand it over with guide_cache_file \
-        or guide_read_file meanwhile. encoding names how to read text; binary: true gives base64. mtime throws out older \
-        content, refresh: true asks in any case. Fails with not_found, permission or timeout as the agent does, and with \
-        unsupported where the client has no sampling: then hand the file over with guide_cache_file and call again. Failures \
-        are never cached. Security: the path is checked against the allowed directories before anyone is asked. \
-        Example: {\"path\":\"docs/plan.md\"}";
+    const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or by asking the client by sampling. Where \
+        the client has no sampling it fails with unsupported: hand the file over with guide_cache_file and call \
+        again. Security: the path is checked against the allowed directories before anyone is asked. Example: \
+        {\"path\":\"docs/plan.md\"}";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

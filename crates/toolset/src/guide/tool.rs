@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::asking::{ReadyAnswer, converse};
 use super::reply::Success;
 use super::state::GuideState;
-use crate::arguments::{self, BadArgument};
+use crate::arguments::{self, BadArgument, Slips};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
 use crate::contract::Failure;
@@ -78,6 +78,7 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             roots: &[],
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
+            large_replies: false,
             examples: T::EXAMPLES,
         },
         state,
@@ -102,7 +103,8 @@ impl<T: GuideTool> AnyTool for Erased<T> {
         request_timeout: Duration,
         _limits: &Limits,
     ) -> Result<Prepared, BadArgument> {
-        let arguments: T::Arguments = arguments::decode(&self.definition.input, arguments)?;
+        let arguments: T::Arguments =
+            arguments::decode(&self.definition.input, arguments, Slips::Refused)?;
         let state = self.state.clone();
         let patience = state.as_ref().map(|state| state.sampling_timeout);
         Ok(match T::MAY_ASK {

@@ -6,26 +6,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::done::Done;
+use crate::deployment::ReplyHalves;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Create;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The new file, relative to the base directory. Missing parent directories are made.
     path: String,
-    /// The content: text exactly as it shall stand in the file, or bytes as base64.
     content: String,
-    /// How content is written.
     encoding: Encoding,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 enum Encoding {
-    /// Text.
     #[serde(rename = "utf-8")]
     Utf8,
-    /// Bytes, in standard base64 with padding.
     #[serde(rename = "base64")]
     Base64,
 }
@@ -36,10 +32,8 @@ impl Tool for Create {
 
     const NAME: &'static str = "create";
     const TITLE: &'static str = "Create a file";
-    const DESCRIPTION: &'static str = "Creates a new file and the directories on the way to it. Fails with file_exists where \
-        a file or directory has that name, and then changes nothing: change a file with str_replace or insert. encoding is required: \
-        \"utf-8\" for text, \"base64\" for bytes. The file appears at once and whole. Returns success and path. \
-        Example: {\"path\":\"projects/new.md\",\"content\":\"# New project\\n\",\"encoding\":\"utf-8\"}";
+    const DESCRIPTION: &'static str = "Creates a new file and missing directories. Where something has that name it fails with file_exists: use \
+        str_replace or insert then.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -59,5 +53,9 @@ impl Tool for Create {
         };
         write.run(&call.context)?;
         Ok(Done::to(arguments.path))
+    }
+
+    fn text(reply: &Done, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("created {}", reply.shown()))
     }
 }

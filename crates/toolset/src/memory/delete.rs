@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
+use crate::deployment::ReplyHalves;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct Delete;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file or empty directory, relative to the base directory. A symlink is deleted itself, not what it leads to.
     path: String,
 }
 
@@ -21,9 +21,7 @@ impl Tool for Delete {
 
     const NAME: &'static str = "delete";
     const TITLE: &'static str = "Delete a file or empty directory";
-    const DESCRIPTION: &'static str = "Deletes a file, or a directory with nothing in it, for good; there is no undo. A directory \
-        that holds anything, hidden files too, fails with directory_not_empty: delete what is in it first. The directory above \
-        stays. Returns success and path. Example: {\"path\":\"archive/old.md\"}";
+    const DESCRIPTION: &'static str = "Deletes a file or an empty directory for good.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,
@@ -44,5 +42,9 @@ impl Tool for Delete {
         };
         remove.run(&call.context)?;
         Ok(Done::to(arguments.path))
+    }
+
+    fn text(reply: &Done, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("deleted {}", reply.shown()))
     }
 }

@@ -1,7 +1,11 @@
 //! The reply of tools that only do something.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::text_form::shown;
 
 /// It is done.
 #[derive(Serialize, JsonSchema)]
@@ -19,5 +23,10 @@ impl Done {
             success: true,
             path,
         }
+    }
+
+    /// The path as a line shows it.
+    pub(super) fn shown(&self) -> Cow<'_, str> {
+        shown(&self.path)
     }
 }

@@ -5,17 +5,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
+use crate::deployment::ReplyHalves;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Insert;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file, relative to the base directory.
     path: String,
-    /// The line to insert before, from 1; the number of lines plus 1 adds to the end.
+    /// From 1; one more than the file has adds to its end.
     insert_line: i64,
-    /// The text to insert. End it with a newline to make whole lines; without one it continues on the line that follows.
+    /// Ends with a newline to be lines of its own.
     new_str: String,
 }
 
@@ -25,11 +25,7 @@ impl Tool for Insert {
 
     const NAME: &'static str = "insert";
     const TITLE: &'static str = "Insert at a line";
-    const DESCRIPTION: &'static str = "Inserts text before a line of a file; what was there moves down. Lines count from 1, and \
-        one more than the file has adds to its end (a last line without a newline is ended first). new_str is inserted as it \
-        is, so end it with \\n to make a line of its own; in a file with CRLF its line ends become CRLF, unless it has a \\r itself. Only text files up to \
-        100 MB. Returns success and path. \
-        Example: {\"path\":\"notes/tasks.md\",\"insert_line\":3,\"new_str\":\"- New task\\n\"}";
+    const DESCRIPTION: &'static str = "Inserts text before a line of a file.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -44,5 +40,9 @@ impl Tool for Insert {
         };
         insert.run(&call.context)?;
         Ok(Done::to(arguments.path))
+    }
+
+    fn text(reply: &Done, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("inserted into {}", reply.shown()))
     }
 }

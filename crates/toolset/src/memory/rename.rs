@@ -4,15 +4,16 @@ use ops::{Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::shown;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct Rename;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file or directory, relative to the base directory.
     old_path: String,
-    /// Its new path, relative to the base directory. Nothing may be there; missing parent directories are made.
+    /// The complete new path, not a directory to move into.
     new_path: String,
 }
 
@@ -33,10 +34,7 @@ impl Tool for Rename {
 
     const NAME: &'static str = "rename";
     const TITLE: &'static str = "Rename or move";
-    const DESCRIPTION: &'static str = "Renames or moves a file or a whole directory in one step and makes missing parent \
-        directories. new_path is the complete new path, not a directory to move into; where anything is there already it fails \
-        with file_exists and changes nothing. A symlink is moved itself. Returns success, old_path and new_path. \
-        Example: {\"old_path\":\"drafts/note.md\",\"new_path\":\"archive/2025/note.md\"}";
+    const DESCRIPTION: &'static str = "Renames or moves a file or directory and makes missing parents. Nothing may be at new_path.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -59,5 +57,10 @@ impl Tool for Rename {
             old_path: arguments.old_path,
             new_path: arguments.new_path,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let (from, to) = (shown(&reply.old_path), shown(&reply.new_path));
+        Some(format!("renamed {from} to {to}"))
     }
 }

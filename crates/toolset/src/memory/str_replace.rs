@@ -5,17 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::done::Done;
+use crate::deployment::ReplyHalves;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct StrReplace;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file, relative to the base directory.
     path: String,
-    /// The text to find, exactly; case counts. It must occur exactly once: take in lines around it until it does.
+    /// With lines around it, if it would not be unique.
     old_str: String,
-    /// The text to put in its place; empty removes old_str.
     new_str: String,
 }
 
@@ -25,11 +24,8 @@ impl Tool for StrReplace {
 
     const NAME: &'static str = "str_replace";
     const TITLE: &'static str = "Replace a string";
-    const DESCRIPTION: &'static str = "Replaces text in a file. old_str must occur exactly once, letter for letter; a string \
-        with \\n line ends also fits a file with CRLF, and new_str then gets CRLF. Where it is missing, the error's hint shows \
-        the line most like it; where it is not unique, the error's lines tell where it occurs. Everything else in the file \
-        stays byte for byte. Only text files up to 100 MB. Returns success and path. \
-        Example: {\"path\":\"projects/current.md\",\"old_str\":\"Status: Planning\",\"new_str\":\"Status: In Progress\"}";
+    const DESCRIPTION: &'static str = "Replaces text in a file. old_str has to occur exactly once, letter for letter; errors show the most similar \
+        line, or where it occurs.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,
@@ -44,5 +40,9 @@ impl Tool for StrReplace {
         };
         replace.run(&call.context)?;
         Ok(Done::to(arguments.path))
+    }
+
+    fn text(reply: &Done, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("replaced 1 place in {}", reply.shown()))
     }
 }

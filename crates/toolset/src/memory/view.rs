@@ -8,13 +8,14 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, binary, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
 pub(super) struct View;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The file or directory, relative to the base directory. A directory may end in a slash; `.` is the base directory.
     path: String,
 }
 
@@ -57,12 +58,10 @@ impl Tool for View {
 
     const NAME: &'static str = "view";
     const TITLE: &'static str = "View a file or directory";
-    const DESCRIPTION: &'static str = "Reads a whole file, or lists a directory. For a file it returns type \"file\", content, \
-        encoding (\"utf-8\" for text, \"base64\" for anything else) and size in bytes; files over 100 MB are refused. For a \
-        directory it returns type \"directory\" and entries: the names in it sorted by Unicode code point; names that begin \
-        with a dot are left out, but can be viewed when named. View \".\" to see what there is. \
-        Example: {\"path\":\"notes/meeting.md\"}";
+    const DESCRIPTION: &'static str = "Reads a file, or lists the names in a directory; \".\" is everything. Names that begin with a dot are not \
+        listed but can be viewed.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -93,6 +92,36 @@ impl Tool for View {
             contents => Ok(file(contents?)),
         }
     }
+
+    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
+        if let Some(entries) = &reply.entries {
+            return Some(names(entries, reply.truncated == Some(true)));
+        }
+        let content = reply.content.clone().unwrap_or_default();
+        if reply.encoding == Some("utf-8") {
+            return Some(content);
+        }
+        Some(binary(
+            "the file",
+            reply.size.unwrap_or(0),
+            &content,
+            replies,
+        ))
+    }
+}
+
+fn names(entries: &[String], is_truncated: bool) -> String {
+    let mut lines = TextLines::default();
+    for name in entries {
+        lines.line(shown(name));
+    }
+    if entries.is_empty() {
+        lines.note("the directory is empty, or has only hidden names");
+    }
+    if is_truncated {
+        lines.note("the directory has more names");
+    }
+    lines.finish()
 }
 
 fn file(contents: Contents) -> Reply {

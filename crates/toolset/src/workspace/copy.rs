@@ -4,8 +4,10 @@ use ops::{Copy, OnDirectory, OnExisting, Operation, Recurse};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::transfer::{Arguments, End};
-use crate::skipped::SkippedEntry;
+use super::transfer::{Arguments, End, ends};
+use crate::deployment::ReplyHalves;
+use crate::skipped::{SkippedEntry, add_skipped};
+use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct CopyTool;
@@ -36,12 +38,8 @@ impl Tool for CopyTool {
 
     const NAME: &'static str = "copy";
     const TITLE: &'static str = "Copy";
-    const DESCRIPTION: &'static str = "Copies a file, or a directory with all it holds, within a root or from one root to another. \
-        An existing file at the destination is overwritten; into an existing directory the source is copied under its own \
-        name. Missing parent directories are made. copy must be allowed on both roots. \
-        Returns source, destination (where the copy really is), is_directory, size in bytes, files_copied, and skipped \
-        (symlinks that lead outside the root and special files are left out and named). \
-        Example: {\"source_root\":\"workspace\",\"source_path\":\"data/report.csv\",\"dest_root\":\"backup\",\"dest_path\":\"data/report.csv\"}";
+    const DESCRIPTION: &'static str = "Copies a file or a whole directory, also to another root. An existing file is overwritten; onto an existing \
+        directory it goes into it. Missing parents are made.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -80,5 +78,25 @@ impl Tool for CopyTool {
             skipped: copied.skipped.iter().map(SkippedEntry::from).collect(),
             skipped_total: (copied.skipped_total > listed).then_some(copied.skipped_total),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let bytes = counted(reply.size, "byte", "bytes");
+        let files = counted(reply.files_copied, "file", "files");
+        let mut lines = TextLines::default();
+        let ends = ends(
+            "copied",
+            &reply.source,
+            &reply.destination,
+            reply.is_directory,
+        );
+        if reply.is_directory {
+            lines.line(format_args!("{ends}: {files}, {bytes}"));
+        } else {
+            lines.line(format_args!("{ends}, {bytes}"));
+        }
+        let total = reply.skipped_total.unwrap_or(reply.skipped.len() as u64);
+        add_skipped(&mut lines, &reply.skipped, total);
+        Some(lines.finish())
     }
 }

@@ -4,15 +4,16 @@ use ops::{MakeDirectory, OnExistingDirectory, Operation, Parents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::shown_directory;
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct CreateFolder;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The directory, relative to the root.
     path: String,
 }
 
@@ -36,9 +37,8 @@ impl Tool for CreateFolder {
 
     const NAME: &'static str = "create_folder";
     const TITLE: &'static str = "Create a folder";
-    const DESCRIPTION: &'static str = "Makes a directory and all missing parent directories. Succeeds where it exists already \
-        (existed: true); fails where a file has that path. Not needed before write_file, copy or move, which make parents \
-        themselves. Returns path and created: true. Example: {\"root\":\"workspace\",\"path\":\"a/b/c\"}";
+    const DESCRIPTION: &'static str = "Makes a directory and missing parents; one that exists is fine. write_file, copy and move make parents \
+        themselves.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
@@ -58,6 +58,15 @@ impl Tool for CreateFolder {
             path: made.path,
             created: true,
             existed,
+        })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let path = shown_directory(&reply.path);
+        Some(if reply.existed {
+            format!("{path} was there already")
+        } else {
+            format!("created {path}")
         })
     }
 }

@@ -13,11 +13,11 @@ pub(super) struct EditFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file, relative to the root, for edits that name none.
+    /// For edits that name none.
     path: Option<String>,
-    /// The edits, in order; each sees what those before it did.
+    /// In order; each sees what those before it did.
     #[schemars(length(min = 1, max = 500))]
     edits: Vec<EditArgument>,
     /// Checks everything and changes nothing.
@@ -27,11 +27,9 @@ pub(super) struct Arguments {
 
 #[derive(Deserialize, JsonSchema)]
 struct EditArgument {
-    /// The file, if it is not the one above.
     path: Option<String>,
-    /// The text to replace, copied from the file without line numbers. It must occur once. Empty makes a new file.
+    /// Copied from the file without line numbers; has to occur once. Empty makes a new file.
     old: String,
-    /// What takes its place.
     new: String,
     /// Replaces every occurrence.
     #[serde(default)]
@@ -74,10 +72,9 @@ impl Tool for EditFile {
 
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit files";
-    const DESCRIPTION: &'static str = "Replaces text in one file or several: each old must occur exactly once (or set all: true), letter \
-        for letter; line ends may be \\n whatever the file has, and stay what they are. All edits are made or none. Where old is not \
-        found, the error shows the nearest lines; where it is not unique, their numbers. For a diff use patch_file, for whole files \
-        write_file.";
+    const DESCRIPTION: &'static str = "Replaces text in one file or several: each old has to occur exactly once (or all: true), letter for letter; \
+        line ends stay what they are. All edits are made or none; errors show the nearest lines. For a diff use \
+        patch_file, for whole files write_file.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

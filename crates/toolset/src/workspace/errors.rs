@@ -5,7 +5,7 @@ use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
 use serde_json::{Map, Value, json};
 
 use super::edit_words;
-use crate::arguments::{BadArgument, shortened};
+use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
     error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
@@ -29,9 +29,9 @@ impl Contract for Workspace {
 
     fn instructions(&self) -> &'static str {
         "Tools to work on files in named roots. A root is a directory you may use; every path is relative to its \
-         root, and nothing outside it can be reached. Call list_roots to see the roots and what is allowed in each. \
-         To find files use glob, to find text use grep, to see one directory use list_folder. Read large files in \
-         pieces with offset_lines and limit_lines."
+         root, and nothing outside it can be reached. list_roots tells the roots and what is allowed in each; where there is \
+         only one, root may be left out. To find files use glob, to find text use grep, to see one directory use \
+         list_folder. Read large files in pieces with offset_lines and limit_lines."
     }
 
     fn changing(&self) -> Option<&'static str> {
@@ -107,7 +107,11 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
     let tool = subject.tool;
     match failure {
         Failure::Operation(error) => operation_message(error, tool),
-        Failure::UnknownRoot { root, nearest } => unknown_root(root, nearest.as_deref()),
+        Failure::UnknownRoot {
+            root,
+            nearest,
+            known,
+        } => unknown_root(root, nearest.as_deref(), known),
         Failure::ToolNotAllowed { root } => format!("tool {tool} not allowed on root {root}"),
         Failure::ReadOnly { root } => {
             format!("tool {tool} not allowed on root {root}: the root is read-only")
@@ -122,11 +126,11 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
     }
 }
 
-fn unknown_root(root: &str, nearest: Option<&str>) -> String {
+fn unknown_root(root: &str, nearest: Option<&str>, known: &[String]) -> String {
     let root = shortened(root);
     match nearest {
         Some(nearest) => format!("unknown root: {root}; did you mean {nearest}?"),
-        None => format!("unknown root: {root}"),
+        None => format!("unknown root: {root}; {}", roots_there_are(known)),
     }
 }
 
@@ -149,11 +153,12 @@ fn argument_message(bad: &BadArgument) -> String {
         } if argument == "mode" => {
             format!("invalid mode: {got}; valid modes: {}", valid.join(", "))
         }
+        BadArgument::Several { first, more } => each(first, *more, argument_message),
         other => other.to_string(),
     }
 }
 
-fn operation_message(error: &Error, tool: &str) -> String {
+pub(super) fn operation_message(error: &Error, tool: &str) -> String {
     match error {
         Error::InvalidPath { path, fault } => {
             format!(

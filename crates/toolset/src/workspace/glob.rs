@@ -2,62 +2,67 @@
 
 use std::time::Duration;
 
-use ops::{Error, Glob, GlobEntry, Kinds, Limits, Operation, PathPattern};
+use ops::{Error, Glob, GlobEntry, GlobOrder, Kinds, Limits, Operation, PathPattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
+use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
 };
+use crate::text_form::{TextLines, counted, shown, shown_directory, to_the_second};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct GlobTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// A glob relative to `path`: * within a name, ** across directories, ?, `[abc]`, {a,b}. Without / it matches only in
-    /// `path` itself, which a leading / means too; **/*.go matches at any depth; .. is refused. Give either pattern or regex.
+    /// Relative to `path`: *.go is in it, **/*.go at any depth. Also ?, `[abc]`, {a,b}.
     pattern: Option<String>,
-    /// A regular expression, found anywhere in the path relative to `path`. Give either pattern or regex.
+    /// Found anywhere in the path below `path`.
     regex: Option<String>,
-    /// The directory to search, relative to the root.
     #[serde(default = "here")]
     path: String,
-    /// The most entries to return.
     #[serde(default = "max_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     max_results: usize,
-    /// How long the search may take, in seconds, within the operator's limit (300 unless configured); what was found by
-    /// then is returned.
+    /// What was found by then is returned; the operator's limit holds too.
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
-    /// How deep to go: 1 is the directory's own entries.
+    /// 1 is the directory itself.
     #[schemars(range(min = 1))]
     max_depth: Option<usize>,
-    /// Which entries to return.
     #[serde(default)]
     type_filter: TypeFilter,
-    /// Leaves out what .gitignore, .ignore and .git/info/exclude in the root name, and .git itself.
+    /// Leaves out .git and what ignore files name.
     #[serde(default)]
     respect_gitignore: bool,
+    /// The largest or latest of all come first.
+    #[serde(default)]
+    sort: Sort,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    #[default]
+    Path,
+    Size,
+    Modified,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum TypeFilter {
-    /// All of them.
     #[default]
     All,
-    /// Regular files.
     File,
-    /// Directories.
     Directory,
-    /// Symlinks.
     Symlink,
 }
 
@@ -66,14 +71,18 @@ enum TypeFilter {
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
-    /// The entries, sorted by path.
+    /// The entries, in the order that was asked for.
     matches: Vec<Match>,
     /// How many entries are returned.
     total_matches: usize,
     /// True where more follow after those returned: raise max_results or narrow the pattern.
     truncated: bool,
+    /// Whether there is more than was returned.
+    more: bool,
     /// True where the time was over before everything was searched.
     timed_out: bool,
+    #[serde(skip)]
+    sort: Sort,
 }
 
 /// One entry.
@@ -99,12 +108,10 @@ impl Tool for GlobTool {
 
     const NAME: &'static str = "glob";
     const TITLE: &'static str = "Find files by name";
-    const DESCRIPTION: &'static str = "Finds files and directories by name in a directory and, with **, all below it. \
-        Give exactly one of pattern (a glob such as **/*.go) or regex (matched against the relative path). Hidden files are \
-        included, symlinks are not followed. Use grep to search what is in files instead. \
-        Returns matches sorted by path, each with path, type, size and modified_at; total_matches, truncated (more follow) and \
-        timed_out. No match is no error. Example: {\"root\":\"workspace\",\"pattern\":\"src/**/*.rs\",\"type_filter\":\"file\"}";
+    const DESCRIPTION: &'static str = "Finds files and directories by name. Give pattern or regex. Hidden ones are included, symlinks not followed. \
+        To search content use grep.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn timeout(arguments: &Arguments, _: Duration, limits: &Limits) -> Duration {
@@ -129,6 +136,11 @@ impl Tool for GlobTool {
             timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
             max_depth: arguments.max_depth,
             ignore_rules: ignore_rules(arguments.respect_gitignore),
+            order: match arguments.sort {
+                Sort::Path => GlobOrder::Path,
+                Sort::Size => GlobOrder::Size,
+                Sort::Modified => GlobOrder::Modified,
+            },
         };
         let globbed = glob.run(&call.context)?;
         Ok(Reply {
@@ -136,8 +148,42 @@ impl Tool for GlobTool {
             total_matches: globbed.entries.len(),
             matches: globbed.entries.into_iter().map(found).collect(),
             truncated: globbed.truncated,
+            more: globbed.truncated || globbed.timed_out,
+            sort: arguments.sort,
             timed_out: globbed.timed_out,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        for found in &reply.matches {
+            let time = match reply.sort {
+                Sort::Modified => to_the_second(&found.modified_at) + "\t",
+                Sort::Path | Sort::Size => String::new(),
+            };
+            let path = shown(&found.path);
+            match found.kind.as_str() {
+                "file" => lines.line(format_args!("{time}{}\t{path}", found.size)),
+                "directory" => {
+                    lines.line(format_args!("{time}-\t{}", shown_directory(&found.path)))
+                }
+                kind => lines.line(format_args!("{time}{kind}\t{path}")),
+            };
+        }
+        if reply.matches.is_empty() {
+            lines.note("no match");
+        }
+        let narrow = "raise max_results or narrow path or pattern";
+        if reply.truncated {
+            let found = counted(reply.total_matches as u64, "entry", "entries");
+            lines.note(format!("{found}; more follow: {narrow}"));
+        }
+        if reply.timed_out {
+            lines.note(format!(
+                "timed out before everything was searched: {narrow}"
+            ));
+        }
+        Some(lines.finish())
     }
 }
 

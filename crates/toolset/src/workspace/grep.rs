@@ -6,48 +6,48 @@ use ops::{Case, Grep, Grepped, IgnoreRules, Limits, Operation, Pattern, SearchOu
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::match_text::{MatchedLine, SearchEnd, add_file};
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
 };
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct GrepTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// A regular expression (RE2 syntax, as Go's and Rust's: no look-around, no back references), matched within lines.
+    /// Matched within lines.
     pattern: String,
-    /// The directory or file to search, relative to the root.
+    /// A directory or file.
     #[serde(default = "here")]
     path: String,
-    /// Searches only files that match this glob: without / by name at any depth (*.go), else by path below `path`. Where
-    /// `path` is a file, that file is searched in any case.
+    /// Searches only such files: *.go by name at any depth, src/**/*.go by path below `path`.
     glob_filter: Option<String>,
-    /// Whether upper and lower case count as equal.
     #[serde(default)]
     case_insensitive: bool,
-    /// How many lines before and after each match to return.
+    /// Lines before and after each match.
     #[serde(default)]
     #[schemars(range(max = 1000))]
     context_lines: usize,
-    /// The most matches to return (files, with output files or count).
+    /// Matches, or files with output files or count.
     #[serde(default = "max_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     max_results: usize,
-    /// How long the search may take, in seconds, within the operator's limit (300 unless configured); what was found by
-    /// then is returned.
+    /// What was found by then is returned; the operator's limit holds too.
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
-    /// How deep to go: 1 is the directory's own files.
+    /// 1 is the directory itself.
     #[schemars(range(min = 1))]
     max_depth: Option<usize>,
-    /// Leaves out what .gitignore, .ignore and .git/info/exclude in the root name, and .git itself.
+    /// Leaves out .git and what ignore files name.
     #[serde(default)]
     respect_gitignore: bool,
-    /// What to return.
+    /// Lines, files, or matching lines of each file.
     #[serde(default)]
     output: GrepOutput,
 }
@@ -55,12 +55,9 @@ pub(super) struct Arguments {
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum GrepOutput {
-    /// Every matching line with its context.
     #[default]
     Matches,
-    /// Only the files that have a match.
     Files,
-    /// How many matching lines each file has.
     Count,
 }
 
@@ -82,6 +79,8 @@ pub(super) struct Reply {
     files_skipped: u64,
     /// True where more matches follow after those returned: raise max_results or narrow the search.
     truncated: bool,
+    /// Whether there is more than was returned.
+    more: bool,
     /// True where the time was over before everything was searched.
     timed_out: bool,
 }
@@ -126,13 +125,10 @@ impl Tool for GrepTool {
 
     const NAME: &'static str = "grep";
     const TITLE: &'static str = "Search file contents";
-    const DESCRIPTION: &'static str = "Searches the content of files for a regular expression, in a directory with all below it or \
-        in one file. Binary files are skipped, symlinks are not followed. Use glob to find files by name instead. \
-        Returns matches in path order, each with file, line_number, line_content, context_before and context_after; \
-        total_matches, truncated (more follow: raise max_results or narrow glob_filter or path) and timed_out. No match is no \
-        error. output \"files\" or \"count\" gives only files or counts per file. \
-        Example: {\"root\":\"workspace\",\"pattern\":\"TODO|FIXME\",\"glob_filter\":\"*.go\",\"context_lines\":2}";
+    const DESCRIPTION: &'static str = "Searches the content of files for a regular expression (RE2), in one file or a directory with all below it. \
+        Binary files are skipped, symlinks not followed. To find files by name use glob.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn timeout(arguments: &Arguments, _: Duration, limits: &Limits) -> Duration {
@@ -148,6 +144,45 @@ impl Tool for GrepTool {
         let output = arguments.output;
         let grepped = request(arguments, call)?.run(&call.context)?;
         Ok(reply(root, output, grepped))
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        match &reply.files {
+            Some(files) => files.iter().for_each(|file| {
+                match file.count {
+                    Some(count) => lines.line(format_args!("{count}\t{}", shown(&file.file))),
+                    None => lines.line(shown(&file.file)),
+                };
+            }),
+            None => {
+                let files = reply.matches.chunk_by(|one, next| one.file == next.file);
+                files.for_each(|matches| add_matches(&mut lines, matches));
+            }
+        }
+        SearchEnd {
+            found: reply.total_matches,
+            files_searched: reply.files_searched,
+            is_truncated: reply.truncated,
+            is_timed_out: reply.timed_out,
+            narrow: "raise max_results or narrow path, pattern or glob_filter",
+        }
+        .add_notes(&mut lines);
+        Some(lines.finish())
+    }
+}
+
+/// Adds the matches of one file.
+fn add_matches(lines: &mut TextLines, matches: &[Match]) {
+    let found = matches.iter().map(|found| MatchedLine {
+        number: found.line_number,
+        line: &found.line_content,
+        is_cut: found.line_truncated,
+        before: found.context_before.iter().map(String::as_str).collect(),
+        after: found.context_after.iter().map(String::as_str).collect(),
+    });
+    if let Some(first) = matches.first() {
+        add_file(lines, &first.file, &found.collect::<Vec<_>>());
     }
 }
 
@@ -198,6 +233,7 @@ fn reply(root: String, output: GrepOutput, grepped: Grepped) -> Reply {
         files_searched: grepped.files_searched,
         files_skipped: grepped.files_skipped,
         truncated: grepped.truncated,
+        more: grepped.truncated || grepped.timed_out,
         timed_out: grepped.timed_out,
         files,
         matches: matches(grepped),

@@ -4,17 +4,17 @@ use ops::{Hash, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct HashFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file, relative to the root.
     path: String,
-    /// Which hash.
     algorithm: HashAlgorithm,
 }
 
@@ -24,6 +24,16 @@ enum HashAlgorithm {
     Md5,
     Sha1,
     Sha256,
+}
+
+impl HashAlgorithm {
+    fn name(self) -> &'static str {
+        match self {
+            HashAlgorithm::Md5 => "md5",
+            HashAlgorithm::Sha1 => "sha1",
+            HashAlgorithm::Sha256 => "sha256",
+        }
+    }
 }
 
 /// A file's hash.
@@ -47,9 +57,8 @@ impl Tool for HashFile {
 
     const NAME: &'static str = "hash_file";
     const TITLE: &'static str = "Hash a file";
-    const DESCRIPTION: &'static str = "Computes the md5, sha1 or sha256 of a file's content, of any size. Use it to tell whether \
-        files are equal or have changed without reading them. Returns hash (hexadecimal), algorithm and size. \
-        Example: {\"root\":\"workspace\",\"path\":\"data.bin\",\"algorithm\":\"sha256\"}";
+    const DESCRIPTION: &'static str =
+        "Computes the hash of a file of any size, to tell whether files are equal or have changed.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
@@ -74,5 +83,14 @@ impl Tool for HashFile {
             hash: hashed.hex,
             size: hashed.size,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        lines
+            .fact("path", Some(shown(&reply.path)))
+            .fact(reply.algorithm.name(), Some(&reply.hash))
+            .fact("size", Some(reply.size));
+        Some(lines.finish())
     }
 }

@@ -4,17 +4,28 @@ use ops::{Detail, FileKind, Hidden, LinkTarget, List, ListEntry, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::search_bounds::here;
+use crate::text_form::{TextLines, shown, shown_directory};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListFolder;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The directory, relative to the root; "." or "" is the root itself.
+    #[serde(default = "here")]
     path: String,
+    /// Levels of a tree.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 4))]
+    depth: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// A directory's entries.
@@ -38,6 +49,12 @@ pub(super) struct Reply {
 struct Item {
     /// Its name in the directory.
     name: String,
+    /// With depth over 1: its path, relative to the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// How far below the listed directory it is.
+    #[serde(skip)]
+    level: usize,
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
     kind: String,
@@ -59,12 +76,9 @@ impl Tool for ListFolder {
 
     const NAME: &'static str = "list_folder";
     const TITLE: &'static str = "List a folder";
-    const DESCRIPTION: &'static str = "Lists the immediate entries of one directory, hidden ones included, sorted by name. \
-        Use it to look around; use glob to find files by name in a whole tree, and stat_file for one entry. \
-        Returns entries with name, type (file, directory or symlink), size in bytes and modified_at; a symlink also has \
-        target_type (file, directory, or external when it leads outside the root). \
-        Example: {\"root\":\"workspace\",\"path\":\"src\"}";
+    const DESCRIPTION: &'static str = "Lists a directory, hidden entries included, sorted by name. To find files by name in a whole tree use glob.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
     fn weight(_arguments: &Arguments) -> Weight {
@@ -74,14 +88,28 @@ impl Tool for ListFolder {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = List {
             place: call.place(&arguments.path)?,
-            max_depth: Some(1),
+            max_depth: Some(arguments.depth),
             hidden: Hidden::Include,
             pattern: None,
             detail: Detail::Metadata,
             max_entries: List::MAX_ENTRIES,
         };
         let listed = list.run(&call.context)?;
-        let entries: Vec<Item> = listed.entries.iter().filter_map(item).collect();
+        let is_tree = arguments.depth > 1;
+        let mut entries = listed.entries;
+        if is_tree {
+            // What is in a directory comes right behind it.
+            entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
+        }
+        let base = listed
+            .path
+            .split('/')
+            .filter(|name| !matches!(*name, "" | "."));
+        let base = base.count();
+        let entries = entries
+            .iter()
+            .filter_map(|entry| item(entry, base, is_tree));
+        let entries: Vec<Item> = entries.collect();
         Ok(Reply {
             root: arguments.root,
             path: listed.path,
@@ -90,12 +118,40 @@ impl Tool for ListFolder {
             truncated: listed.truncated,
         })
     }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        for entry in &reply.entries {
+            let indent = "  ".repeat(entry.level);
+            lines.line(format_args!("{indent}{}", entry_line(entry)));
+        }
+        if reply.entries.is_empty() {
+            lines.note("the directory is empty");
+        }
+        if reply.truncated {
+            lines.note("the directory has more entries; find some by name with glob");
+        }
+        Some(lines.finish())
+    }
 }
 
-fn item(entry: &ListEntry) -> Option<Item> {
+fn entry_line(entry: &Item) -> String {
+    let name = shown(&entry.name);
+    match (entry.kind.as_str(), entry.target_type.as_deref()) {
+        ("directory", _) => shown_directory(&entry.name),
+        ("file", _) => format!("{name}\t{}", entry.size),
+        (_, Some(leads @ ("external" | "missing" | "loop"))) => format!("{name} -> {leads}"),
+        (_, Some(_)) => format!("{name} -> inside"),
+        (kind, None) => format!("{name}\t{kind}"),
+    }
+}
+
+fn item(entry: &ListEntry, base: usize, is_tree: bool) -> Option<Item> {
     let metadata = entry.metadata?;
     Some(Item {
         name: entry.name().to_owned(),
+        path: is_tree.then(|| entry.path.clone()),
+        level: entry.path.split('/').count().saturating_sub(base + 1),
         kind: entry.kind.to_string(),
         size: metadata.size,
         modified_at: iso(metadata.modified),

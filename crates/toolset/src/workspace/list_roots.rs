@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct ListRoots;
@@ -34,12 +36,7 @@ impl Tool for ListRoots {
 
     const NAME: &'static str = "list_roots";
     const TITLE: &'static str = "List roots";
-    const DESCRIPTION: &'static str = "Lists the roots: the named directories that all other tools work in. \
-        Call it first when you do not know which roots exist; every other tool needs a root name \
-        (`root`, or `source_root` and `dest_root`) and a path relative to that root. \
-        Returns for each root its name, the tools allowed on it and whether it is read-only; never host paths. \
-        Takes no arguments. Example: {} → \
-        {\"roots\":[{\"name\":\"workspace\",\"allowed_tools\":[\"read_file\",\"grep\"],\"read_only\":false}]}";
+    const DESCRIPTION: &'static str = "Lists the roots, the directories that all other tools work in, with the tools allowed in each.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 
@@ -53,5 +50,15 @@ impl Tool for ListRoots {
         Ok(Reply {
             roots: roots.collect(),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        for root in &reply.roots {
+            let read_only = if root.read_only { " (read-only)" } else { "" };
+            let tools = root.allowed_tools.join(", ");
+            lines.line(format_args!("{}{read_only}: {tools}", shown(&root.name)));
+        }
+        Some(lines.finish())
     }
 }

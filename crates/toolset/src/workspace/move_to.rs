@@ -4,7 +4,8 @@ use ops::{FileKind, Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::transfer::{Arguments, End};
+use super::transfer::{Arguments, End, ends};
+use crate::deployment::ReplyHalves;
 use crate::skipped::SkippedEntry;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
@@ -34,11 +35,8 @@ impl Tool for MoveTool {
 
     const NAME: &'static str = "move";
     const TITLE: &'static str = "Move or rename";
-    const DESCRIPTION: &'static str = "Moves or renames a file or directory, within a root or from one root to another. \
-        An existing file at the destination is overwritten; onto an existing directory the source is moved into it under its \
-        own name. Missing parent directories are made. A symlink is moved itself. move must be allowed on both roots. \
-        Returns source and destination (where it really is now). \
-        Example: {\"source_root\":\"workspace\",\"source_path\":\"old.txt\",\"dest_root\":\"workspace\",\"dest_path\":\"archive/new.txt\"}";
+    const DESCRIPTION: &'static str = "Moves or renames a file or directory, also to another root. An existing file is overwritten; onto an \
+        existing directory it goes into it. Missing parents are made.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -80,5 +78,14 @@ impl Tool for MoveTool {
             files_copied: moved.files.filter(|_| copied).unwrap_or(0),
             skipped: Vec::new(),
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        Some(ends(
+            "moved",
+            &reply.source,
+            &reply.destination,
+            reply.is_directory,
+        ))
     }
 }

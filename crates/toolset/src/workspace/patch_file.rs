@@ -15,12 +15,11 @@ pub(super) struct PatchFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file to patch, relative to the root, whatever the patch calls it. Without it the files that the patch names.
+    /// Whatever the patch calls it.
     path: Option<String>,
-    /// A unified diff: lines that begin with a space (context), `-` (removed) or `+` (added), after `@@ -line,count
-    /// +line,count @@` or a bare `@@`.
+    /// As `diff -u` writes it; a bare `@@` is fine.
     patch: String,
 }
 
@@ -75,11 +74,9 @@ impl Tool for PatchFile {
 
     const NAME: &'static str = "patch_file";
     const TITLE: &'static str = "Patch files";
-    const DESCRIPTION: &'static str = "Changes parts of a file by a unified diff; without path, all files that the diff names. All hunks \
-        apply or nothing changes. Context and removed lines have to be in the file, in one place or at the line that the header names; \
-        counts may be wrong or left out. A missing file counts as empty, so a patch of added lines makes it. edit_file needs less \
-        writing for small changes. \
-        Example: {\"root\":\"workspace\",\"path\":\"hello.txt\",\"patch\":\"@@ -1 +1 @@\\n-Hello World\\n+Hello Agent\\n\"}";
+    const DESCRIPTION: &'static str = "Changes parts of a file by a unified diff; without path, all files that the diff names. All hunks apply or \
+        nothing changes. Context and removed lines have to be in the file, in one place or at the line of the \
+        header; counts may be wrong. A missing file counts as empty. For small changes use edit_file.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

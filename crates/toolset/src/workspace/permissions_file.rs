@@ -4,15 +4,16 @@ use ops::{Operation, Permissions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct PermissionsFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file or directory, relative to the root. A symlink is described itself.
     path: String,
 }
 
@@ -39,9 +40,7 @@ impl Tool for PermissionsFile {
 
     const NAME: &'static str = "permissions_file";
     const TITLE: &'static str = "File permissions";
-    const DESCRIPTION: &'static str = "Tells owner, group and permission bits of a file, directory or symlink; nothing is changed, \
-        and no tool here can change them. Returns owner, group, mode (\"0644\") and mode_string (\"-rw-r--r--\"). \
-        Example: {\"root\":\"workspace\",\"path\":\"script.sh\"}";
+    const DESCRIPTION: &'static str = "Tells owner, group and permission bits of a file, directory or symlink. No tool changes them.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
@@ -58,5 +57,18 @@ impl Tool for PermissionsFile {
             mode: status.mode,
             mode_string: status.mode_string,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        lines
+            .fact("path", Some(shown(&reply.path)))
+            .fact("owner", Some(shown(&reply.owner)))
+            .fact("group", Some(shown(&reply.group)))
+            .fact(
+                "mode",
+                Some(format!("{} {}", reply.mode, reply.mode_string)),
+            );
+        Some(lines.finish())
     }
 }

@@ -3,49 +3,94 @@
 use ops::text::encoding::to_base64;
 use ops::text::lines::numbered;
 use ops::{
-    Body, Contents, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy, Totals,
+    Body, Contents, Encoding, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy,
+    Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::errors::operation_message;
+use crate::arguments::shortened;
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
+use crate::media::{Media, MediaFacts, recognized};
+use crate::text_form::{TextLines, binary, human_size, shown};
 use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadFileTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file, relative to the root.
-    path: String,
-    /// Read by bytes: the first byte, from 0. Not together with offset_lines or limit_lines.
+    path: Option<String>,
+    /// Several files instead of path.
+    #[schemars(length(min = 1, max = 50))]
+    paths: Option<Vec<String>>,
+    /// First byte, from 0. Bytes and lines do not go together.
     offset_bytes: Option<u64>,
-    /// Read by bytes: how many at most. In text up to 3 more come so that the last character is whole.
     #[schemars(range(min = 1))]
     limit_bytes: Option<u64>,
-    /// Read by lines: the first line, from 1. Negative counts from the end: -20 begins at the last 20 lines.
+    /// First line, from 1; -20 begins at the last 20 lines.
     offset_lines: Option<i64>,
-    /// Read by lines: how many at most.
     #[schemars(range(min = 1))]
     limit_lines: Option<u64>,
-    /// Whether the text block shows line numbers. The content field never has them.
+    /// Whether the text has line numbers.
     #[serde(default = "yes")]
     line_numbers: bool,
+    /// Of a file that is not UTF-8, such as shift_jis.
+    encoding: Option<String>,
 }
 
-/// A file's content, or the part of it that was asked for.
+/// A file's content, or the part of it that was asked for; with paths those of several files.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
+    /// The one file.
+    #[serde(flatten)]
+    file: Option<FileReply>,
+    /// With paths: each file, or why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<BatchFile>>,
+}
+
+/// One file of several.
+#[derive(Serialize, JsonSchema)]
+struct BatchFile {
+    /// What was read.
+    #[serde(flatten)]
+    file: Option<FileReply>,
+    /// Why nothing was.
+    #[serde(flatten)]
+    failed: Option<FailedFile>,
+}
+
+/// A file that could not be read.
+#[derive(Serialize, JsonSchema)]
+struct FailedFile {
+    /// The file as it was given.
+    path: String,
+    /// Why it could not be read.
+    error: String,
+}
+
+/// A file's content.
+#[derive(Serialize, JsonSchema)]
+struct FileReply {
     /// The file, relative to the root, links resolved.
     path: String,
-    /// The content, without line numbers.
-    content: String,
+    /// The content, without line numbers; left out where it is an image or sound, which comes as a block of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
     /// utf-8, or base64 where the content is not text.
     encoding: &'static str,
+    /// The file's own encoding, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoded_from: Option<&'static str>,
+    /// The MIME type of an image or sound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'static str>,
     /// Size of the whole file in bytes.
     size: u64,
     /// How many lines the whole file has; not for reads by bytes, nor where counting them would take too long.
@@ -61,11 +106,17 @@ pub(super) struct Reply {
     truncated: bool,
     /// True where the file is not text.
     binary: bool,
-    /// Said where nothing was returned, and why; or where the last line was cut, and where it goes on.
+    /// Said where nothing was returned, and why; or where the last line was cut, and where it goes on; or in which encoding
+    /// the file was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
     line_numbers: bool,
+    /// How to read on, for the text.
+    #[serde(skip)]
+    more: Option<String>,
+    #[serde(skip)]
+    media: Option<(MediaFacts, String)>,
 }
 
 impl Tool for ReadFileTool {
@@ -74,101 +125,239 @@ impl Tool for ReadFileTool {
 
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read a file";
-    const DESCRIPTION: &'static str = "Reads a file. Without offset or limit it reads the whole file, up to the server's \
-        threshold (1 MB unless configured); larger files give an error with the size, then read a part: offset_lines and \
-        limit_lines for text (lines count from 1, negative from the end), or offset_bytes and limit_bytes. \
-        Reading past the end is no error and returns what is there. In files of many gigabytes lines far from both ends take \
-        long to find, and lines_total may be left out: offset_bytes is quick everywhere. \
-        Returns content (text, or base64 with encoding \"base64\" and binary true where the file is not text), size, \
-        lines_total, start_line, end_line, and truncated (more follows). The text block shows line numbers; they are not \
-        part of the file. Use grep to find where to read. \
-        Example: {\"root\":\"logs\",\"path\":\"app.log\",\"offset_lines\":1000,\"limit_lines\":50}";
+    const DESCRIPTION: &'static str = "Reads a file, or several at once; images come as images. A file over the server's limit (1 MB \
+        unless configured) has to be read in parts: by lines, or by bytes, which is quick in huge files. Line numbers in the \
+        reply are not part of the file. Use grep to find where to read.";
     const EFFECT: ToolEffect = ToolEffect::Read;
+    const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
     const TRY_INLINE: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        if let Some(paths) = &arguments.paths {
+            return several(&arguments, paths, call);
+        }
         let contents = request(&arguments, call)?.run(&call.context)?;
-        Ok(reply(&arguments, contents))
+        Ok(one(&arguments, contents, call))
     }
 
     fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
+        if arguments.paths.is_some() {
+            return Inline::Later(Box::new(|call| Self::run(arguments, call)), Weight::Heavy);
+        }
         match request(&arguments, call).map(|request| request.try_inline(&call.context)) {
             Err(error) => Inline::Done(Err(error)),
             Ok(InlineRead::Done(read)) => {
-                Inline::Done(read.map(|contents| reply(&arguments, contents)))
+                Inline::Done(read.map(|contents| one(&arguments, contents, call)))
             }
             Ok(InlineRead::Later(rest)) => {
                 let weight = Weight::of_read(&rest);
-                let rest = move |call: &Call| Ok(reply(&arguments, rest.run(&call.context)?));
+                let rest = move |call: &Call| Ok(one(&arguments, rest.run(&call.context)?, call));
                 Inline::Later(Box::new(rest), weight)
             }
         }
     }
 
     fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
-        Some(match (reply.binary, &reply.note, reply.start_line) {
-            // Nothing else is sent, so the content has to be here.
-            (true, ..) if !replies.structured() => return None,
-            (true, ..) => format!(
-                "{} is a binary file of {} bytes; its content is in structuredContent as base64.",
-                reply.path, reply.size
-            ),
-            (false, Some(note), _) if reply.content.is_empty() => note.clone(),
-            (false, note, first) => {
-                let mut text = match first {
-                    Some(first) if reply.line_numbers => numbered(&reply.content, first),
-                    _ => reply.content.clone(),
-                };
-                if let Some(note) = note {
-                    text.push('\n');
-                    text.push_str(note);
-                }
-                text
-            }
+        if let Some(file) = &reply.file {
+            return Some(file.text(replies));
+        }
+        let mut lines = TextLines::default();
+        for file in reply.files.iter().flatten() {
+            match (&file.file, &file.failed) {
+                (Some(file), _) => lines
+                    .line(format_args!("==> {} <==", shown(&file.path)))
+                    .line(file.text(replies).trim_end_matches('\n')),
+                (None, Some(failed)) => lines.line(format_args!(
+                    "==> {} <== error: {}",
+                    shown(&failed.path),
+                    failed.error
+                )),
+                (None, None) => &mut lines,
+            };
+        }
+        Some(lines.finish())
+    }
+
+    fn media(reply: &mut Reply) -> Option<Media> {
+        let (facts, data) = reply.file.as_mut()?.media.take()?;
+        Some(Media {
+            kind: facts.kind,
+            mime_type: facts.mime_type,
+            data,
         })
     }
 }
 
+impl FileReply {
+    fn text(&self, replies: ReplyHalves) -> String {
+        let Some(content) = &self.content else {
+            return self.note.clone().unwrap_or_default();
+        };
+        if self.binary {
+            return binary(&self.path, self.size, content, replies);
+        }
+        let content = match self.start_line {
+            Some(first) if self.line_numbers => numbered(content, first),
+            _ => content.clone(),
+        };
+        if self.note.is_none() && self.more.is_none() {
+            return content;
+        }
+        let mut lines = TextLines::starting_with(content);
+        for note in [&self.note, &self.more].into_iter().flatten() {
+            lines.note(note.trim_end_matches('.'));
+        }
+        lines.finish()
+    }
+}
+
+/// Reads several files, each whole or the same part of it. All of them together may have as many bytes as one whole file.
+fn several(arguments: &Arguments, paths: &[String], call: &Call) -> ops::Result<Reply> {
+    if arguments.path.is_some() {
+        return Err(wrong("paths", "give path or paths, not both"));
+    }
+    let most = call.context.limits.max_full_read_size;
+    let mut room = most;
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        call.context.cancel.check()?;
+        let read = request_of(arguments, path, room, call).and_then(|request| {
+            Read {
+                max_bytes: Some(room.max(1)),
+                ..request
+            }
+            .run(&call.context)
+        });
+        files.push(match read {
+            Ok(contents) => {
+                room = room.saturating_sub(contents.body.as_bytes().len() as u64);
+                BatchFile {
+                    file: Some(file_reply(arguments, contents)),
+                    failed: None,
+                }
+            }
+            Err(error @ (Error::Cancelled | Error::Timeout)) => return Err(error),
+            Err(error) => BatchFile {
+                file: None,
+                failed: Some(FailedFile {
+                    path: path.clone(),
+                    error: failure(&error, most),
+                }),
+            },
+        });
+    }
+    Ok(Reply {
+        root: arguments.root.clone(),
+        file: None,
+        files: Some(files),
+    })
+}
+
+fn failure(error: &Error, most: u64) -> String {
+    match error {
+        Error::TooLarge { size, .. } if *size <= most => {
+            format!("the {most} bytes of one call are used up; read it in another call")
+        }
+        error => operation_message(error, ReadFileTool::NAME),
+    }
+}
+
+fn one(arguments: &Arguments, contents: Contents, call: &Call) -> Reply {
+    let facts = match (&contents.body, arguments.range()) {
+        (Body::Bytes(bytes), Ok(ReadRange::Whole)) if call.replies.text() => recognized(bytes),
+        _ => None,
+    };
+    let mut file = file_reply(arguments, contents);
+    if let Some(facts) = facts {
+        file.note = Some(about(&file, &facts));
+        file.mime_type = Some(facts.mime_type);
+        file.media = file.content.take().map(|data| (facts, data));
+    }
+    Reply {
+        root: arguments.root.clone(),
+        file: Some(file),
+        files: None,
+    }
+}
+
+/// An image or sound in one line.
+fn about(file: &FileReply, facts: &MediaFacts) -> String {
+    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+    let pixels = facts
+        .pixels
+        .map_or_else(String::new, |(width, height)| format!(", {width}x{height}"));
+    let size = human_size(file.size, " ");
+    format!("{}: {}{pixels}, {size}", shown(name), facts.name)
+}
+
 fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
+    let Some(path) = &arguments.path else {
+        return Err(wrong("path", "it is required, or paths for several files"));
+    };
+    let most = call.context.limits.max_full_read_size;
+    request_of(arguments, path, most, call)
+}
+
+/// A read of one file, which is refused whole where it has more than `most` bytes.
+fn request_of(arguments: &Arguments, path: &str, most: u64, call: &Call) -> ops::Result<Read> {
     Ok(Read {
-        place: call.place(&arguments.path)?,
-        range: range(arguments)?,
+        place: call.place(path)?,
+        range: arguments.range()?,
         max_bytes: None,
-        oversize: Oversize::Refuse {
-            over: call.context.limits.max_full_read_size,
-        },
-        text: TextPolicy::Detect,
+        oversize: Oversize::Refuse { over: most },
+        text: text_policy(arguments.encoding.as_deref())?,
         totals: Totals::Count,
     })
 }
 
-fn range(arguments: &Arguments) -> ops::Result<ReadRange> {
-    let by_bytes = arguments.offset_bytes.is_some() || arguments.limit_bytes.is_some();
-    let by_lines = arguments.offset_lines.is_some() || arguments.limit_lines.is_some();
-    let wrong = |argument, reason: &str| Error::InvalidArgument {
+fn text_policy(encoding: Option<&str>) -> ops::Result<TextPolicy> {
+    let Some(name) = encoding else {
+        return Ok(TextPolicy::DetectLegacy);
+    };
+    match Encoding::for_label(name.as_bytes()) {
+        Some(encoding) => Ok(TextPolicy::Encoding(encoding)),
+        None => Err(wrong(
+            "encoding",
+            &format!(
+                "{} is no name of an encoding; names are those of the WHATWG, such as windows-1252, shift_jis or utf-16le",
+                shortened(name)
+            ),
+        )),
+    }
+}
+
+fn wrong(argument: &'static str, reason: &str) -> Error {
+    Error::InvalidArgument {
         argument,
         reason: reason.to_owned(),
-    };
-    match (by_bytes, by_lines) {
-        (true, true) => Err(wrong(
-            byte_argument(arguments),
-            "byte and line parameters are mutually exclusive; give offset_bytes/limit_bytes or \
-             offset_lines/limit_lines, not both",
-        )),
-        (true, false) => Ok(ReadRange::Bytes {
-            offset: arguments.offset_bytes.unwrap_or(0),
-            limit: arguments.limit_bytes,
-        }),
-        (false, true) if arguments.offset_lines == Some(0) => Err(wrong(
-            "offset_lines",
-            "lines count from 1; negative numbers count from the end",
-        )),
-        (false, true) => Ok(ReadRange::Lines {
-            offset: arguments.offset_lines.unwrap_or(1),
-            limit: arguments.limit_lines,
-        }),
-        (false, false) => Ok(ReadRange::Whole),
+    }
+}
+
+impl Arguments {
+    fn range(&self) -> ops::Result<ReadRange> {
+        let by_bytes = self.offset_bytes.is_some() || self.limit_bytes.is_some();
+        let by_lines = self.offset_lines.is_some() || self.limit_lines.is_some();
+        match (by_bytes, by_lines) {
+            (true, true) => Err(wrong(
+                byte_argument(self),
+                "byte and line parameters are mutually exclusive; give offset_bytes/limit_bytes or \
+                 offset_lines/limit_lines, not both",
+            )),
+            (true, false) => Ok(ReadRange::Bytes {
+                offset: self.offset_bytes.unwrap_or(0),
+                limit: self.limit_bytes,
+            }),
+            (false, true) if self.offset_lines == Some(0) => Err(wrong(
+                "offset_lines",
+                "lines count from 1; negative numbers count from the end",
+            )),
+            (false, true) => Ok(ReadRange::Lines {
+                offset: self.offset_lines.unwrap_or(1),
+                limit: self.limit_lines,
+            }),
+            (false, false) => Ok(ReadRange::Whole),
+        }
     }
 }
 
@@ -180,17 +369,20 @@ fn byte_argument(arguments: &Arguments) -> &'static str {
     }
 }
 
-fn reply(arguments: &Arguments, contents: Contents) -> Reply {
+fn file_reply(arguments: &Arguments, contents: Contents) -> FileReply {
     let note = note(arguments, &contents);
+    let more = more(&contents)
+        .filter(|_| !contents.body.as_bytes().is_empty() && !is_cut_line(arguments, &contents));
     let (content, encoding) = match contents.body {
         Body::Text(text) => (text, "utf-8"),
         Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
     };
-    Reply {
-        root: arguments.root.clone(),
+    FileReply {
         path: contents.path,
-        content,
+        content: Some(content),
         encoding,
+        decoded_from: contents.decoded_from,
+        mime_type: None,
         size: contents.metadata.size,
         lines_total: contents.lines_total,
         start_line: contents.start_line,
@@ -199,27 +391,72 @@ fn reply(arguments: &Arguments, contents: Contents) -> Reply {
         binary: contents.binary,
         note,
         line_numbers: arguments.line_numbers,
+        more,
+        media: None,
+    }
+}
+
+/// Says which part was read, where more follows, and how to go on.
+fn more(contents: &Contents) -> Option<String> {
+    if !contents.truncated {
+        return None;
+    }
+    match (contents.start_line, contents.end_line) {
+        (Some(first), Some(last)) => {
+            let total = contents.lines_total;
+            let total = total.map_or_else(String::new, |total| format!(" of {total}"));
+            let next = last + 1;
+            Some(format!(
+                "lines {first}-{last}{total}; go on with offset_lines: {next}"
+            ))
+        }
+        _ => {
+            let (first, next) = (contents.start_byte, contents.end_byte);
+            let last = next.saturating_sub(1);
+            // Where the text was decoded, the size of the file says nothing of its end.
+            let size = match contents.decoded_from {
+                None => format!(" of {}", contents.metadata.size),
+                Some(_) => String::new(),
+            };
+            Some(format!(
+                "bytes {first}-{last}{size}; go on with offset_bytes: {next}"
+            ))
+        }
     }
 }
 
 /// Says where a cut line continues when its line number cannot.
 fn cut_line(contents: &Contents) -> Option<String> {
-    let bytes = contents.body.as_bytes();
-    let next = contents.start_byte + bytes.len() as u64;
-    (!bytes.ends_with(b"\n")).then(|| {
+    let next = contents.end_byte;
+    (!contents.body.as_bytes().ends_with(b"\n")).then(|| {
         format!(
             "The last line is too long for one reply and was cut; go on with offset_bytes {next}."
         )
     })
 }
 
+/// Whether a line was too long for the reply.
+fn is_cut_line(arguments: &Arguments, contents: &Contents) -> bool {
+    let by_lines = arguments.offset_lines.is_some() || arguments.limit_lines.is_some();
+    contents.cut && by_lines && !contents.body.as_bytes().ends_with(b"\n")
+}
+
+/// Says in which encoding a file was read that nobody named.
+fn guessed_encoding(arguments: &Arguments, contents: &Contents) -> Option<String> {
+    let encoding = contents.decoded_from?;
+    arguments
+        .encoding
+        .is_none()
+        .then(|| format!("Not UTF-8: read as {encoding}; give encoding if that is wrong."))
+}
+
 /// An empty reply says why it is empty, so that an agent does not take it for an empty file.
 fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
-    if contents.cut && (arguments.offset_lines.is_some() || arguments.limit_lines.is_some()) {
+    if is_cut_line(arguments, contents) {
         return cut_line(contents);
     }
     if !contents.body.as_bytes().is_empty() {
-        return None;
+        return guessed_encoding(arguments, contents);
     }
     let size = contents.metadata.size;
     Some(

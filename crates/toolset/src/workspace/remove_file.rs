@@ -4,15 +4,16 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::shown;
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct RemoveFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file, relative to the root. A symlink is removed itself, not what it leads to.
     path: String,
 }
 
@@ -33,9 +34,7 @@ impl Tool for RemoveFile {
 
     const NAME: &'static str = "remove_file";
     const TITLE: &'static str = "Remove a file";
-    const DESCRIPTION: &'static str = "Removes one file for good; there is no undo. For a directory use remove_folder. \
-        A symlink is removed itself, its target stays. Fails where the file does not exist. \
-        Returns path and removed: true. Example: {\"root\":\"workspace\",\"path\":\"tmp/old.txt\"}";
+    const DESCRIPTION: &'static str = "Removes one file for good; a symlink itself, not what it leads to. For a directory use remove_folder.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -56,5 +55,9 @@ impl Tool for RemoveFile {
             path: removed.path,
             removed: true,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        Some(format!("removed {}", shown(&reply.path)))
     }
 }

@@ -4,15 +4,16 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
+use crate::text_form::{counted, shown_directory};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct RemoveFolder;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The directory, relative to the root; never the root itself.
     path: String,
 }
 
@@ -37,10 +38,7 @@ impl Tool for RemoveFolder {
 
     const NAME: &'static str = "remove_folder";
     const TITLE: &'static str = "Remove a folder";
-    const DESCRIPTION: &'static str = "Removes a directory and everything in it for good; there is no undo. For a single file \
-        use remove_file. Symlinks inside are removed themselves, never followed. The root itself cannot be removed. \
-        Returns path, removed: true, and how many files and directories went. \
-        Example: {\"root\":\"workspace\",\"path\":\"tmp/build-output\"}";
+    const DESCRIPTION: &'static str = "Removes a directory and everything in it for good. Symlinks inside are removed, never followed.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -67,5 +65,12 @@ impl Tool for RemoveFolder {
             files: removed.files,
             directories: removed.directories,
         })
+    }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let files = counted(reply.files, "file", "files");
+        let directories = counted(reply.directories, "directory", "directories");
+        let path = shown_directory(&reply.path);
+        Some(format!("removed {path}: {files}, {directories}"))
     }
 }

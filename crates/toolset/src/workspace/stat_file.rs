@@ -4,16 +4,17 @@ use ops::{ContentType, FileKind, LinkStatus, LinkTarget, Metadata, Operation, St
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::text_form::{TextLines, shown, to_the_second};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct StatFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file or directory, relative to the root.
     path: String,
 }
 
@@ -73,10 +74,8 @@ impl Tool for StatFile {
 
     const NAME: &'static str = "stat_file";
     const TITLE: &'static str = "File metadata";
-    const DESCRIPTION: &'static str = "Tells what a file or directory is: name, type, size in bytes, is_directory, is_symlink, \
-        modified_at and created_at (ISO 8601). Use it to see whether something exists and how large it is before reading; use \
-        permissions_file for owner and mode, hash_file for a checksum. For a symlink the facts are its target's and the \
-        link's own stand under link. Example: {\"root\":\"workspace\",\"path\":\"data/input.json\"}";
+    const DESCRIPTION: &'static str = "Tells type, size and times of a file or directory; of a symlink those of its target and its own. For owner \
+        and mode use permissions_file.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
@@ -97,6 +96,28 @@ impl Tool for StatFile {
             invalid_utf8: status.invalid_utf8,
         })
     }
+
+    fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
+        let mut lines = TextLines::default();
+        lines.fact("path", Some(shown(&reply.path)));
+        add_facts(&mut lines, &reply.facts);
+        if let Some(link) = &reply.link {
+            let leads = match &link.target {
+                Some(target) => format!("leads to {}", shown(target)),
+                None => "leads to nothing".to_owned(),
+            };
+            lines.fact("symlink", Some(leads));
+        }
+        Some(lines.finish())
+    }
+}
+
+fn add_facts(lines: &mut TextLines, facts: &StatFacts) {
+    lines
+        .fact("type", Some(&facts.kind))
+        .fact("size", Some(facts.size))
+        .fact("modified_at", Some(to_the_second(&facts.modified_at)))
+        .fact("created_at", facts.created_at.as_deref().map(to_the_second));
 }
 
 fn facts(metadata: &Metadata) -> StatFacts {

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text_form::{shown, shown_directory};
+
 /// From where and to where.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root that holds the source, as list_roots tells it.
+    /// A name from list_roots.
     pub(super) source_root: String,
-    /// The file or directory, relative to source_root.
     pub(super) source_path: String,
-    /// Name of the root to put it into; may be the same.
+    /// The same or another root.
     pub(super) dest_root: String,
-    /// Where to put it, relative to dest_root. Missing parent directories are made.
     pub(super) dest_path: String,
 }
 
@@ -23,4 +23,21 @@ pub(super) struct End {
     pub(super) root: String,
     /// The path, relative to the root.
     pub(super) path: String,
+}
+
+/// What happened, in one line: from where and to where. Roots are named where they are two.
+pub(super) fn ends(done: &str, source: &End, destination: &End, is_directory: bool) -> String {
+    let path = |end: &End| {
+        if is_directory {
+            shown_directory(&end.path)
+        } else {
+            shown(&end.path).into_owned()
+        }
+    };
+    let (from, to) = (path(source), path(destination));
+    if source.root == destination.root {
+        return format!("{done} {from} to {to}");
+    }
+    let (one, other) = (shown(&source.root), shown(&destination.root));
+    format!("{done} {from} of {one} to {to} of {other}")
 }

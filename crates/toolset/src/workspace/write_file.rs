@@ -17,33 +17,27 @@ pub(super) struct WriteFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Name of the root, as list_roots tells it.
+    /// A name from list_roots.
     root: String,
-    /// The file, relative to the root. Missing parent directories are made.
     path: Option<String>,
-    /// The text to write, exactly as it shall stand in the file.
     content: Option<String>,
-    /// What to do where the file exists.
+    /// create_only fails where the file exists.
     #[serde(default)]
     mode: Mode,
-    /// How content is written.
+    /// base64 for bytes.
     #[serde(default)]
     encoding: Encoding,
-    /// Several files instead of path and content: all are written or none.
+    /// Instead of path and content.
     #[schemars(length(min = 1, max = 200))]
     files: Option<Vec<FileArgument>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct FileArgument {
-    /// The file, relative to the root.
     path: String,
-    /// What to write.
     content: String,
-    /// As above.
     #[serde(default)]
     mode: Mode,
-    /// As above.
     #[serde(default)]
     encoding: Encoding,
 }
@@ -51,22 +45,17 @@ struct FileArgument {
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    /// Replaces the content; makes the file where it is missing.
     #[default]
     Overwrite,
-    /// Adds to the end; makes the file where it is missing.
     Append,
-    /// Makes the file; fails where it exists.
     CreateOnly,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
 enum Encoding {
-    /// As text.
     #[default]
     #[serde(rename = "utf-8")]
     Utf8,
-    /// As base64 of the bytes.
     #[serde(rename = "base64")]
     Base64,
 }
@@ -111,11 +100,8 @@ impl Tool for WriteFile {
 
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write a file";
-    const DESCRIPTION: &'static str = "Writes text (or bytes as base64) to a file and makes missing parent directories. \
-        mode \"overwrite\" (default) replaces the whole content, \"append\" adds to the end, \"create_only\" fails where the \
-        file exists. The file changes at once and whole, never in part. files writes several, all or none. To change a part of a \
-        file use edit_file. \
-        Example: {\"root\":\"workspace\",\"path\":\"config/app.yaml\",\"content\":\"port: 80\\n\",\"mode\":\"create_only\"}";
+    const DESCRIPTION: &'static str = "Writes a whole file, or several (all or none), and makes missing parent directories; readers never see a \
+        part of it. To change a part use edit_file.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -14,3 +14,5 @@ mod search;
 mod set;
 mod settings;
 mod write;
+
+pub(crate) use self::set::Files;

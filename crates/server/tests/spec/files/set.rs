@@ -2,7 +2,7 @@
 
 use testkit::{Outcome, Setup, Tree, Value};
 
-use crate::harness::{Harness, ToolSet, program, text_is_structured};
+use crate::harness::{Harness, ToolSet, program, text_is_compact, text_is_structured};
 
 /// The `files` set.
 pub(crate) struct Files;
@@ -13,11 +13,13 @@ impl ToolSet for Files {
     }
 
     fn check(tool: &str, outcome: &Outcome) {
-        text_is_structured(outcome);
         if outcome.is_error {
+            text_is_structured(outcome);
             let details = &Self::error(outcome.error())["details"];
             assert_eq!(details["operation"], tool, "{}", outcome.story());
             assert!(details["path"].is_string(), "{}", outcome.story());
+        } else {
+            text_is_compact(outcome);
         }
     }
 

@@ -141,6 +141,18 @@ pub(crate) fn text_is_structured(outcome: &Outcome) {
     assert_eq!(text, outcome.structured, "{}", outcome.story());
 }
 
+/// Checks that the text of a reply is not its structured half as JSON.
+#[track_caller]
+pub(crate) fn text_is_compact(outcome: &Outcome) {
+    let json = serde_json::from_str::<Value>(&outcome.text).ok();
+    assert_ne!(
+        json.as_ref(),
+        Some(&outcome.structured),
+        "{}",
+        outcome.story()
+    );
+}
+
 /// The values of one key in a list of objects.
 #[track_caller]
 pub(crate) fn each<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {

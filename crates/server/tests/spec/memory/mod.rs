@@ -7,3 +7,5 @@ mod scenarios;
 mod set;
 mod startup;
 mod together;
+
+pub(crate) use self::set::Memory;

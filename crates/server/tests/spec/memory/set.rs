@@ -2,7 +2,7 @@
 
 use testkit::{Outcome, Setup, Tree, Value, json};
 
-use crate::harness::{Harness, ToolSet, program, text_is_structured};
+use crate::harness::{Harness, ToolSet, program, text_is_compact, text_is_structured};
 
 /// The `memory` set.
 pub(crate) struct Memory;
@@ -17,11 +17,13 @@ impl ToolSet for Memory {
     }
 
     fn check(_tool: &str, outcome: &Outcome) {
-        text_is_structured(outcome);
         if outcome.is_error {
+            text_is_structured(outcome);
             let error = Self::error(outcome.error());
             assert!(error["code"].is_string(), "{}", outcome.story());
             assert!(error["message"].is_string(), "{}", outcome.story());
+        } else {
+            text_is_compact(outcome);
         }
     }
 

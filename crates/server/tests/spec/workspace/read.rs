@@ -191,7 +191,7 @@ async fn workspace_fr_005_the_text_shows_numbered_lines() {
             let outcome = workspace
                 .call("read_file", json!({"path": "f", "offset_lines": 2}))
                 .await;
-            assert_eq!(outcome.text, "     2\ttwo\n     3\tthree\n");
+            assert_eq!(outcome.text, "2\ttwo\n3\tthree\n");
             let plain = json!({"path": "f", "line_numbers": false});
             assert_eq!(
                 workspace.call("read_file", plain).await.text,
@@ -307,7 +307,7 @@ async fn workspace_us_001_a_source_file_with_line_numbers() {
             let outcome = workspace
                 .call("read_file", json!({"path": "src/main.go"}))
                 .await;
-            assert_eq!(outcome.text, "     1\tpackage main\n");
+            assert_eq!(outcome.text, "1\tpackage main\n");
             let message = workspace
                 .message("not_found", "read_file", json!({"path": "src/min.go"}))
                 .await;
@@ -349,11 +349,14 @@ async fn workspace_us_002_fifty_lines_of_a_large_log() {
             assert_eq!(read["end_line"], 1049);
             assert_eq!(read["lines_total"], 60_000);
             assert!(
-                outcome.text.starts_with("  1000\t001000 something"),
+                outcome.text.starts_with("1000\t001000 something"),
                 "{}",
                 outcome.text
             );
-            assert_eq!(outcome.text.lines().count(), 50);
+            assert_eq!(outcome.text.lines().count(), 51);
+            let last = outcome.text.lines().next_back();
+            let more = "[lines 1000-1049 of 60000; go on with offset_lines: 1050]";
+            assert_eq!(last, Some(more));
         },
     )
     .await;

@@ -203,7 +203,10 @@ async fn workspace_an_unknown_root_that_is_like_one_is_told() {
                 "WorkSpace",
                 "unknown root: WorkSpace; did you mean workspace?",
             ),
-            ("nonexistent", "unknown root: nonexistent"),
+            (
+                "nonexistent",
+                "unknown root: nonexistent; roots: workspace, config, logs",
+            ),
         ] {
             let outcome = workspace
                 .call("list_folder", json!({"root": root, "path": "."}))

@@ -2,7 +2,7 @@
 
 use testkit::{Outcome, Setup, Tree, Value, json};
 
-use crate::harness::{Harness, ToolSet, program, text_is_structured};
+use crate::harness::{Harness, ToolSet, program, text_is_compact};
 
 /// The `workspace` set.
 pub(crate) struct Workspace;
@@ -34,11 +34,8 @@ impl ToolSet for Workspace {
             let error = Self::error(outcome.error());
             assert_eq!(error["message"], outcome.text.as_str(), "{}", story());
             assert_eq!(error["details"]["tool"], tool, "{}", story());
-        } else if !matches!(
-            tool,
-            "read_file" | "edit_file" | "patch_file" | "write_file"
-        ) {
-            text_is_structured(outcome);
+        } else {
+            text_is_compact(outcome);
         }
     }
 

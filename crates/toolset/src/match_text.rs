@@ -1,0 +1,115 @@
+//! Matching lines as text, the way ripgrep prints them with headings.
+
+use crate::text_form::{TextLines, counted, shown};
+
+/// A matching line and the lines around it.
+pub(crate) struct MatchedLine<'reply> {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// The line.
+    pub(crate) line: &'reply str,
+    /// Whether only a piece of it is given.
+    pub(crate) is_cut: bool,
+    /// The lines right before it.
+    pub(crate) before: Vec<&'reply str>,
+    /// The lines right after it.
+    pub(crate) after: Vec<&'reply str>,
+}
+
+/// Adds the matches of one file: its path, then `12:line` for each match and `11-line` for each line around one. No line
+/// comes twice; `--` is where lines are left out between.
+pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine<'_>]) {
+    if !lines.is_empty() {
+        lines.line("");
+    }
+    lines.line(shown(path));
+    let has_context = matches
+        .iter()
+        .any(|found| !found.before.is_empty() || !found.after.is_empty());
+    let mut last = 0;
+    let next_numbers = matches.iter().skip(1).map(|next| next.number);
+    for (found, next) in matches.iter().zip(next_numbers.chain([u64::MAX])) {
+        let first = found.number.saturating_sub(found.before.len() as u64);
+        if has_context && last > 0 && first > last + 1 {
+            lines.line("--");
+        }
+        let before = (first..).zip(&found.before);
+        for (number, line) in before.filter(|(number, _)| *number > last) {
+            lines.line(format_args!("{number}-{line}"));
+        }
+        let cut = if found.is_cut { "…" } else { "" };
+        lines.line(format_args!("{}:{}{cut}", found.number, found.line));
+        last = found.number;
+        let after = (found.number + 1..).zip(&found.after);
+        for (number, line) in after.take_while(|(number, _)| *number < next) {
+            lines.line(format_args!("{number}-{line}"));
+            last = number;
+        }
+    }
+}
+
+/// How a search ended.
+pub(crate) struct SearchEnd {
+    /// How many matches are told.
+    pub(crate) found: u64,
+    /// How many files were searched.
+    pub(crate) files_searched: u64,
+    /// Whether more matches follow.
+    pub(crate) is_truncated: bool,
+    /// Whether the time was over before everything was searched.
+    pub(crate) is_timed_out: bool,
+    /// How to get the rest.
+    pub(crate) narrow: &'static str,
+}
+
+impl SearchEnd {
+    /// Says what is unusual about it: nothing found, or not everything told.
+    pub(crate) fn add_notes(&self, lines: &mut TextLines) {
+        if self.found == 0 {
+            let files = counted(self.files_searched, "file", "files");
+            lines.note(format!("no match in {files}"));
+        }
+        if self.is_truncated {
+            let matches = counted(self.found, "match", "matches");
+            lines.note(format!("{matches}; more follow: {}", self.narrow));
+        }
+        if self.is_timed_out {
+            lines.note(format!(
+                "timed out before everything was searched: {}",
+                self.narrow
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'a>(number: u64, before: &[&'a str], after: &[&'a str]) -> MatchedLine<'a> {
+        MatchedLine {
+            number,
+            line: "hit",
+            is_cut: false,
+            before: before.to_vec(),
+            after: after.to_vec(),
+        }
+    }
+
+    #[test]
+    fn lines_between_matches_come_once() {
+        let mut lines = TextLines::default();
+        let close = [
+            found(2, &["a"], &["b"]),
+            found(3, &["hit"], &["c"]),
+            found(5, &["c"], &["d"]),
+            found(9, &["e"], &[]),
+        ];
+        add_file(&mut lines, "x", &close);
+        add_file(&mut lines, "y", &[found(1, &[], &[]), found(7, &[], &[])]);
+        assert_eq!(
+            lines.finish(),
+            "x\n1-a\n2:hit\n3:hit\n4-c\n5:hit\n6-d\n--\n8-e\n9:hit\n\ny\n1:hit\n7:hit"
+        );
+    }
+}
