@@ -277,12 +277,12 @@ mod tests {
             // Its precedence must not end while the test looks.
             let long = Duration::from_secs(3600);
             let is_mover = |one: &&mut TreeWaiter| one.trees == ["/u/a"];
-            while let None = locks()
-                .waiting
-                .iter_mut()
-                .find(is_mover)
-                .map(|one| one.since += long)
-            {
+            let waits_since_long = || {
+                let mut locks = locks();
+                let mover = locks.waiting.iter_mut().find(is_mover);
+                mover.map(|one| one.since += long).is_some()
+            };
+            while !waits_since_long() {
                 std::thread::yield_now();
             }
             assert!(!is_free(entry("/u/a/other")) && is_free(entry("/u/b")));
