@@ -45,12 +45,14 @@ pub struct Context {
     pub line_index_cache: Arc<LineIndexCache>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
+    /// What the reply has to say of the change.
+    pub change_notes: sandbox::ChangeNotes,
 }
 
 impl Context {
     /// Begins the change of a call.
     pub(crate) fn change(&self) -> sandbox::Change {
-        sandbox::Change::begin(self.limits.durability)
+        sandbox::Change::begin_noting(self.limits.durability, &self.change_notes)
     }
 }
 

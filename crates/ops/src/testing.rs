@@ -176,6 +176,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
         limits: Arc::new(limits),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
+        change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
     }
 }

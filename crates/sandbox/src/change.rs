@@ -8,6 +8,8 @@ mod observers;
 mod rename;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::attributes;
 use crate::dir::Dir;
@@ -62,13 +64,37 @@ pub enum Parents {
 #[derive(Debug, Clone)]
 pub struct Change {
     durability: Durability,
+    notes: ChangeNotes,
+}
+
+/// What a call learns about its change only while it is made. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeNotes {
+    rewritten_in_place: Arc<AtomicBool>,
+}
+
+impl ChangeNotes {
+    /// Tells whether a file was rewritten in place, because it is a mount point: that is not atomic.
+    #[must_use]
+    pub fn rewritten_in_place(&self) -> bool {
+        self.rewritten_in_place.load(Ordering::Relaxed)
+    }
 }
 
 impl Change {
     /// Begins the change of a call.
     #[must_use]
     pub fn begin(durability: Durability) -> Change {
-        Change { durability }
+        Change::begin_noting(durability, &ChangeNotes::default())
+    }
+
+    /// Begins the change of a call that has to tell what becomes known of it on the way.
+    #[must_use]
+    pub fn begin_noting(durability: Durability, notes: &ChangeNotes) -> Change {
+        Change {
+            durability,
+            notes: notes.clone(),
+        }
     }
 
     /// The same change for parts that must be on disk whatever the call's durability is.
@@ -76,6 +102,7 @@ impl Change {
     pub fn synced(&self) -> Change {
         Change {
             durability: Durability::Fsync,
+            notes: self.notes.clone(),
         }
     }
 
@@ -84,6 +111,7 @@ impl Change {
     pub fn unsynced(&self) -> Change {
         Change {
             durability: Durability::Fast,
+            notes: self.notes.clone(),
         }
     }
 
@@ -116,6 +144,11 @@ impl Change {
     /// Writes a directory's entries to disk, if this change is durable.
     pub(crate) fn sync_dir(&self, dir: BorrowedFd<'_>) -> SysResult<()> {
         self.prepare_sync(dir)?.finish()
+    }
+
+    pub(crate) fn note_rewritten_in_place(&self) {
+        let noted = &self.notes.rewritten_in_place;
+        noted.store(true, Ordering::Relaxed);
     }
 
     fn sync_with(&self, sync: impl FnOnce() -> SysResult<()>) -> SysResult<()> {

@@ -13,6 +13,7 @@ use crate::background;
 use crate::change::{Change, Durability};
 use crate::metadata::Metadata;
 use crate::name::Name;
+use crate::new_mode;
 use crate::root::Root;
 use crate::roots::Roots;
 use crate::syscall::{Errno, SysResult};
@@ -113,9 +114,10 @@ fn place() -> u64 {
 }
 
 impl Root {
-    /// Prepares what temporary names need, before Landlock closes `/proc`.
+    /// Prepares what temporary files need, before Landlock closes `/proc`.
     pub(crate) fn prepare_temporary_names() {
         Maker::own();
+        new_mode::umask();
     }
 
     /// Removes temporary files and trees whose process is gone. Walks the whole root, so it belongs on a background thread.

@@ -12,19 +12,19 @@ use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, Parents, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::in_place;
 use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
+use crate::new_mode::{NEW_MODE, new_mode};
 use crate::open_file::{OpenFile, Replaceable};
 use crate::quota::{Amount, Reservation};
 use crate::resolve::Tail;
 use crate::syscall::{self, Errno, SysResult};
 
-/// New files before the umask.
-const NEW_MODE: u32 = 0o666;
-/// Files that will take over another's mode are private until then.
+/// Files that have a name before they are whole, or will take over another's mode, are private until then.
 const PRIVATE_MODE: u32 = 0o600;
 /// Whether new content is kept in an unnamed file until it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,9 +185,7 @@ impl Change {
         on_existing: OnExisting,
     ) -> SysResult<Staged> {
         let begun = temporary(target.dir.as_fd(), target.unnamed)?;
-        let mut staged = self.staged(target, path, on_existing, begun);
-        staged.hide_content()?;
-        Ok(staged)
+        Ok(self.staged(target, path, on_existing, begun))
     }
 
     fn staged(
@@ -224,7 +222,9 @@ fn temporary(dir: BorrowedFd<'_>, unnamed: UnnamedFiles) -> SysResult<(OwnedFd, 
         }
     }
     let name = leftovers::temporary_name()?;
-    Ok((syscall::create_unchecked(dir, &name, NEW_MODE)?, Some(name)))
+    // Security: others can open it by its name from now on, and it may become a copy of something private.
+    let file = syscall::create_unchecked(dir, &name, PRIVATE_MODE)?;
+    Ok((file, Some(name)))
 }
 
 impl Staged {
@@ -242,16 +242,6 @@ impl Staged {
     /// Gives it the permission bits of another file, as a copy has them: never set-uid, set-gid, sticky.
     pub fn copy_mode(&mut self, of: &OpenFile) {
         self.mode = Some(attributes::copied_mode(of.file.as_fd(), &of.metadata));
-    }
-
-    /// Security: a temporary file with a name is private until it is whole, whatever the umask allows: it
-    /// may become a copy of something private.
-    fn hide_content(&mut self) -> SysResult<()> {
-        if self.temporary.is_some() {
-            self.mode = Some(syscall::stat_unchecked(self.file.as_fd())?.mode & 0o777);
-            let _ = syscall::set_mode_unchecked(self.file.as_fd(), PRIVATE_MODE);
-        }
-        Ok(())
     }
 
     /// Takes over owner, attributes and mode of the file that will be replaced, as far as the process may.
@@ -324,7 +314,7 @@ impl Staged {
     /// Does everything that can be done before the file is seen.
     fn complete(&mut self) -> SysResult<()> {
         let file = self.file.as_fd();
-        if let Some(mode) = self.mode
+        if let Some(mode) = self.final_mode()?
             // A look costs a fraction of setting the mode.
             && syscall::stat_content_unchecked(file)?.mode != mode
         {
@@ -336,18 +326,44 @@ impl Staged {
         self.change.sync_file(file)
     }
 
+    /// The mode to set before the file is seen; `None` if the system gave it the right one.
+    fn final_mode(&self) -> SysResult<Option<u32>> {
+        match (self.mode, &self.temporary) {
+            (None, Some(name)) if *name != self.name => new_mode(self.dir.as_fd()).map(Some),
+            (mode, _) => Ok(mode),
+        }
+    }
+
     /// Gives the file its name if the observers agree.
     fn take_name(&mut self) -> Result<SysResult<()>> {
         let entry = (self.dir.as_fd(), &self.name);
-        let (file, path) = (self.file.as_fd(), &self.path);
+        let (file, path, existing) = (&self.file, &self.path, self.existing.as_ref());
         let (temporary, on_existing) = (&mut self.temporary, self.on_existing);
-        self.observers.put(
+        let mut rewritten = None;
+        let put = self.observers.put(
             entry,
             &|| path.clone(),
-            || syscall::stat_unchecked(file).map(|file| Amount::of(&file)),
+            || syscall::stat_unchecked(file.as_fd()).map(|file| Amount::of(&file)),
             self.reservation.take(),
-            || give_name(file, entry, temporary, on_existing),
-        )
+            || match give_name(file.as_fd(), entry, temporary, on_existing) {
+                Err(Errno::BUSY) if on_existing == OnExisting::Replace => {
+                    rewritten = Some(in_place::rewrite(file, entry, existing)?);
+                    Ok(())
+                }
+                named => named,
+            },
+        )?;
+        Ok(match rewritten {
+            Some(file) => put.and_then(|()| self.take_rewritten(file)),
+            None => put,
+        })
+    }
+
+    /// Goes on with the file that was rewritten in place, which has the name already.
+    fn take_rewritten(&mut self, file: File) -> SysResult<()> {
+        self.file = file;
+        self.change.note_rewritten_in_place();
+        self.change.sync_file(self.file.as_fd())
     }
 }
 

@@ -443,6 +443,16 @@ pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<M
     statx(dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// Tells whether something is mounted at an entry.
+pub(crate) fn is_mount_point_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<bool> {
+    before("statx");
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let stat = sys::statx(dir, name.as_c_str(), flags, sys::StatxFlags::TYPE)?;
+    Ok(stat
+        .stx_attributes
+        .contains(sys::StatxAttributes::MOUNT_ROOT))
+}
+
 fn statx<P: rustix::path::Arg>(
     dir: BorrowedFd<'_>,
     path: P,

@@ -199,6 +199,7 @@ impl<'call> Dispatch<'call> {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
                 line_index_cache: self.admission.line_index_cache(),
+                change_notes: ops::ChangeNotes::default(),
                 cancel,
             },
             roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),

@@ -30,6 +30,16 @@ pub(crate) fn output<T: JsonSchema>() -> JsonObject {
     into_object(schema)
 }
 
+/// Adds the fields of `T` to a reply's schema. A reply may leave them out.
+pub(crate) fn add_optional<T: JsonSchema>(reply: &mut JsonObject) {
+    let more = output::<T>().remove("properties");
+    if let (Some(Value::Object(own)), Some(Value::Object(more))) =
+        (reply.get_mut("properties"), more)
+    {
+        own.extend(more);
+    }
+}
+
 /// Lets a reply's schema be the error object instead. Some clients check the structured content of failures too.
 pub(crate) fn or_error(reply: &JsonObject, error: &Value) -> JsonObject {
     let mut either = reply.clone();

@@ -43,6 +43,8 @@ pub trait Tool: Send + Sync + 'static {
     const TRY_INLINE: bool = false;
     /// Whether its replies can be larger than clients show by themselves.
     const LARGE_REPLIES: bool = false;
+    /// Whether it gives a file new content: its reply may say that this was not atomic.
+    const REPLACES_CONTENT: bool = false;
     /// Example calls with their replies, for the reference.
     const EXAMPLES: &'static [Example] = &[];
 
@@ -393,7 +395,7 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             effect: T::EFFECT,
             roots: T::ROOTS,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
-            output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
+            output: LazyLock::new(|| Arc::new(output_schema::<T>())),
             large_replies: T::LARGE_REPLIES,
             examples: T::EXAMPLES,
         },
@@ -458,14 +460,56 @@ impl<T: Tool> BlockingWork for Decoded<T> {
 }
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
+    let mut reply = reply?;
+    let media = T::media(&mut reply);
     let own_text = |reply: &T::Reply| match call.text_form {
         TextForm::Compact => T::text(reply, call.replies),
         TextForm::Json => None,
     };
-    let mut reply = reply?;
-    let media = T::media(&mut reply);
+    if T::REPLACES_CONTENT && call.context.change_notes.rewritten_in_place() {
+        let own_text = |reply: &InPlace<'_, T::Reply>| {
+            own_text(reply.reply).map(|text| format!("{text}\n{IN_PLACE}"))
+        };
+        return reply::halves(&InPlace::new(&reply), own_text, call.replies);
+    }
     let encoded = reply::halves(&reply, own_text, call.replies)?;
     Ok(encoded.with_media(media))
+}
+
+fn output_schema<T: Tool>() -> JsonObject {
+    let mut output = schema::output::<T::Reply>();
+    if T::REPLACES_CONTENT {
+        schema::add_optional::<NotAtomic>(&mut output);
+    }
+    output
+}
+
+/// What the text of a reply says then.
+const IN_PLACE: &str = "Not atomic: the file is a mount point and was rewritten in place.";
+
+/// A reply that says that a file was rewritten in place.
+#[derive(Serialize)]
+struct InPlace<'reply, Reply> {
+    #[serde(flatten)]
+    reply: &'reply Reply,
+    #[serde(flatten)]
+    not_atomic: NotAtomic,
+}
+
+/// What such a reply has besides its own fields.
+#[derive(Serialize, JsonSchema)]
+struct NotAtomic {
+    /// True where the file is a mount point: it was rewritten in place, so a reader or a crash may have seen a part of it.
+    not_atomic: bool,
+}
+
+impl<'reply, Reply> InPlace<'reply, Reply> {
+    fn new(reply: &'reply Reply) -> Self {
+        InPlace {
+            reply,
+            not_atomic: NotAtomic { not_atomic: true },
+        }
+    }
 }
 
 /// A set of tools with one contract.

@@ -6,4 +6,5 @@ pub(crate) mod support;
 mod agreement;
 mod calls;
 mod interleaving;
+mod private;
 mod scenes;

@@ -59,6 +59,7 @@ impl Tool for CopyTool {
         RootUse::home("source", PlaceAccess::Read),
         RootUse::home("destination", PlaceAccess::Write),
     ];
+    const REPLACES_CONTENT: bool = true;
 
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy

@@ -48,6 +48,7 @@ impl Tool for MoveTool {
         RootUse::home("source", PlaceAccess::Write),
         RootUse::home("destination", PlaceAccess::Write),
     ];
+    const REPLACES_CONTENT: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let move_to = Move {

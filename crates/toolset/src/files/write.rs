@@ -71,6 +71,7 @@ impl Tool for WriteTool {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+    const REPLACES_CONTENT: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let write = Write {

@@ -31,6 +31,7 @@ impl Tool for Insert {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+    const REPLACES_CONTENT: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let insert = InsertLines {

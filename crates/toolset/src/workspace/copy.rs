@@ -48,6 +48,7 @@ impl Tool for CopyTool {
         RootUse::named("source_root", "source_path", PlaceAccess::Read),
         RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
+    const REPLACES_CONTENT: bool = true;
 
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy

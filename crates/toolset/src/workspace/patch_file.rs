@@ -82,6 +82,7 @@ impl Tool for PatchFile {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const REPLACES_CONTENT: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let target = match &arguments.path {

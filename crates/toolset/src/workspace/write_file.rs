@@ -107,6 +107,7 @@ impl Tool for WriteFile {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const REPLACES_CONTENT: bool = true;
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let several = arguments.files.is_some();

@@ -15,6 +15,7 @@ mod disk;
 mod exhaustion;
 mod fairness;
 mod hostile;
+mod in_place;
 mod power;
 mod quota;
 mod regressions;
