@@ -20,6 +20,10 @@ const PATTERN_MAX: usize = 4096;
 /// The deepest `{` nesting of a glob and `(` nesting of a regular expression: parsers recurse.
 const GLOB_NESTING_MAX: usize = 32;
 const REGEX_NESTING_MAX: u32 = 100;
+/// The longest character, in bytes: what a pattern sees of a character that a cut goes through says nothing.
+const CHARACTER_MAX: usize = 4;
+/// How many matches near a cut are passed over in a part of a line.
+const PART_TRIES: usize = 16;
 /// The most memory that a compiled pattern may use.
 const COMPILED_MAX: usize = 10 * 1024 * 1024;
 /// The most memory that each thread may use for the states of a pattern.
@@ -60,6 +64,8 @@ pub(crate) struct LineMatcher {
     regex: RegexMatcher,
     ends: LineEndKind,
     reach: Reach,
+    /// It asks what is beside a match: `^`, `$`, `\b` and the like.
+    looks_around: bool,
 }
 
 /// What ends a line for a pattern.
@@ -71,7 +77,7 @@ enum LineEndKind {
     Newline,
 }
 
-/// Where a part of a line begins: with the line, or after a cut. After a cut its first byte was seen before.
+/// Where a part of a line begins: with the line, or after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartStart {
     Line,
@@ -93,15 +99,24 @@ impl LineMatcher {
             reason,
         };
         check_length(&pattern.text).map_err(invalid)?;
-        let (text, places) = match pattern.syntax {
+        let read = match pattern.syntax {
             Syntax::Regex => read_regex(&pattern.text, LINE_PLACES).map_err(invalid)?,
-            Syntax::Literal => (regex_syntax::escape(&pattern.text), 1),
+            Syntax::Literal => ReadRegex {
+                text: regex_syntax::escape(&pattern.text),
+                places: 1,
+                looks_around: false,
+            },
         };
-        let reach = Reach::of(places);
-        let build = |ends| build(&text, pattern.case, ends, reach);
-        build(LineEndKind::Either)
+        let build = |ends| build(&read.text, pattern.case, ends);
+        let (regex, ends) = build(LineEndKind::Either)
             .or_else(|error| build(LineEndKind::Newline).map_err(|_| error))
-            .map_err(|error| invalid(explained(pattern, &error)))
+            .map_err(|error| invalid(explained(pattern, &error)))?;
+        Ok(LineMatcher {
+            regex,
+            ends,
+            reach: Reach::of(read.places),
+            looks_around: read.looks_around,
+        })
     }
 
     /// The first matching line of `bytes` that begins at or after `from`, which begins a line; with its terminator.
@@ -151,22 +166,46 @@ impl LineMatcher {
         self.reach
     }
 
-    /// Tells whether a part of a line matches. What touches an end that is not the line's own does not count: the part
-    /// beside it, which overlaps, sees more of it.
-    pub(crate) fn is_match_within(&self, part: &[u8], start: PartStart, end: PartEnd) -> bool {
+    /// Where the first match of a line is; its terminator does not count.
+    pub(crate) fn find(&self, line: &[u8]) -> Option<Range<usize>> {
+        let found = self.regex.find(self.content(line)).ok()??;
+        Some(found.start()..found.end())
+    }
+
+    /// Finds a match in a part of a line that is a match of the line too.
+    ///
+    /// A pattern that asks what is beside a match would take a cut for a line's end or a word's. So a match of such a pattern
+    /// that is near a cut does not count: the part beside it, which overlaps, sees more of it.
+    pub(crate) fn find_within(
+        &self,
+        part: &[u8],
+        start: PartStart,
+        end: PartEnd,
+    ) -> Option<Range<usize>> {
         let part = match end {
             PartEnd::Line => self.content(part),
             PartEnd::Cut => part,
         };
-        let from = match start {
+        let margin = if self.looks_around { CHARACTER_MAX } else { 0 };
+        let mut from = match start {
             PartStart::Line => 0,
-            PartStart::Cut if part.is_empty() => return false,
-            PartStart::Cut => 1,
+            PartStart::Cut => margin,
         };
-        match self.regex.find_at(part, from) {
-            Ok(Some(found)) => end == PartEnd::Line || found.end() < part.len(),
-            _ => false,
+        let last = match end {
+            PartEnd::Line => part.len(),
+            PartEnd::Cut => part.len().checked_sub(margin)?,
+        };
+        for _ in 0..PART_TRIES {
+            let found = self
+                .regex
+                .find_at(part, Some(from).filter(|&from| from <= last)?);
+            let found = found.ok()??;
+            if found.end() <= last {
+                return Some(found.start()..found.end());
+            }
+            from = found.start() + 1;
         }
+        None
     }
 
     fn content<'line>(&self, line: &'line [u8]) -> &'line [u8] {
@@ -192,8 +231,7 @@ fn build(
     text: &str,
     case: Case,
     ends: LineEndKind,
-    reach: Reach,
-) -> Result<LineMatcher, grep_regex::Error> {
+) -> Result<(RegexMatcher, LineEndKind), grep_regex::Error> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(case == Case::Insensitive)
@@ -206,11 +244,7 @@ fn build(
         LineEndKind::Either => builder.crlf(true),
         LineEndKind::Newline => builder.line_terminator(Some(b'\n')),
     };
-    Ok(LineMatcher {
-        regex: builder.build(text)?,
-        ends,
-        reach,
-    })
+    Ok((builder.build(text)?, ends))
 }
 
 fn line_around(bytes: &[u8], at: usize) -> Range<usize> {
@@ -244,8 +278,8 @@ impl PathMatcher {
             reason,
         };
         check_length(text).map_err(invalid)?;
-        let (text, _) = read_regex(text, PATH_PLACES).map_err(invalid)?;
-        regex::bytes::RegexBuilder::new(&text)
+        let read = read_regex(text, PATH_PLACES).map_err(invalid)?;
+        regex::bytes::RegexBuilder::new(&read.text)
             .size_limit(COMPILED_MAX)
             .dfa_size_limit(STATES_MAX)
             .build()
@@ -381,9 +415,18 @@ fn check_length(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads an expression of Go's and bounds it before it is compiled; returns it in the engine's syntax, and how many
-/// places it has.
-fn read_regex(text: &str, most_places: u64) -> Result<(String, u64), String> {
+/// An expression of Go's as the engine reads it.
+struct ReadRegex {
+    /// In the engine's syntax.
+    text: String,
+    /// How many places it has.
+    places: u64,
+    /// It asks what is beside a match.
+    looks_around: bool,
+}
+
+/// Reads an expression of Go's and bounds it before it is compiled.
+fn read_regex(text: &str, most_places: u64) -> Result<ReadRegex, String> {
     let text = go_regex::translate(text)?;
     let expression = regex_syntax::ParserBuilder::new()
         .nest_limit(REGEX_NESTING_MAX)
@@ -392,7 +435,11 @@ fn read_regex(text: &str, most_places: u64) -> Result<(String, u64), String> {
         .parse(&text)
         .map_err(|error| fault(&error))?;
     regex_cost::check(&expression, most_places)?;
-    Ok((text, regex_cost::places(&expression)))
+    Ok(ReadRegex {
+        text,
+        places: regex_cost::places(&expression),
+        looks_around: !expression.properties().look_set().is_empty(),
+    })
 }
 
 /// What the engine finds wrong, without the text it read, which is not the client's.

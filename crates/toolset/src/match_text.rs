@@ -6,6 +6,8 @@ use crate::text_form::{TextLines, counted, shown};
 pub(crate) struct MatchedLine<'reply> {
     /// Its number, from 1.
     pub(crate) number: u64,
+    /// Where in the line the first match begins, in characters, from 1.
+    pub(crate) column: u64,
     /// The line.
     pub(crate) line: &'reply str,
     /// Whether only a piece of it is given.
@@ -37,8 +39,12 @@ pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine
         for (number, line) in before.filter(|(number, _)| *number > last) {
             lines.line(format_args!("{number}-{line}"));
         }
-        let cut = if found.is_cut { "…" } else { "" };
-        lines.line(format_args!("{}:{}{cut}", found.number, found.line));
+        let line = format!("{}:{}", found.number, found.line);
+        if found.is_cut {
+            lines.line(format_args!("{line}… (match at column {})", found.column));
+        } else {
+            lines.line(line);
+        }
         last = found.number;
         let after = (found.number + 1..).zip(&found.after);
         for (number, line) in after.take_while(|(number, _)| *number < next) {
@@ -54,6 +60,8 @@ pub(crate) struct SearchEnd {
     pub(crate) found: u64,
     /// How many files were searched.
     pub(crate) files_searched: u64,
+    /// How many lines were too long to be matched as a whole.
+    pub(crate) lines_in_parts: u64,
     /// Whether more matches follow.
     pub(crate) is_truncated: bool,
     /// Whether the time was over before everything was searched.
@@ -68,6 +76,12 @@ impl SearchEnd {
         if self.found == 0 {
             let files = counted(self.files_searched, "file", "files");
             lines.note(format!("no match in {files}"));
+        }
+        if self.lines_in_parts > 0 {
+            let long = counted(self.lines_in_parts, "line is", "lines are");
+            lines.note(format!(
+                "{long} too long to be matched as a whole: a match of more than 4 KiB may be missing"
+            ));
         }
         if self.is_truncated {
             let matches = counted(self.found, "match", "matches");
@@ -89,6 +103,7 @@ mod tests {
     fn found<'a>(number: u64, before: &[&'a str], after: &[&'a str]) -> MatchedLine<'a> {
         MatchedLine {
             number,
+            column: 1,
             line: "hit",
             is_cut: false,
             before: before.to_vec(),

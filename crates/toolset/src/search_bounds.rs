@@ -55,3 +55,12 @@ mod tests {
         }
     }
 }
+
+/// Tells serde to leave out a count of nothing.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

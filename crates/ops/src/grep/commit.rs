@@ -12,6 +12,7 @@ pub(super) struct BatchMatches {
     pub(super) searched: u64,
     pub(super) skipped: u64,
     pub(super) too_large: u64,
+    pub(super) lines_in_parts: u64,
     /// The unit had to stop because it held enough text.
     pub(super) full: bool,
     /// Set for a piece of a large file: where it begins and how many lines begin in it.
@@ -44,6 +45,7 @@ impl GrepSearch {
         progress.found.files_searched += found.searched;
         progress.found.files_skipped += found.skipped;
         progress.found.files_too_large += found.too_large;
+        progress.found.lines_in_parts += found.lines_in_parts;
         let continues = progress.enter_piece(&mut found);
         for file in found.files {
             self.commit_file(progress, file, continues)?;
@@ -126,7 +128,7 @@ impl GrepSearch {
 impl BatchMatches {
     pub(super) fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
         if hits.count > 0 {
-            let Hits { count, matches } = hits;
+            let Hits { count, matches, .. } = hits;
             self.files.push(FileMatches {
                 path,
                 invalid_utf8,

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use memchr::memchr;
 use sandbox::OpenFile;
 
-use super::lines::{OVERLAP, Searched, last_line, search, shown_line};
+use super::lines::{
+    Found, LineSink, LongLine, PartMatch, PartSearched, Searched, end_long_line, last_line, search,
+    shown_match,
+};
 use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
-use crate::pattern::{LineMatcher, PartEnd, PartStart};
-use crate::text::encoding::{HEAD, is_binary};
+use crate::pattern::{LineMatcher, PartEnd};
+use crate::text::encoding::{HEAD, characters, is_binary};
 use crate::text::lines::newlines;
 
 /// Files up to this size are read whole, by one call.
@@ -51,6 +54,8 @@ pub(super) struct Room {
 pub(super) struct Hits {
     pub count: u64,
     pub matches: Vec<LineMatch>,
+    /// How many lines were matched part by part.
+    pub lines_in_parts: u64,
 }
 
 /// A file too large for one unit, from a position on.
@@ -111,11 +116,10 @@ pub(super) fn search_whole(
         file: opened,
         size: read as u64,
         at_start: true,
+        cut: false,
     };
-    let mut collector = Collector::new(&window, wanted, room);
-    let searched = search(&scratch.matcher, bytes, halt, &mut |line| {
-        collector.matched(&line)
-    });
+    let mut collector = Collector::new(&window, &scratch.matcher, wanted, room);
+    let searched = search(&scratch.matcher, bytes, halt, &mut collector);
     Some((collector.hits, searched))
 }
 
@@ -154,18 +158,18 @@ pub(super) fn search_piece(
         file,
         size: loaded.size,
         at_start: large.start == 0,
+        cut: loaded.cut,
     };
-    let mut collector = Collector::new(&window, wanted, room);
     let matcher = &scratch.matcher;
-    let mut searched = search(matcher, bytes, halt, &mut |line| collector.matched(&line));
+    let mut collector = Collector::new(&window, matcher, wanted, room);
     let last = last_line(bytes);
-    if loaded.cut && searched == Searched::All && collector.last_matched != Some(last) {
-        let behind = loaded.offset + bytes.len() as u64;
-        searched = match search_rest_of_line(file, matcher, behind, halt) {
-            Some(true) if collector.matched(&(last..bytes.len())).is_break() => Searched::Enough,
-            Some(_) => Searched::All,
-            None => Searched::Halted,
-        };
+    // A line that was cut has no end here, so it must not be matched as if it had.
+    let whole = if loaded.cut { last } else { bytes.len() };
+    let whole = bytes.get(..whole).unwrap_or_default();
+    let mut searched = search(matcher, whole, halt, &mut collector);
+    if loaded.cut && searched == Searched::All {
+        let found = search_long_line(file, matcher, loaded.offset + last as u64, halt);
+        searched = end_long_line(last..bytes.len(), found, &mut collector);
     }
     collector.count_to(last);
     PieceMatches {
@@ -250,61 +254,65 @@ fn first_line(bytes: &[u8], start: u64) -> Option<usize> {
     (first < bytes.len()).then_some(first)
 }
 
-/// Looks for a match in what was cut off an over-long line; `None` when it has to stop.
-fn search_rest_of_line(
+/// Matches a line that is not in memory part by part, from where it begins; breaks when it has to stop.
+fn search_long_line(
     file: &OpenFile,
     matcher: &LineMatcher,
     mut from: u64,
     halt: &Halt,
-) -> Option<bool> {
+) -> ControlFlow<(), Option<PartMatch>> {
+    let mut long = LongLine::new(matcher);
     let mut part = vec![0; matcher.reach().line];
     loop {
         halt.give_way();
         if halt.must_stop() {
-            return None;
+            return ControlFlow::Break(());
         }
-        from = from.saturating_sub(OVERLAP as u64);
         let read = read_at(file, &mut part, from).unwrap_or(0);
-        let line_end = part.get(OVERLAP..read).and_then(|new| memchr(b'\n', new));
-        let length = line_end.map_or(read, |newline| OVERLAP + newline);
-        let is_last = line_end.is_some() || read < part.len();
-        let end = if is_last { PartEnd::Line } else { PartEnd::Cut };
-        if part
-            .get(..length)
-            .is_some_and(|part| matcher.is_match_within(part, PartStart::Cut, end))
-        {
-            return Some(true);
+        let bytes = part.get(..read).unwrap_or_default();
+        let line_end = memchr(b'\n', bytes);
+        let end = if line_end.is_some() || read < part.len() {
+            PartEnd::Line
+        } else {
+            PartEnd::Cut
+        };
+        let bytes = bytes.get(..line_end.unwrap_or(read)).unwrap_or_default();
+        match long.search(bytes, end) {
+            PartSearched::Found(found) => return ControlFlow::Continue(Some(found)),
+            PartSearched::End => return ControlFlow::Continue(None),
+            PartSearched::Next(step) => from += step as u64,
         }
-        if is_last {
-            return Some(false);
-        }
-        from += read as u64;
     }
 }
 
 /// Takes matching lines as they are found.
 struct Collector<'a> {
     window: &'a Window<'a>,
+    matcher: &'a LineMatcher,
     wanted: Collected,
     room: &'a mut Room,
     hits: Hits,
     /// The newlines before `counted_to`.
     counted: u64,
     counted_to: usize,
-    last_matched: Option<usize>,
 }
 
 impl<'a> Collector<'a> {
-    fn new(window: &'a Window<'a>, wanted: Collected, room: &'a mut Room) -> Self {
+    fn new(
+        window: &'a Window<'a>,
+        matcher: &'a LineMatcher,
+        wanted: Collected,
+        room: &'a mut Room,
+    ) -> Self {
         let hits = Hits::default();
         Collector {
             window,
+            matcher,
             wanted,
             room,
             hits,
             counted: 0,
             counted_to: 0,
-            last_matched: None,
         }
     }
 
@@ -321,24 +329,19 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn matched(&mut self, line: &Range<usize>) -> ControlFlow<()> {
-        self.hits.count += 1;
-        self.last_matched = Some(line.start);
-        match self.wanted.output {
-            SearchOutput::Matches => self.keep(line),
-            SearchOutput::Files => ControlFlow::Break(()),
-            SearchOutput::Count => ControlFlow::Continue(()),
-        }
-    }
-
-    fn keep(&mut self, line: &Range<usize>) -> ControlFlow<()> {
+    fn keep(&mut self, line: &Range<usize>, found: Found) -> ControlFlow<()> {
         self.count_to(line.start);
-        let bytes = self.window.bytes.get(line.clone()).unwrap_or_default();
-        let (text, line_truncated) = shown_line(bytes);
+        let line_in_parts = matches!(found, Found::InPart(_));
+        let (text, line_truncated, column) = match found {
+            Found::InLine => self.show(line),
+            Found::InPart(part) => (part.shown, true, part.column),
+        };
         let found = LineMatch {
             line_number: self.counted + 1,
+            column,
             line: text,
             line_truncated,
+            line_in_parts,
             before: self.window.before(line, self.wanted.context_lines),
             after: self.window.after(line, self.wanted.context_lines),
         };
@@ -349,6 +352,30 @@ impl<'a> Collector<'a> {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
+    }
+
+    /// A line with the match in it, whether it was cut, and the match's column.
+    fn show(&self, line: &Range<usize>) -> (String, bool, u64) {
+        let bytes = self.window.bytes.get(line.clone()).unwrap_or_default();
+        let found = self.matcher.find(bytes).unwrap_or(0..0);
+        let (text, is_cut) = shown_match(bytes, &found);
+        let before = bytes.get(..found.start).unwrap_or_default();
+        (text, is_cut, characters(before) + 1)
+    }
+}
+
+impl LineSink for Collector<'_> {
+    fn matched(&mut self, line: Range<usize>, found: Found) -> ControlFlow<()> {
+        self.hits.count += 1;
+        match self.wanted.output {
+            SearchOutput::Matches => self.keep(&line, found),
+            SearchOutput::Files => ControlFlow::Break(()),
+            SearchOutput::Count => ControlFlow::Continue(()),
+        }
+    }
+
+    fn searched_in_parts(&mut self) {
+        self.hits.lines_in_parts += 1;
     }
 }
 

@@ -6,12 +6,14 @@ use memchr::{memchr_iter, memrchr, memrchr_iter};
 
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd, PartStart, without_terminator};
-use crate::text::encoding::trim_end;
+use crate::text::encoding::{characters, trim_end, trim_start};
 
 /// How much of a line is shown.
 pub(super) const SHOWN_MAX: usize = 2000;
+/// How much is shown before a match that is far in its line.
+const SHOWN_BEFORE: usize = 500;
 /// How much a part of a long line repeats of the one before it.
-pub(super) const OVERLAP: usize = 4096;
+const OVERLAP: usize = 4096;
 
 /// How a search through bytes ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +26,39 @@ pub(super) enum Searched {
     Halted,
 }
 
-/// Hands every matching line of `bytes`, which begin a line, to `matched`.
+/// Takes what a search finds.
+pub(super) trait LineSink {
+    /// Takes a matching line; breaks if that is enough.
+    fn matched(&mut self, line: Range<usize>, found: Found) -> ControlFlow<()>;
+
+    /// Hears of a line that is too long to be matched as a whole.
+    fn searched_in_parts(&mut self);
+}
+
+/// How the match of a line was found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// In the whole line.
+    InLine,
+    /// In a part of a line that is too long to be matched as a whole.
+    InPart(PartMatch),
+}
+
+/// A match in a part of a line.
+#[derive(Debug)]
+pub(super) struct PartMatch {
+    /// Where in the line it begins, in characters, from 1.
+    pub(super) column: u64,
+    /// The piece of the line around it.
+    pub(super) shown: String,
+}
+
+/// Hands every matching line of `bytes`, which begin a line, to `sink`.
 pub(super) fn search(
     matcher: &LineMatcher,
     bytes: &[u8],
     halt: &Halt,
-    matched: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    sink: &mut impl LineSink,
 ) -> Searched {
     let mut from = 0;
     while from < bytes.len() {
@@ -47,15 +76,15 @@ pub(super) fn search(
         };
         while let Some(line) = matcher.next_line(stretch, from) {
             from = line.end;
-            if matched(line).is_break() {
+            if sink.matched(line, Found::InLine).is_break() {
                 return Searched::Enough;
             }
         }
         if let Some(line) = long {
-            match search_in_parts(matcher, bytes.get(line.clone()).unwrap_or_default(), halt) {
-                None => return Searched::Halted,
-                Some(true) if matched(line).is_break() => return Searched::Enough,
-                Some(_) => {}
+            let content = bytes.get(line.clone()).unwrap_or_default();
+            match end_long_line(line, search_in_parts(matcher, content, halt), sink) {
+                Searched::All => {}
+                ended => return ended,
             }
         }
         from = end;
@@ -81,32 +110,92 @@ fn long_line(bytes: &[u8], stretch: Range<usize>, longest: usize) -> Option<Rang
     (stretch.end - start > longest).then_some(start..stretch.end)
 }
 
-/// Matches a long line part by part; `None` when it has to stop.
-fn search_in_parts(matcher: &LineMatcher, line: &[u8], halt: &Halt) -> Option<bool> {
-    let step = matcher.reach().line.saturating_sub(OVERLAP).max(1);
-    for start in (0..line.len()).step_by(step) {
+/// Hands on what was found in a long line.
+pub(super) fn end_long_line(
+    line: Range<usize>,
+    found: ControlFlow<(), Option<PartMatch>>,
+    sink: &mut impl LineSink,
+) -> Searched {
+    sink.searched_in_parts();
+    match found {
+        ControlFlow::Break(()) => Searched::Halted,
+        ControlFlow::Continue(None) => Searched::All,
+        ControlFlow::Continue(Some(found)) => match sink.matched(line, Found::InPart(found)) {
+            ControlFlow::Break(()) => Searched::Enough,
+            ControlFlow::Continue(()) => Searched::All,
+        },
+    }
+}
+
+/// Matches a long line part by part; breaks when it has to stop.
+fn search_in_parts(
+    matcher: &LineMatcher,
+    line: &[u8],
+    halt: &Halt,
+) -> ControlFlow<(), Option<PartMatch>> {
+    let mut long = LongLine::new(matcher);
+    let mut start = 0;
+    loop {
         halt.give_way();
         if halt.must_stop() {
-            return None;
+            return ControlFlow::Break(());
         }
-        let rest = line.get(start..)?;
-        let (part, end) = match rest.get(..step + OVERLAP) {
+        let rest = line.get(start..).unwrap_or_default();
+        let (part, end) = match rest.get(..matcher.reach().line) {
             Some(part) if part.len() < rest.len() => (part, PartEnd::Cut),
             _ => (rest, PartEnd::Line),
         };
-        let begin = if start == 0 {
-            PartStart::Line
-        } else {
-            PartStart::Cut
-        };
-        if matcher.is_match_within(part, begin, end) {
-            return Some(true);
-        }
-        if end == PartEnd::Line {
-            break;
+        match long.search(part, end) {
+            PartSearched::Found(found) => return ControlFlow::Continue(Some(found)),
+            PartSearched::End => return ControlFlow::Continue(None),
+            PartSearched::Next(step) => start += step,
         }
     }
-    Some(false)
+}
+
+/// A line that is matched part by part, in order.
+pub(super) struct LongLine<'a> {
+    matcher: &'a LineMatcher,
+    start: PartStart,
+    /// How many characters are before the next part.
+    characters: u64,
+}
+
+/// What a part of a long line gave.
+pub(super) enum PartSearched {
+    Found(PartMatch),
+    /// Nothing; the next part begins so many bytes behind this one's beginning.
+    Next(usize),
+    /// Nothing, and it was the last.
+    End,
+}
+
+impl<'a> LongLine<'a> {
+    pub(super) fn new(matcher: &'a LineMatcher) -> Self {
+        LongLine {
+            matcher,
+            start: PartStart::Line,
+            characters: 0,
+        }
+    }
+
+    /// Searches the next part.
+    pub(super) fn search(&mut self, part: &[u8], end: PartEnd) -> PartSearched {
+        let before = |to: usize| characters(part.get(..to).unwrap_or_default());
+        if let Some(found) = self.matcher.find_within(part, self.start, end) {
+            return PartSearched::Found(PartMatch {
+                column: self.characters + before(found.start) + 1,
+                shown: piece_around(part, &found),
+            });
+        }
+        if end == PartEnd::Line {
+            return PartSearched::End;
+        }
+        let step = part.len().saturating_sub(OVERLAP).max(1);
+        self.start = PartStart::Cut;
+        self.characters += before(step);
+        PartSearched::Next(step)
+    }
 }
 
 /// Where the last `count` lines of `bytes` begin; `None` where that is before them. `bytes` end with a line's end.
@@ -144,6 +233,29 @@ pub(super) fn shown_line(line: &[u8]) -> (String, bool) {
     let truncated = cut.len() < line.len();
     let cut = if truncated { trim_end(cut) } else { cut };
     (String::from_utf8_lossy(cut).into_owned(), truncated)
+}
+
+/// A line as it is shown with a match in it, and whether it was cut: its beginning if the match is in that, else the piece
+/// around the match.
+pub(super) fn shown_match(line: &[u8], found: &Range<usize>) -> (String, bool) {
+    if line.len() <= SHOWN_MAX || found.end <= SHOWN_MAX {
+        return shown_line(line);
+    }
+    (piece_around(without_terminator(line), found), true)
+}
+
+/// The piece around a match.
+fn piece_around(line: &[u8], found: &Range<usize>) -> String {
+    let latest = line.len().saturating_sub(SHOWN_MAX);
+    let start = found.start.saturating_sub(SHOWN_BEFORE).min(latest);
+    let end = line.len().min(start + SHOWN_MAX);
+    let piece = trim_start(line.get(start..end).unwrap_or_default());
+    let piece = if end < line.len() {
+        trim_end(piece)
+    } else {
+        piece
+    };
+    String::from_utf8_lossy(piece).into_owned()
 }
 
 /// Where the last line of `bytes` begins.
@@ -190,6 +302,28 @@ mod tests {
         }
         let exact = "y".repeat(SHOWN_MAX) + "\r\n";
         assert_eq!(shown_line(exact.as_bytes()), ("y".repeat(SHOWN_MAX), false));
+    }
+
+    #[test]
+    fn a_match_far_in_a_line_is_shown_with_what_is_around_it() {
+        for filler in 0..4 {
+            let text =
+                "x".repeat(filler) + &"€".repeat(3000) + "needle" + &"ä".repeat(3000) + "\r\n";
+            let start = text.find("needle").unwrap();
+            let (shown, truncated) = shown_match(text.as_bytes(), &(start..start + 6));
+            assert!(truncated && text.contains(&shown), "{shown}");
+            assert!(shown.contains("€needleä"), "{shown}");
+            assert!(shown.len() > SHOWN_MAX - 6 && shown.len() <= SHOWN_MAX);
+        }
+        let text = "x".repeat(5000) + "end\n";
+        let (shown, truncated) = shown_match(text.as_bytes(), &(5000..5003));
+        assert!(truncated && shown.len() == SHOWN_MAX && shown.ends_with("xend"));
+        let (shown, _) = shown_match(text.as_bytes(), &(1990..2010));
+        assert!(shown.len() == SHOWN_MAX);
+        assert_eq!(
+            shown_match(b"short\n", &(0..5)),
+            ("short".to_owned(), false)
+        );
     }
 
     #[test]

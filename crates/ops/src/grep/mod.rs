@@ -88,6 +88,8 @@ pub struct Grepped {
     pub files_skipped: u64,
     /// How many of those only because they are too large.
     pub files_too_large: u64,
+    /// How many lines were too long to be matched as a whole: a match that spans more than 4 KiB of one may be missing.
+    pub lines_in_parts: u64,
     /// More follows after what is returned.
     pub truncated: bool,
     /// The time was over before the search was.
@@ -112,10 +114,14 @@ pub struct FileMatches {
 pub struct LineMatch {
     /// Its number, from 1.
     pub line_number: u64,
+    /// Where in the line the first match begins, in characters, from 1.
+    pub column: u64,
     /// Its text without its end; bytes that are not UTF-8 are replaced.
     pub line: String,
-    /// The text is only the line's beginning.
+    /// The text is only a piece of the line: its beginning, or what is around the match.
     pub line_truncated: bool,
+    /// The line was too long to be matched as a whole.
+    pub line_in_parts: bool,
     /// The lines before it.
     pub before: Vec<String>,
     /// The lines after it.
@@ -358,6 +364,7 @@ impl GrepSearch {
             }
             Some((hits, searched)) => {
                 unit.found.searched += 1;
+                unit.found.lines_in_parts += hits.lines_in_parts;
                 if hits.count > 0 {
                     let (opened, invalid_utf8) = candidate.with_path();
                     unit.found.add(opened.path, invalid_utf8, hits);
@@ -392,6 +399,7 @@ impl GrepSearch {
         unit.found.piece = Some((large.start, piece.lines));
         unit.found.unreadable = piece.unreadable;
         unit.found.full = room.text == 0;
+        unit.found.lines_in_parts += piece.hits.lines_in_parts;
         unit.found
             .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);
         let halted = piece.searched == Searched::Halted;

@@ -252,6 +252,87 @@ fn long_lines_are_cut() {
     let found = run(grep(&tree, "needle"));
     let only = &found.files[0].matches[0];
     assert_eq!((only.line.len(), only.line_truncated), (2000, true));
+    assert!(only.line.ends_with("xneedle"), "{}", only.line);
+    assert_eq!((only.column, only.line_in_parts), (10_001, false));
+}
+
+#[test]
+fn columns_count_characters_from_one() {
+    let tree = Tree::with(&[("f", "\u{feff}needle\näö€ needle needle\n\tneedle\r\n")]);
+    let found = run(grep(&tree, "needle"));
+    let columns = found.files[0].matches.iter().map(|line| line.column);
+    assert_eq!(columns.collect::<Vec<_>>(), [1, 5, 2]);
+}
+
+/// The lines of a pattern, with whether each was matched in parts, and how many lines were searched in parts.
+fn in_parts(tree: &Tree, pattern: &str) -> (Vec<(u64, bool)>, u64) {
+    let found = run(grep(tree, pattern));
+    let lines = found.files.iter().flat_map(|file| &file.matches);
+    let lines = lines.map(|line| (line.line_number, line.line_in_parts));
+    (lines.collect(), found.lines_in_parts)
+}
+
+#[test]
+fn where_a_long_line_is_cut_is_neither_its_beginning_nor_its_end() {
+    let tree = Tree::new();
+    // Every byte of the second line may be the last before a cut.
+    tree.file("long", format!("y\n{}y\nxx\n", "x".repeat(3 << 20)));
+    assert_eq!(in_parts(&tree, "x$"), (vec![(3, false)], 1));
+    assert_eq!(in_parts(&tree, "^x"), (vec![(2, true), (3, false)], 1));
+    assert_eq!(in_parts(&tree, "^xy"), (vec![], 1));
+    assert_eq!(in_parts(&tree, r"x\b"), (vec![(3, false)], 1));
+    assert_eq!(in_parts(&tree, "xy$"), (vec![(2, true)], 1));
+    assert_eq!(in_parts(&tree, r"\bx+\z"), (vec![(3, false)], 1));
+    assert_eq!(in_parts(&tree, "y"), (vec![(1, false), (2, true)], 1));
+}
+
+#[test]
+fn a_character_that_a_cut_goes_through_is_no_end_of_a_word() {
+    let tree = Tree::new();
+    for filler in 0..3 {
+        let text = "a".repeat(filler) + &"xäxö".repeat(500_000) + "\n";
+        tree.file("long", text);
+        assert_eq!(in_parts(&tree, r"x\b"), (vec![], 1), "{filler}");
+        assert_eq!(in_parts(&tree, r"[^a]\bx"), (vec![], 1), "{filler}");
+    }
+}
+
+#[test]
+fn what_is_far_apart_in_a_long_line_is_found_or_the_line_is_counted() {
+    let tree = Tree::new();
+    tree.file(
+        "long",
+        format!("a{}b{}c\n", "x".repeat(1_000_000), "x".repeat(1 << 21)),
+    );
+    assert_eq!(in_parts(&tree, "a.*b"), (vec![(1, true)], 1));
+    // A match without an end of its own is one of the whole line too.
+    assert_eq!(in_parts(&tree, "a.*"), (vec![(1, true)], 1));
+    assert_eq!(in_parts(&tree, "b.*c"), (vec![], 1));
+    let far = run(grep(&tree, "bx"));
+    let found = &far.files[0].matches[0];
+    assert_eq!(found.column, 1_000_002);
+    assert!(found.line.contains("xbx") && found.line_truncated && found.line.len() <= 2000);
+    let last = run(grep(&tree, "xc$"));
+    assert_eq!(last.files[0].matches[0].column, 1_000_002 + (1 << 21));
+    assert!(last.files[0].matches[0].line.ends_with("xc"));
+}
+
+#[test]
+fn nothing_is_shown_behind_a_line_whose_end_was_not_looked_for() {
+    let tree = Tree::new();
+    tree.file(
+        "long",
+        format!("before\nneedle{}\nafter\n", "x".repeat(3 << 20)),
+    );
+    let found = run(Grep {
+        context_lines: 1,
+        ..grep(&tree, "needle")
+    });
+    let only = &found.files[0].matches[0];
+    assert_eq!(
+        (only.before.as_slice(), only.after.len()),
+        (&["before".to_owned()][..], 0)
+    );
 }
 
 #[test]
@@ -390,7 +471,9 @@ fn large_files_give_what_small_ones_give() {
         let around = |range: std::ops::Range<usize>| -> Vec<String> {
             lines[range].iter().map(shown).collect()
         };
-        assert_eq!(found.line, shown(&lines[number]));
+        // The match is at the end of its line, and is shown.
+        let line = &lines[number];
+        assert_eq!(found.line, line[line.len().saturating_sub(2000)..]);
         assert_eq!(
             found.before,
             around(number.saturating_sub(2)..number),

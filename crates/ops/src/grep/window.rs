@@ -25,6 +25,8 @@ pub(super) struct Window<'a> {
     pub size: u64,
     /// Nothing that counts stands before the bytes.
     pub at_start: bool,
+    /// The last line goes on behind the bytes.
+    pub cut: bool,
 }
 
 impl Window<'_> {
@@ -44,6 +46,10 @@ impl Window<'_> {
     /// Up to `count` lines after a line, as shown.
     pub(super) fn after(&self, line: &Range<usize>, count: usize) -> Vec<String> {
         if count == 0 {
+            return Vec::new();
+        }
+        if self.cut && line.end == self.bytes.len() {
+            // Where the line ends is not known, so nothing can be shown behind it.
             return Vec::new();
         }
         let seen = self.bytes.get(line.end..).unwrap_or_default();

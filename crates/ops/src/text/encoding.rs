@@ -135,6 +135,12 @@ fn fault(text: &str, error: &DecodeError) -> String {
     }
 }
 
+/// How many characters begin in bytes.
+#[must_use]
+pub fn characters(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| !is_continuation(**byte)).count() as u64
+}
+
 /// The bytes without the piece of a character that they end in, if they do.
 ///
 /// Bytes that are not UTF-8 at all stay as they are.

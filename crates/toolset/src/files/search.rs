@@ -13,7 +13,7 @@ use super::paths::place;
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
 use crate::match_text::{MatchedLine, SearchEnd, add_file};
-use crate::search_bounds::{MAX_RESULTS, max_results};
+use crate::search_bounds::{MAX_RESULTS, is_zero, max_results};
 use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
@@ -70,6 +70,9 @@ pub(super) struct Reply {
     /// How many files were left out because they are over max_file_size, where some were.
     #[serde(skip_serializing_if = "Option::is_none")]
     files_too_large: Option<u64>,
+    /// How many lines were too long to be matched as a whole, where some were: a match that spans over 4 KiB of one may be missing.
+    #[serde(skip_serializing_if = "is_zero")]
+    lines_in_parts: u64,
     /// True where more matches follow after those returned: raise max_results or narrow the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
@@ -89,13 +92,18 @@ struct MatchedFile {
 struct Match {
     /// The line's number, from 1.
     line_number: u64,
+    /// Where in the line the first match begins, in characters, from 1.
+    column: u64,
     /// The line.
     line: String,
     /// With context_lines: the lines around it and itself, in order.
     context: Vec<ContextLine>,
-    /// True where the line is longer than 2,000 bytes and cut.
+    /// True where the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
+    /// True where the line was too long to be matched as a whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    line_in_parts: bool,
 }
 
 /// A line of context.
@@ -142,6 +150,7 @@ impl Tool for SearchTool {
         SearchEnd {
             found: reply.total_matches,
             files_searched: reply.files_searched,
+            lines_in_parts: reply.lines_in_parts,
             is_truncated: reply.truncated,
             is_timed_out: false,
             narrow: "raise max_results or narrow root_path, pattern or file_pattern",
@@ -164,6 +173,7 @@ fn matched_line(found: &Match) -> MatchedLine<'_> {
     };
     MatchedLine {
         number: found.line_number,
+        column: found.column,
         line: &found.line,
         is_cut: found.line_truncated,
         before: around(|line, own| line < own),
@@ -205,6 +215,7 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
         files_searched: grepped.files_searched,
         files_matched: grepped.files.len(),
         files_too_large: Some(grepped.files_too_large).filter(|&files| files > 0),
+        lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
         matches: grepped
             .files
@@ -229,9 +240,11 @@ fn of_line(found: LineMatch, context_lines: usize) -> Match {
     };
     Match {
         line_number: found.line_number,
+        column: found.column,
         line: found.line,
         context,
         line_truncated: found.line_truncated,
+        line_in_parts: found.line_in_parts,
     }
 }
 

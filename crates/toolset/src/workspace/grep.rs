@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::deployment::ReplyHalves;
 use crate::match_text::{MatchedLine, SearchEnd, add_file};
 use crate::search_bounds::{
-    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
+    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, is_zero, max_results, search_timeout,
+    timeout_seconds,
 };
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
@@ -77,6 +78,9 @@ pub(super) struct Reply {
     files_searched: u64,
     /// How many files were left out: binary or unreadable.
     files_skipped: u64,
+    /// How many lines were too long to be matched as a whole, where some were: a match that spans over 4 KiB of one may be missing.
+    #[serde(skip_serializing_if = "is_zero")]
+    lines_in_parts: u64,
     /// True where more matches follow after those returned: raise max_results or narrow the search.
     truncated: bool,
     /// Whether there is more than was returned.
@@ -92,15 +96,20 @@ struct Match {
     file: String,
     /// The line's number, from 1.
     line_number: u64,
+    /// Where in the line the first match begins, in characters, from 1.
+    column: u64,
     /// The line.
     line_content: String,
     /// The lines before it.
     context_before: Vec<String>,
     /// The lines after it.
     context_after: Vec<String>,
-    /// True where the line is longer than 2,000 bytes and cut.
+    /// True where the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
+    /// True where the line was too long to be matched as a whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    line_in_parts: bool,
     /// True where the path's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
@@ -163,6 +172,7 @@ impl Tool for GrepTool {
         SearchEnd {
             found: reply.total_matches,
             files_searched: reply.files_searched,
+            lines_in_parts: reply.lines_in_parts,
             is_truncated: reply.truncated,
             is_timed_out: reply.timed_out,
             narrow: "raise max_results or narrow path, pattern or glob_filter",
@@ -176,6 +186,7 @@ impl Tool for GrepTool {
 fn add_matches(lines: &mut TextLines, matches: &[Match]) {
     let found = matches.iter().map(|found| MatchedLine {
         number: found.line_number,
+        column: found.column,
         line: &found.line_content,
         is_cut: found.line_truncated,
         before: found.context_before.iter().map(String::as_str).collect(),
@@ -232,6 +243,7 @@ fn reply(root: String, output: GrepOutput, grepped: Grepped) -> Reply {
         total_matches: grepped.total_matches,
         files_searched: grepped.files_searched,
         files_skipped: grepped.files_skipped,
+        lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
         more: grepped.truncated || grepped.timed_out,
         timed_out: grepped.timed_out,
@@ -257,10 +269,12 @@ fn matches(grepped: Grepped) -> Vec<Match> {
         all.extend(file.matches.into_iter().map(|line| Match {
             file: file.path.clone(),
             line_number: line.line_number,
+            column: line.column,
             line_content: line.line,
             context_before: line.before,
             context_after: line.after,
             line_truncated: line.line_truncated,
+            line_in_parts: line.line_in_parts,
             invalid_utf8: file.invalid_utf8,
         }));
     }

@@ -24,11 +24,11 @@ async fn files_search_reply() {
                 "total_matches": 3, "files_searched": 3, "files_matched": 2,
                 "matches": [
                     {"file": "a.txt", "matches": [
-                        {"line_number": 2, "line": "Hello world", "context": []},
-                        {"line_number": 4, "line": "hello again", "context": []},
+                        {"line_number": 2, "column": 1, "line": "Hello world", "context": []},
+                        {"line_number": 4, "column": 1, "line": "hello again", "context": []},
                     ]},
                     {"file": "b.rs", "matches": [
-                        {"line_number": 1, "line": "fn hello() {}", "context": []},
+                        {"line_number": 1, "column": 4, "line": "fn hello() {}", "context": []},
                     ]},
                 ],
             })
@@ -160,5 +160,31 @@ async fn files_search_counts_what_was_too_large() {
             .await;
         assert_eq!(found.get("files_too_large"), None);
     })
+    .await;
+}
+
+#[tokio::test]
+async fn files_search_shows_the_piece_around_a_match() {
+    let far = format!("{}needle\n", "x".repeat(10_000));
+    let long = format!("{}y\nxx\n", "x".repeat(3 << 20));
+    Files::both(
+        || Tree::new().file("far", &far).file("long", &long),
+        async |files| {
+            let found = files
+                .ok("search", json!({"root_path": "", "pattern": "needle"}))
+                .await;
+            let only = &found["matches"][0]["matches"][0];
+            assert_eq!(only["column"], 10_001);
+            assert_eq!(only["line_truncated"], true);
+            assert!(
+                only["line"].as_str().expect("text").ends_with("xneedle"),
+                "{only}"
+            );
+            let arguments = json!({"root_path": "long", "pattern": "x$", "regex": true});
+            let ends = files.ok("search", arguments).await;
+            assert_eq!(ends["total_matches"], 1, "{ends}");
+            assert_eq!(ends["lines_in_parts"], 1, "{ends}");
+        },
+    )
     .await;
 }

@@ -23,7 +23,7 @@ async fn workspace_e2e_048_a_match_with_context() {
                 .ok("grep", json!({"pattern": "TODO", "context_lines": 2}))
                 .await;
             let expected = json!([{
-                "file": "code.go", "line_number": 10, "line_content": "// TODO: fix this",
+                "file": "code.go", "line_number": 10, "column": 4, "line_content": "// TODO: fix this",
                 "context_before": ["line 8", "line 9"], "context_after": ["line 11", "line 12"],
             }]);
             assert_eq!(found["matches"], expected);
@@ -336,5 +336,42 @@ async fn workspace_us_005_todos_of_a_codebase() {
         );
         assert_eq!(found["matches"][1]["context_before"], json!([]));
     })
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_grep_shows_the_piece_around_a_match_and_makes_no_line_ends_of_its_own() {
+    let far = format!("{}needle{}\n", "ä".repeat(5000), "ö".repeat(5000));
+    let long = format!("{}y\nxx\n", "x".repeat(3 << 20));
+    Workspace::both(
+        || Tree::new().file("far", &far).file("long", &long),
+        async |workspace| {
+            let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
+            let only = &found["matches"][0];
+            assert_eq!(only["column"], 5001);
+            assert_eq!(only["line_truncated"], true);
+            let content = only["line_content"].as_str().expect("text");
+            assert!(
+                content.contains("äneedleö") && content.len() <= 2000,
+                "{content}"
+            );
+            assert!(only.get("line_in_parts").is_none(), "{only}");
+            let ends = workspace
+                .ok("grep", json!({"pattern": "x$", "path": "long"}))
+                .await;
+            assert_eq!(ends["total_matches"], 1, "{ends}");
+            assert_eq!(ends["matches"][0]["line_number"], 2);
+            assert_eq!(ends["lines_in_parts"], 1);
+            let part = workspace
+                .ok("grep", json!({"pattern": "xy$", "path": "long"}))
+                .await;
+            assert_eq!(part["matches"][0]["line_in_parts"], true, "{part}");
+            assert_eq!(part["matches"][0]["column"], 3 << 20);
+            let begins = workspace
+                .ok("grep", json!({"pattern": "^xy", "path": "long"}))
+                .await;
+            assert_eq!(begins["total_matches"], 0, "{begins}");
+        },
+    )
     .await;
 }
