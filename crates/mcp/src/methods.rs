@@ -123,9 +123,18 @@ impl AgreedRequest<'_> {
         let (id, wording) = (self.id, self.agreed.wording());
         let server = self.context.connection.server().clone();
         let caller = self.caller(params)?;
-        match server.service().call(&name, arguments, &caller).await {
-            Some(CallOutcome::Result(result)) => Ok(result::tool_result(id, &result, wording)),
-            Some(CallOutcome::Question(question)) => Ok(result::result(id, &question)),
+        let mut message = Vec::new();
+        let mut encode = |outcome: &CallOutcome| {
+            message = match outcome {
+                CallOutcome::Result(result) => result::tool_result(id, result, wording),
+                CallOutcome::Question(question) => result::result(id, question),
+            };
+            message.len()
+        };
+        let service = server.service();
+        let called = service.call_encoded(&name, arguments, &caller, &mut encode);
+        match called.await {
+            Some(_) => Ok(message),
             None => Err(invalid_params(
                 server.service().catalogue().unknown_tool(&name),
             )),

@@ -86,6 +86,6 @@ pub use write_files::{FileToWrite, WriteFiles};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    ChangeNotes, Durability, FileAccess, FileKind, LinkTarget, Metadata, OnExisting, OnFault,
-    Parents, PathFault, QuotaLimit, Root, Time, Users, first_chars, truncated,
+    ChangeNotes, Durability, FileAccess, FileKind, LinkTarget, LiveRoot, Metadata, OnExisting,
+    OnFault, Parents, PathFault, QuotaLimit, Root, Time, Users, first_chars, truncated,
 };

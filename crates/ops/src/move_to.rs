@@ -169,7 +169,7 @@ impl Move {
             return Err(Error::RootProtected);
         }
         if metadata.kind == FileKind::Symlink {
-            inside_target(&self.source, &located)?;
+            inside_target(&located)?;
         }
         let source = TransferSource::new(&self.source, &located, metadata.kind);
         let place = target(&self.destination, &source, self.on_directory)?;
@@ -189,7 +189,7 @@ impl Move {
             .metadata()
             .is_some_and(|metadata| metadata.kind == FileKind::Symlink)
         {
-            inside_target(place, &target)?;
+            inside_target(&target)?;
         }
         Ok(target)
     }

@@ -41,7 +41,7 @@ impl Operation for Permissions {
         context.cancel.check()?;
         let (located, metadata) = self.place.existing(Follow::Never, Wanted::File)?;
         if metadata.kind == FileKind::Symlink {
-            inside_target(&self.place, &located)?;
+            inside_target(&located)?;
         }
         let named = |name: Option<&str>, number: u32| {
             name.map_or_else(|| number.to_string(), str::to_owned)

@@ -151,7 +151,7 @@ impl Remove {
     fn check_target(&self, located: &Located<'_>, metadata: &Metadata) -> Result<()> {
         let path = || self.place.path.as_given().to_owned();
         let is_directory = match metadata.kind {
-            FileKind::Symlink => inside_target(&self.place, located)?,
+            FileKind::Symlink => inside_target(located)?,
             kind => Some(kind),
         } == Some(FileKind::Directory);
         match self.target {
@@ -192,19 +192,11 @@ impl Remove {
 /// What a named link leads to inside; `None` where that is missing or goes round in circles.
 ///
 /// Security: a link that leads outside is refused, so that no call on it tells or changes anything.
-pub(crate) fn inside_target(place: &Place, link: &Located<'_>) -> Result<Option<FileKind>> {
+pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     match link.link_target()? {
         LinkTarget::Inside { metadata, .. } => Ok(Some(metadata.kind)),
         LinkTarget::Dangling | LinkTarget::Loop => Ok(None),
-        LinkTarget::Outside => Err(leads_outside(place)),
-    }
-}
-
-/// The refusal of a link that leads outside.
-pub(crate) fn leads_outside(place: &Place) -> Error {
-    Error::Outside {
-        path: place.path.as_given().to_owned(),
-        leads_to: String::new(),
+        LinkTarget::Outside => Err(link.leads_outside().into()),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::read_at::read_up_to;
-use crate::remove::leads_outside;
 use crate::text::encoding::HEAD;
 
 /// Whether a file is opened to find out what it holds.
@@ -93,7 +92,7 @@ impl Stat {
                 (*metadata, self.place.locate(Follow::Last)?.access())
             }
             LinkTarget::Dangling | LinkTarget::Loop => (own, located.access()),
-            LinkTarget::Outside => return Err(leads_outside(&self.place)),
+            LinkTarget::Outside => return Err(located.leads_outside().into()),
         };
         let link = LinkStatus {
             metadata: own,

@@ -35,6 +35,21 @@ pub(crate) fn target(place: &Located<'_>) -> Result<LinkTarget> {
     }
 }
 
+impl Located<'_> {
+    /// The refusal of a link that leads outside, with where it leads.
+    #[must_use]
+    pub fn leads_outside(&self) -> Error {
+        match follow(self) {
+            Err(refusal @ Error::Outside { .. }) => refusal,
+            // It was changed since it was looked at.
+            _ => Error::Outside {
+                path: self.given().to_owned(),
+                leads_to: String::new(),
+            },
+        }
+    }
+}
+
 /// Looks up what the link at a place leads to.
 pub(crate) fn follow(place: &Located<'_>) -> Result<Resolved> {
     let (name, ..) = place.entry()?;

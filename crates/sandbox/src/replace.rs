@@ -26,6 +26,7 @@ use crate::syscall::{self, Errno, SysResult};
 
 /// Files that have a name before they are whole, or will take over another's mode, are private until then.
 const PRIVATE_MODE: u32 = 0o600;
+
 /// Whether new content is kept in an unnamed file until it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnnamedFiles {

@@ -116,6 +116,11 @@ pub(crate) fn open_root_unchecked(path: &Path) -> SysResult<OwnedFd> {
     sys::openat(sys::CWD, path, flags, Mode::empty())
 }
 
+/// Looks at what is at the host path of a root, never following a link at its end.
+pub(crate) fn stat_host_path_unchecked(path: &Path) -> SysResult<Metadata> {
+    statx(sys::CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
 /// Opens what names lead to from `root`; without RESOLVE flags if a test plants that fault.
 fn openat2(
     root: BorrowedFd<'_>,

@@ -3,17 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sandbox::{NamedRoot, Roots, Users};
+use sandbox::{LiveRoot, NamedRoot, Reopen, Roots, Users};
 use toolset::{Allowlist, Deployment, RootGrant};
 
+use crate::open_roots;
 use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
 
+/// Whether a directory that takes the place of a root's is opened while the server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reopening {
+    Yes,
+    No,
+}
+
 /// Builds the deployment of the tools.
-pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> Deployment {
+pub(crate) fn deployment(
+    settings: &Settings,
+    roots: &Roots,
+    users: Users,
+    reopening: Reopening,
+) -> Deployment {
     let granted = roots.iter().zip(&settings.roots);
     Deployment {
         roots: granted
-            .map(|(root, own)| grant(root, own, settings))
+            .map(|(root, own)| grant(root, own, settings, reopening))
             .collect(),
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
@@ -32,8 +45,19 @@ pub(crate) fn deployment(settings: &Settings, roots: &Roots, users: Users) -> De
     }
 }
 
-fn grant(root: &NamedRoot, own: &RootSettings, settings: &Settings) -> RootGrant {
+fn grant(
+    root: &NamedRoot,
+    own: &RootSettings,
+    settings: &Settings,
+    reopening: Reopening,
+) -> RootGrant {
+    let reopen = || -> Reopen {
+        let own = own.clone();
+        Box::new(move || open_roots::reopen(&own))
+    };
+    let reopen = (reopening == Reopening::Yes).then(reopen);
     RootGrant {
+        root: Arc::new(LiveRoot::new(Arc::clone(&root.root), reopen)),
         read_only: root.read_only,
         tools: match &own.tools {
             AllowedTools::All => Allowlist::All,

@@ -8,6 +8,7 @@ mod http;
 mod log;
 mod open_roots;
 mod operator_files;
+mod root_watch;
 mod settings;
 mod signals;
 mod stdio;

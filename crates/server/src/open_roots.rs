@@ -35,16 +35,17 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Setti
         }
         opened => opened,
     };
-    let limited = opened.and_then(|opened| match root.quota {
-        Some(quota) => opened.with_quota(quota),
-        None => Ok(opened),
-    });
-    let opened = limited.map_err(|error| bad_directory(root, settings, &error))?;
+    let opened = opened.map_err(|error| bad_directory(root, settings, &error))?;
     Ok(NamedRoot {
         name: root.name.clone(),
         root: Arc::new(opened),
         read_only: root.access == RootAccess::ReadOnly,
     })
+}
+
+/// Opens a root again whose directory was replaced while the server runs, with the checks of the start.
+pub(crate) fn reopen(root: &RootSettings) -> Option<Root> {
+    open_directory(root).ok()
 }
 
 fn open_directory(root: &RootSettings) -> io::Result<Root> {
@@ -58,7 +59,10 @@ fn open_directory(root: &RootSettings) -> io::Result<Root> {
     if is_storage && !takes_files(&opened) {
         return Err(io::Error::other("no file can be made in it"));
     }
-    Ok(opened)
+    match root.quota {
+        Some(quota) => opened.with_quota(quota),
+        None => Ok(opened),
+    }
 }
 
 /// Tells whether files can be created in a directory, by staging one and dropping it. Permission bits are not enough:

@@ -58,6 +58,34 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).open(path)
 }
 
+/// Tells whether a file could be opened by [`append`], without making it.
+pub(crate) fn may_append(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(io::Error::other("not a regular file")),
+        Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_files(directory_of(path)),
+        Err(error) => Err(error),
+    }
+}
+
+fn may_make_files(directory: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    accessat(CWD, directory, wanted, AtFlags::EACCESS)?;
+    Ok(())
+}
+
+/// Keeps room for `length` bytes from a position on, without making the file longer. A file system that cannot do that
+/// finds out when it writes.
+pub(crate) fn keep_room(file: &File, position: u64, length: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::KEEP_SIZE, position, length) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => Ok(()),
+        kept => Ok(kept?),
+    }
+}
+
 /// The directory of a file. It has to stay reachable if the file may be replaced by a new one.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {

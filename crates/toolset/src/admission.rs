@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ops::text::near::nearest;
-use ops::{Cancel, LineIndexCache};
+use ops::{Cancel, ErrorKind, LineIndexCache, Root};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
 use crate::client_stats::{ClientStats, StatsTable};
-use crate::contract::Failure;
+use crate::contract::{CallSubject, Failure};
 use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
@@ -110,6 +110,30 @@ impl Admission {
             check_access(grant, use_.access)?;
         }
         Ok(grants)
+    }
+
+    /// Says of a call that found nothing that its root's directory is gone, if it is. Only a call that failed pays for the look.
+    pub(crate) fn if_root_is_gone(&self, failure: Failure, subject: &CallSubject) -> Failure {
+        let found_nothing = match &failure {
+            Failure::Operation(error) => error.kind() == ErrorKind::NotFound,
+            _ => false,
+        };
+        if !found_nothing {
+            return failure;
+        }
+        let names = subject
+            .places
+            .iter()
+            .filter_map(|place| place.root.as_deref());
+        let mut grants = names.filter_map(|name| self.named(name).ok());
+        let is_gone = |grant: &&RootGrant| match grant.root.current() {
+            Some(root) => root.is_removed(),
+            None => true,
+        };
+        match grants.find(is_gone) {
+            Some(grant) => root_gone(grant),
+            None => failure,
+        }
     }
 
     /// Waits for a client's turn, which lasts until the work itself has ended.
@@ -302,6 +326,18 @@ pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
     };
     Failure::Internal {
         reason: panic.map_or_else(|| "the task was stopped".to_owned(), said),
+    }
+}
+
+/// The directories of admitted roots, which have to be there.
+pub(crate) fn current_roots(grants: &[&RootGrant]) -> Result<Vec<Arc<Root>>, Failure> {
+    let current = |grant: &&RootGrant| grant.root.current().ok_or_else(|| root_gone(grant));
+    grants.iter().map(current).collect()
+}
+
+fn root_gone(grant: &RootGrant) -> Failure {
+    Failure::RootGone {
+        root: grant.name.clone(),
     }
 }
 

@@ -31,6 +31,7 @@ impl CallRecord<'_> {
             path = path(&place),
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
+            paths = self.listed().as_deref(),
             outcome = "ok",
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
@@ -40,10 +41,10 @@ impl CallRecord<'_> {
     }
 
     pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
-        let place = self.subject.place_of(failure);
+        let reason = reason(failure, worded);
         match violation(failure) {
-            Some(violation) => self.refused(&place, worded.code, &violation),
-            None => self.failed(&place, worded.code),
+            Some(violation) => self.refused(failure, worded.code, &reason, &violation),
+            None => self.failed(failure, worded.code, &reason),
         }
         if let Failure::Internal { reason } = failure {
             tracing::error!(
@@ -75,16 +76,40 @@ impl CallRecord<'_> {
         self.subject.places.get(1)
     }
 
-    fn failed(&self, place: &NamedPlace, code: &str) {
+    /// The place that a line of a failure begins with: where the failure is, unless the call has two places. Then it is the
+    /// first, as in the line of a success, and the failure's own path has a field of its own.
+    fn first_place(&self, failure: &Failure) -> (NamedPlace, Option<String>) {
+        let failed = self.subject.place_of(failure);
+        match self.subject.places.as_slice() {
+            [first, _, ..] => (first.clone(), failed.path),
+            _ => (failed, None),
+        }
+    }
+
+    /// The paths of a call that has a list of them, as JSON.
+    fn listed(&self) -> Option<String> {
+        let listed = &self.subject.listed;
+        let paths: Vec<&str> = listed.iter().filter_map(path).collect();
+        if paths.is_empty() {
+            return None;
+        }
+        serde_json::to_string(&paths).ok()
+    }
+
+    fn failed(&self, failure: &Failure, code: &str, reason: &str) {
+        let (place, failed_path) = self.first_place(failure);
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
-            root = root(place),
-            path = path(place),
+            root = root(&place),
+            path = path(&place),
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
+            paths = self.listed().as_deref(),
+            failed_path = failed_path.as_deref().map(capped),
             outcome = "error",
             error_code = code,
+            reason,
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
@@ -92,19 +117,23 @@ impl CallRecord<'_> {
         );
     }
 
-    fn refused(&self, place: &NamedPlace, code: &str, violation: &RefusedAttempt<'_>) {
+    fn refused(&self, failure: &Failure, code: &str, reason: &str, violation: &RefusedAttempt<'_>) {
+        let (place, failed_path) = self.first_place(failure);
+        let attempted = failed_path.as_deref().map(capped).or_else(|| path(&place));
         tracing::warn!(
             toolset = self.toolset,
             tool = self.subject.tool,
-            root = root(place),
-            path = path(place),
+            root = root(&place),
+            path = path(&place),
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
-            attempted_path = path(place),
+            paths = self.listed().as_deref(),
+            attempted_path = attempted,
             resolved_path = violation.leads_to.map(capped),
             violation = violation.kind,
             outcome = "error",
             error_code = code,
+            reason,
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
@@ -113,6 +142,27 @@ impl CallRecord<'_> {
             "violation"
         );
     }
+}
+
+/// Why a call failed: the first line of the message that the client got, but never what is in a file.
+fn reason(failure: &Failure, worded: &Worded) -> String {
+    let own = match failure {
+        Failure::Operation(ops::Error::PatchMismatch { hunk, line, .. }) => {
+            format!("patch failed: hunk {hunk} does not match at line {line}")
+        }
+        Failure::Operation(ops::Error::PatchMalformed { line, .. }) => {
+            format!("patch failed: malformed at line {line} of the patch")
+        }
+        Failure::Operation(ops::Error::EditRefused {
+            path, edit, edits, ..
+        }) => format!("edit {edit} of {edits} does not fit {path}"),
+        Failure::Operation(ops::Error::StringNotFound { .. }) => "string not found".to_owned(),
+        Failure::Operation(ops::Error::StringNotUnique { count, .. }) => {
+            format!("string found {count} times")
+        }
+        _ => worded.message.lines().next().unwrap_or_default().to_owned(),
+    };
+    capped(&own).to_owned()
 }
 
 /// Tells of a client that calls unusually often.

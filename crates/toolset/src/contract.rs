@@ -28,6 +28,10 @@ pub enum Failure {
     ToolNotAllowed { root: String },
     /// The root refuses every change.
     ReadOnly { root: String },
+    /// The directory of the root was removed or replaced while the server runs.
+    RootGone { root: String },
+    /// The change could not be recorded in the audit file, so it was not made.
+    Unrecordable,
     /// The client calls too often.
     RateLimited { retry_after_ms: u64 },
     /// An argument is missing, mistyped, unknown or out of bounds.
@@ -56,6 +60,11 @@ impl From<BadArgument> for Failure {
     }
 }
 
+/// The arguments in which a call can name many places.
+const LISTS: [&str; 4] = ["paths", "files", "edits", "moves"];
+/// The most places of a list that are kept: as many as a call may have.
+const LISTED_MAX: usize = 500;
+
 /// What a call was about, as the client gave it: for error details and the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSubject {
@@ -63,6 +72,8 @@ pub struct CallSubject {
     pub tool: &'static str,
     /// The places it names, in the tool's order.
     pub places: Vec<NamedPlace>,
+    /// The places that it names in a list.
+    pub listed: Vec<NamedPlace>,
 }
 
 /// A place as the client named it, before anything was checked.
@@ -99,6 +110,12 @@ impl CallSubject {
                 path: text(use_.path),
             })
             .collect::<Vec<_>>();
+        let listed = LISTS.iter().filter_map(|list| arguments.get(*list));
+        let listed = listed.filter_map(Value::as_array).flatten();
+        let listed = listed.filter_map(|entry| listed_place(entry, places.first()));
+        let mut listed: Vec<NamedPlace> = listed.take(LISTED_MAX).collect();
+        // Several edits of one file stand behind each other.
+        listed.dedup();
         // The agent's files are in no root, but messages and the log name their paths too.
         let lone = definition.roots.is_empty().then(|| NamedPlace {
             root: None,
@@ -108,6 +125,7 @@ impl CallSubject {
         CallSubject {
             tool: definition.name,
             places,
+            listed,
         }
     }
 
@@ -122,7 +140,8 @@ impl CallSubject {
         let root = match failure {
             Failure::UnknownRoot { root, .. }
             | Failure::ToolNotAllowed { root }
-            | Failure::ReadOnly { root } => Some(root),
+            | Failure::ReadOnly { root }
+            | Failure::RootGone { root } => Some(root),
             _ => None,
         };
         let named = |place: &&NamedPlace| match (root, path) {
@@ -137,6 +156,17 @@ impl CallSubject {
         }
         place
     }
+}
+
+/// A place in a list: a path, or an object with one, in the root of the call unless it names its own.
+fn listed_place(entry: &Value, first: Option<&NamedPlace>) -> Option<NamedPlace> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+    let path = entry.as_str().map(str::to_owned).or_else(|| text("path"))?;
+    let root = text("root").or_else(|| first?.root.clone());
+    Some(NamedPlace {
+        root,
+        path: Some(path),
+    })
 }
 
 /// A failure in a set's words.
@@ -242,6 +272,18 @@ pub(crate) fn error_object_schema() -> Value {
         "required": ["error"]
     })
 }
+
+/// What is wrong with a root whose directory is gone.
+pub(crate) fn root_gone(root: &str) -> String {
+    format!(
+        "the directory of root {root} is gone: it was removed or replaced while the server runs; use another root, or ask \
+         the operator to put it back or to restart the server"
+    )
+}
+
+/// Why a change is refused that cannot be recorded.
+pub(crate) const UNRECORDABLE: &str = "changes are refused because the audit file cannot be written, and nothing was changed; \
+     reading works; ask the operator to make room for the audit file";
 
 /// What is wrong with a path.
 pub(crate) fn path_fault(fault: PathFault) -> &'static str {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::{Limits, Root, Users};
+use ops::{Limits, LiveRoot, Root, Users};
 
 use crate::known_clients::drops_text;
 use crate::rate::CallRate;
@@ -45,6 +45,11 @@ pub trait Recorder: fmt::Debug + Send + Sync {
     /// Waits until one more call can be recorded.
     fn room(&self, call: Recorded) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
+    /// Whether changes are refused, because the record cannot be written.
+    fn refuses_changes(&self) -> bool {
+        false
+    }
+
     /// Counts a call that did nothing and is not recorded, because there was no room. The record shows the count later.
     fn count_unrecorded(&self);
 }
@@ -82,8 +87,8 @@ impl Deployment {
 pub struct RootGrant {
     /// The name clients use.
     pub name: String,
-    /// The open directory.
-    pub root: Arc<Root>,
+    /// The open directory, as long as it is there.
+    pub root: Arc<LiveRoot>,
     /// Refuses every tool that changes anything, whatever the allowlist says.
     pub read_only: bool,
     /// The tools allowed.
@@ -98,7 +103,7 @@ impl RootGrant {
     pub fn new(name: impl Into<String>, root: Arc<Root>) -> RootGrant {
         RootGrant {
             name: name.into(),
-            root,
+            root: Arc::new(LiveRoot::new(root, None)),
             read_only: false,
             tools: Allowlist::All,
             home_of: BTreeSet::new(),

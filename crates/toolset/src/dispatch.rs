@@ -9,7 +9,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, crashed, run_in_pool, run_with};
+use crate::admission::{self, Admission, crashed, run_in_pool, run_with};
 use crate::arguments;
 use crate::audit::{self, CallRecord};
 use crate::call_watch::CallWatch;
@@ -56,6 +56,19 @@ impl Service {
 
     /// Runs a call to its result or its question; `None` if no tool has this name.
     pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<CallOutcome> {
+        self.call_encoded(tool, arguments, caller, &mut CallOutcome::size)
+            .await
+    }
+
+    /// Runs a call like [`Service::call`]. `encode` makes the message of its outcome and tells how long that is: the record
+    /// of the call says what goes over the wire.
+    pub async fn call_encoded(
+        &self,
+        tool: &str,
+        arguments: Value,
+        caller: &Caller,
+        encode: &mut Encode<'_>,
+    ) -> Option<CallOutcome> {
         let entry = self.inner.catalogue.entry(tool)?;
         let _running = self.inner.running.token();
         let dispatch = Dispatch {
@@ -64,7 +77,7 @@ impl Service {
             running: &self.inner.running,
             caller,
         };
-        Some(dispatch.call(arguments).await)
+        Some(dispatch.call(arguments, encode).await)
     }
 
     /// Waits until no call runs. Used at shutdown, when none can begin: calls whose clients hung up are recorded too.
@@ -95,6 +108,9 @@ struct BegunCall<'call> {
     watch: CallWatch<'call>,
 }
 
+/// Makes the message of an outcome and tells its length in bytes.
+pub type Encode<'encode> = dyn FnMut(&CallOutcome) -> usize + Send + 'encode;
+
 /// What is left of work that could not end inline.
 struct RestOfWork {
     work: Blocking,
@@ -104,7 +120,7 @@ struct RestOfWork {
 }
 
 impl<'call> Dispatch<'call> {
-    async fn call(self, arguments: Value) -> CallOutcome {
+    async fn call(self, arguments: Value, encode: &mut Encode<'_>) -> CallOutcome {
         let start = Instant::now();
         self.count();
         let (arguments, wrong) = match arguments {
@@ -122,16 +138,20 @@ impl<'call> Dispatch<'call> {
         };
         let begun = match begun {
             Ok(begun) => begun,
-            Err(failure) => return CallOutcome::Result(self.refused(&subject, start, &failure)),
+            Err(failure) => return self.refused(&subject, start, &failure, encode),
         };
         match self.run(begun).await {
             Ok(Ended::Question(question)) => {
-                let size = 0;
+                let outcome = CallOutcome::Question(question);
+                let size = encode(&outcome);
                 self.record(&subject, start, size).success();
-                CallOutcome::Question(question)
+                outcome
             }
-            Ok(Ended::Reply(reply)) => CallOutcome::Result(self.succeeded(&subject, start, reply)),
-            Err(failure) => CallOutcome::Result(self.failed(&subject, start, &failure)),
+            Ok(Ended::Reply(reply)) => self.succeeded(&subject, start, reply, encode),
+            Err(failure) => {
+                let failure = self.admission.if_root_is_gone(failure, &subject);
+                self.fail(&subject, start, &failure, true, encode)
+            }
         }
     }
 
@@ -191,9 +211,10 @@ impl<'call> Dispatch<'call> {
             .admit(entry.contract.name(), definition, &arguments)?;
         let timeout = deployment.request_timeout;
         let prepared = entry.tool.prepare(arguments, timeout, &deployment.limits)?;
+        let roots = admission::current_roots(&grants)?;
         let cancel = Cancel::after(prepared.timeout)
             .of_client(&self.caller.account)
-            .in_roots(grants.iter().map(|grant| &grant.root));
+            .in_roots(&roots);
         let call = Call {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
@@ -202,7 +223,7 @@ impl<'call> Dispatch<'call> {
                 change_notes: ops::ChangeNotes::default(),
                 cancel,
             },
-            roots: grants.iter().map(|grant| Arc::clone(&grant.root)).collect(),
+            roots,
             root_infos: Arc::clone(&entry.root_infos),
             replies: self.halves(),
             text_form: deployment.text,
@@ -221,6 +242,9 @@ impl<'call> Dispatch<'call> {
             ToolEffect::Read => Recorded::Read,
             ToolEffect::Write { .. } => Recorded::Change,
         };
+        if kind == Recorded::Change && recorder.refuses_changes() {
+            return Err(Failure::Unrecordable);
+        }
         if recorder.has_room(kind) {
             return Ok(());
         }
@@ -286,31 +310,39 @@ impl<'call> Dispatch<'call> {
             })
     }
 
-    fn succeeded(self, subject: &CallSubject, start: Instant, reply: EncodedReply) -> ToolResult {
-        let record = self.record(subject, start, reply.size());
-        self.entry
-            .counters
-            .add(OK, record.duration, record.response_size);
-        record.success();
-        ToolResult {
+    fn succeeded(
+        self,
+        subject: &CallSubject,
+        start: Instant,
+        reply: EncodedReply,
+        encode: &mut Encode<'_>,
+    ) -> CallOutcome {
+        let outcome = CallOutcome::Result(ToolResult {
             reply,
             is_error: false,
-        }
-    }
-
-    fn failed(self, subject: &CallSubject, start: Instant, failure: &Failure) -> ToolResult {
-        self.fail(subject, start, failure, true)
+        });
+        let size = encode(&outcome);
+        let record = self.record(subject, start, size);
+        self.entry.counters.add(OK, record.duration, size);
+        record.success();
+        outcome
     }
 
     /// Ends a call that has not begun. It may not have waited for room, so without room it is counted and not recorded:
     /// a client that is refused again and again must not use up memory.
-    fn refused(self, subject: &CallSubject, start: Instant, failure: &Failure) -> ToolResult {
+    fn refused(
+        self,
+        subject: &CallSubject,
+        start: Instant,
+        failure: &Failure,
+        encode: &mut Encode<'_>,
+    ) -> CallOutcome {
         let recorder = self.admission.deployment().recorder.as_ref();
         let full = recorder.filter(|recorder| !recorder.has_room(Recorded::Read));
         if let Some(recorder) = full {
             recorder.count_unrecorded();
         }
-        self.fail(subject, start, failure, full.is_none())
+        self.fail(subject, start, failure, full.is_none(), encode)
     }
 
     fn fail(
@@ -319,27 +351,27 @@ impl<'call> Dispatch<'call> {
         start: Instant,
         failure: &Failure,
         is_recorded: bool,
-    ) -> ToolResult {
+        encode: &mut Encode<'_>,
+    ) -> CallOutcome {
         let contract = self.entry.contract;
         let worded = contract.word(failure, subject).bounded();
         let structured = self.halves().structured();
-        let reply = encode_failure(&worded, contract.failure_text(), structured);
-        let mut record = self.record(subject, start, reply.size());
+        let outcome = CallOutcome::Result(ToolResult {
+            reply: encode_failure(&worded, contract.failure_text(), structured),
+            is_error: true,
+        });
+        let size = encode(&outcome);
+        let mut record = self.record(subject, start, size);
         if audit::violation(failure).is_some() {
             record.stats = self.admission.violated(&self.caller.account);
         }
-        self.entry
-            .counters
-            .add(worded.code, record.duration, record.response_size);
+        self.entry.counters.add(worded.code, record.duration, size);
         if is_recorded {
             record.failure(failure, &worded);
         } else {
             record.unrecorded(failure, &worded);
         }
-        ToolResult {
-            reply,
-            is_error: true,
-        }
+        outcome
     }
 
     /// The halves of a reply that this client gets.

@@ -44,7 +44,7 @@ pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Word
 pub use deployment::{
     Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
-pub use dispatch::Service;
+pub use dispatch::{Encode, Service};
 pub use json::escape;
 pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};

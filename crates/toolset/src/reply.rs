@@ -108,6 +108,17 @@ pub enum CallOutcome {
     Question(Box<InputRequiredResult>),
 }
 
+impl CallOutcome {
+    /// The bytes of what it says, without the message around it.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            CallOutcome::Result(result) => result.reply.size(),
+            CallOutcome::Question(_) => 0,
+        }
+    }
+}
+
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {

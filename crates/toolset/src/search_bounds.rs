@@ -38,6 +38,15 @@ pub(crate) fn call_timeout(seconds: u64, limits: &Limits) -> Duration {
     search_timeout(seconds, limits).saturating_add(GRACE)
 }
 
+/// Tells serde to leave out a count of nothing.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,13 +63,4 @@ mod tests {
             assert_eq!(call_timeout(asked, &limits), given + GRACE);
         }
     }
-}
-
-/// Tells serde to leave out a count of nothing.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
-pub(crate) fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

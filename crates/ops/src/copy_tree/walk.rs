@@ -221,6 +221,9 @@ impl CopyWalk {
         };
         job.note(&self.destination()?, &item.name, metadata);
         match link.link_target()? {
+            LinkTarget::Outside if job.options.on_skip == super::OnSkip::Fail => {
+                Err(link.leads_outside().into())
+            }
             LinkTarget::Outside => self.skip(&item, SkipReason::LeadsOutside, builder),
             LinkTarget::Loop => self.skip(&item, SkipReason::Loop, builder),
             LinkTarget::Dangling => self.dangling(&item, builder),

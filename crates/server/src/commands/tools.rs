@@ -8,7 +8,7 @@ use serde_json::json;
 use toolset::{Admission, Service};
 
 use crate::command_line::Format;
-use crate::deployment::deployment;
+use crate::deployment::{Reopening, deployment};
 use crate::settings::{Partial, Settings, Toolset};
 use crate::tool_sets::tools_of;
 
@@ -36,6 +36,11 @@ fn every_tool(set: Toolset) -> Result<Service> {
     let settings = Partial::default().complete();
     Ok(Service::new(
         vec![tools_of(set, None)],
-        Admission::new(deployment(&settings, &Roots::default(), Users::default())),
+        Admission::new(deployment(
+            &settings,
+            &Roots::default(),
+            Users::default(),
+            Reopening::No,
+        )),
     )?)
 }

@@ -20,6 +20,8 @@ pub(super) struct Snapshot {
     pub(super) running: usize,
     /// Waiting calls.
     pub(super) waiting: usize,
+    /// The roots, and whether their directories are there.
+    pub(super) roots: Vec<(String, bool)>,
     /// The cache of `guide`, where it is served.
     pub(super) cache: Option<guide::CacheUsage>,
 }
@@ -56,6 +58,7 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
         page.head(name, "gauge", help);
         page.line(name, "", value);
     }
+    page.roots(&snapshot.roots);
     if let Some(cache) = &snapshot.cache {
         page.cache(cache);
     }
@@ -116,6 +119,15 @@ impl Page {
         }
     }
 
+    fn roots(&mut self, roots: &[(String, bool)]) {
+        let help =
+            "Whether the directory of a root is there: 1, or 0 where it was removed or replaced.";
+        self.head("root_up", "gauge", help);
+        for (root, is_up) in roots {
+            self.line("root_up", &format!("root={root:?}"), u8::from(*is_up));
+        }
+    }
+
     fn cache(&mut self, cache: &guide::CacheUsage) {
         let counters = &cache.counters;
         let lines = [
@@ -135,7 +147,7 @@ impl Page {
         self.head(
             "response_bytes_total",
             "counter",
-            "Bytes of content in replies.",
+            "Bytes of replies as they are sent.",
         );
         for tool in tools.iter().filter(|tool| tool.bytes > 0) {
             self.line("response_bytes_total", &labels(tool), tool.bytes);
@@ -171,6 +183,7 @@ mod tests {
             sessions: 0,
             running: 1,
             waiting: 0,
+            roots: vec![("data".to_owned(), true), ("old".to_owned(), false)],
             cache: None,
         });
         for line in [
@@ -181,6 +194,8 @@ mod tests {
             "mcp_filesystem_response_bytes_total{toolset=\"workspace\",tool=\"grep\"} 42",
             "mcp_filesystem_refusals_total{status=\"403\"} 2",
             "mcp_filesystem_connections 5",
+            "mcp_filesystem_root_up{root=\"data\"} 1",
+            "mcp_filesystem_root_up{root=\"old\"} 0",
         ] {
             assert!(page.lines().any(|own| own == line), "{line}\nin\n{page}");
         }

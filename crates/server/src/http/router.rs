@@ -258,6 +258,7 @@ impl Router {
             sessions: self.endpoints.iter().map(Endpoint::session_count).sum(),
             running,
             waiting,
+            roots: self.roots_up(),
             cache: self
                 .guide_state
                 .as_ref()
@@ -267,6 +268,14 @@ impl Router {
         let mut reply = text(StatusCode::OK, page);
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply
+    }
+
+    /// The roots, and whether their directories are there.
+    fn roots_up(&self) -> Vec<(String, bool)> {
+        let roots = self.admission.deployment().roots.iter();
+        roots
+            .map(|grant| (grant.name.clone(), grant.root.current().is_some()))
+            .collect()
     }
 }
 

@@ -16,6 +16,11 @@ pub(super) const MAX_VALUE: usize = 4096;
 /// The bytes that the fields of a call take, more or less.
 const USUAL_SIZE: usize = 256;
 
+/// The field whose text is a JSON list, which a line shows as one: an event has no lists.
+const LIST: &str = "paths";
+/// The longest such list; a longer one is shown as text and cut.
+const MAX_LIST: usize = 64 * 1024;
+
 /// One event's fields, written as they come: a line costs no more than its bytes.
 #[derive(Debug)]
 pub(super) struct LogLine {
@@ -130,6 +135,12 @@ impl Visit for LogLine {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == LIST
+            && value.len() <= MAX_LIST
+            && let Ok(list) = serde_json::from_str::<Vec<String>>(value)
+        {
+            return self.push(field.name(), list);
+        }
         if value.len() <= MAX_VALUE {
             return self.record_text(field, value);
         }

@@ -20,7 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) use self::audit_file::AuditFile;
 use self::line::LogLine;
 use self::queue::{LineQueue, OnFull};
-use crate::settings::{LogFormat, LogLevel, Settings};
+use crate::settings::{AuditOnFailure, LogFormat, LogLevel, Settings};
 
 /// The crates whose lines are written at the level that was set; other crates only get to warn.
 const OURS: &[&str] = &[
@@ -45,6 +45,8 @@ pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result
     let lines = lines.with_filter(targets(settings.log_level));
     let audit = audit.map(|file| LineQueue::start(file, LogFormat::Json, OnFull::Keep));
     let audit = audit.transpose()?;
+    let refuses = settings.audit_on_failure == AuditOnFailure::Refuse;
+    let audit = audit.map(|queue| queue.refusing_changes(refuses));
     let calls = audit.clone().map(|queue| {
         let format = LogFormat::Json;
         let calls = Targets::new().with_target(CALLS, LevelFilter::INFO);
@@ -56,6 +58,9 @@ pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result
         .try_init()
         .map_err(io::Error::other)?;
     std::panic::set_hook(Box::new(log_panic));
+    if audit.as_ref().is_some_and(LineQueue::is_failing) {
+        audit_file::tell_failing(&"no room is left for it", settings.audit_on_failure);
+    }
     Ok(Log { queue, audit })
 }
 

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -36,8 +36,16 @@ pub(super) trait LogOutput: Write + Send + 'static {
     /// Opens the file again, where it is one.
     fn reopen(&mut self) {}
 
-    /// Reports that a line could not be written.
+    /// Makes sure that there is room for the lines that follow, where that can be known.
+    fn reserve(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Reports that lines cannot be written. Told once, until [`LogOutput::recovered`].
     fn failed(&mut self, _error: &io::Error) {}
+
+    /// Reports that lines can be written again.
+    fn recovered(&mut self) {}
 }
 
 /// Nothing is reported: a closed standard error is no reason to stop serving, and there is no other place to report to.
@@ -65,6 +73,8 @@ pub(super) struct LineQueue {
     lines: Sender<QueueItem>,
     state: Arc<QueueState>,
     on_full: OnFull,
+    /// Changes are refused while the output fails.
+    refuses_changes: bool,
 }
 
 /// The state that both ends of a queue share.
@@ -74,17 +84,22 @@ struct QueueState {
     waiting: AtomicUsize,
     dropped: AtomicU64,
     written: Notify,
+    /// The output cannot be written, or has no room for more.
+    failing: AtomicBool,
 }
 
 impl LineQueue {
     /// Starts the thread that writes.
     pub(super) fn start(
-        output: impl LogOutput,
+        mut output: impl LogOutput,
         format: LogFormat,
         on_full: OnFull,
     ) -> io::Result<LineQueue> {
         let (lines, waiting) = channel();
         let state = Arc::<QueueState>::default();
+        // Known before the first call: the thread may start later.
+        let ready = output.reserve();
+        state.failing.store(ready.is_err(), Ordering::Relaxed);
         let own = Arc::clone(&state);
         let work = move || write_lines(&waiting, &own, format, output);
         thread::Builder::new().name("log".to_owned()).spawn(work)?;
@@ -92,7 +107,21 @@ impl LineQueue {
             lines,
             state,
             on_full,
+            refuses_changes: false,
         })
+    }
+
+    /// The same queue, which lets no change begin while its output fails.
+    pub(super) fn refusing_changes(self, refuses_changes: bool) -> LineQueue {
+        LineQueue {
+            refuses_changes,
+            ..self
+        }
+    }
+
+    /// Tells whether lines cannot be written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.state.failing.load(Ordering::Relaxed)
     }
 
     /// Puts a line into the queue, or drops it if there is no room and the queue may drop lines.
@@ -143,6 +172,10 @@ impl Recorder for LineQueue {
         })
     }
 
+    fn refuses_changes(&self) -> bool {
+        self.refuses_changes && self.is_failing()
+    }
+
     fn count_unrecorded(&self) {
         self.state.dropped.fetch_add(1, Ordering::Relaxed);
     }
@@ -154,53 +187,104 @@ fn write_lines(
     waiting: &Receiver<QueueItem>,
     state: &QueueState,
     format: LogFormat,
-    mut output: impl LogOutput,
+    output: impl LogOutput,
 ) {
-    let mut lines = Vec::new();
+    let mut writer = LineWriter {
+        output,
+        state,
+        batch: Vec::new(),
+        lines: 0,
+    };
     for first in waiting {
         let mut count = 0;
         let mut next = Some(first);
         while let Some(message) = next.take() {
             match message {
                 QueueItem::Line(line) => {
-                    lines.extend(line);
+                    writer.add(&line);
                     count += 1;
                 }
                 QueueItem::Reopen => {
-                    write(&mut lines, &mut output);
-                    output.reopen();
+                    writer.write();
+                    writer.output.reopen();
+                    writer.reserve();
                 }
                 QueueItem::Flush(done) => {
-                    write(&mut lines, &mut output);
+                    writer.write();
                     // Whoever waits may end the process, so the count must not come later.
-                    write_lost(state, format, &mut output);
+                    writer.write_lost(format);
                     let _ = done.try_send(());
                 }
             }
-            if lines.len() < BATCH_SIZE {
+            if writer.batch.len() < BATCH_SIZE {
                 next = waiting.try_recv().ok();
             }
         }
-        write(&mut lines, &mut output);
+        writer.write();
         state.waiting.fetch_sub(count, Ordering::Relaxed);
         state.written.notify_waiters();
-        write_lost(state, format, &mut output);
+        writer.write_lost(format);
         thread::sleep(BATCH_PAUSE);
     }
 }
 
-fn write(lines: &mut Vec<u8>, output: &mut impl LogOutput) {
-    if let Err(error) = output.write_all(lines) {
-        output.failed(&error);
-    }
-    lines.clear();
+/// The lines that are written together, and where to.
+struct LineWriter<'a, Output> {
+    output: Output,
+    state: &'a QueueState,
+    batch: Vec<u8>,
+    /// How many lines the batch has.
+    lines: u64,
 }
 
-/// Writes how many lines were dropped since the last count.
-fn write_lost(state: &QueueState, format: LogFormat, output: &mut impl LogOutput) {
-    let lost = state.dropped.swap(0, Ordering::Relaxed);
-    if lost > 0 {
-        write(&mut lost_line(lost, format), output);
+impl<Output: LogOutput> LineWriter<'_, Output> {
+    fn add(&mut self, line: &[u8]) {
+        self.batch.extend_from_slice(line);
+        self.lines += 1;
+    }
+
+    /// Writes the batch. Lines that cannot be written are counted as dropped.
+    fn write(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let written = self.output.write_all(&self.batch);
+        if written.is_err() {
+            self.state.dropped.fetch_add(self.lines, Ordering::Relaxed);
+        }
+        self.batch.clear();
+        self.lines = 0;
+        let ready = written.and_then(|()| self.output.reserve());
+        self.note(ready);
+    }
+
+    /// Finds out whether there is room in a new file.
+    fn reserve(&mut self) {
+        let ready = self.output.reserve();
+        self.note(ready);
+    }
+
+    fn note(&mut self, ready: io::Result<()>) {
+        let was_failing = self.state.failing.swap(ready.is_err(), Ordering::Relaxed);
+        match ready {
+            Err(error) if !was_failing => self.output.failed(&error),
+            Ok(()) if was_failing => self.output.recovered(),
+            _ => {}
+        }
+    }
+
+    /// Writes how many lines were dropped since the last count, unless lines cannot be written at all.
+    fn write_lost(&mut self, format: LogFormat) {
+        if self.state.failing.load(Ordering::Relaxed) {
+            return;
+        }
+        let lost = self.state.dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            self.add(&lost_line(lost, format));
+            // A line that says that others are missing is not one of them.
+            self.lines = 0;
+            self.write();
+        }
     }
 }
 

@@ -156,6 +156,15 @@ word_type! {
         "text" = Text;
 }
 
+word_type! {
+    /// What becomes of changes while the audit file cannot be written.
+    AuditOnFailure, "choice":
+        /// Changes are refused; reading goes on
+        "refuse" = Refuse;
+        /// Calls go on without a record, and the log says so
+        "continue" = Continue;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

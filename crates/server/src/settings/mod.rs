@@ -17,7 +17,9 @@ mod value;
 
 use std::path::PathBuf;
 
-pub(crate) use choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport, WordValue};
+pub(crate) use choices::{
+    AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport, WordValue,
+};
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};

@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches};
 use sandbox::{Durability, Landlock};
 use toolset::{CallRate, ReplyPolicy, TextForm};
 
-use super::choices::{LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
+use super::choices::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
 use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
 use super::flags::FlagValue;
 use super::value::{Bounds, Host, Reading, SettingValue};
@@ -238,6 +238,8 @@ settings! {
     log_format: LogFormat = LogFormat::Json, key "log.format";
     /// A file that every call is also recorded in.
     audit_file: Option<PathBuf> = None, key "log.audit_file";
+    /// What becomes of changes while the audit file cannot be written, as on a full disk.
+    audit_on_failure: AuditOnFailure = AuditOnFailure::Refuse, key "log.audit_on_failure";
 }
 
 /// What the table says of a key of a map inside a setting.

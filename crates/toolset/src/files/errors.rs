@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
-    error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
+    error_object_schema, path_fault, quota_facts, quota_words, root_gone, unfinished_words,
+    unsynced_words,
 };
 
 pub(super) struct Files;
@@ -63,7 +64,11 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
-        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. }
+        | Failure::RootGone { .. }
+        | Failure::Unrecordable
+        | Failure::Guide(_)
+        | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -104,6 +109,8 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
             format!("{DENIED}: the server does not allow {tool}")
         }
         Failure::ReadOnly { .. } => format!("{DENIED}: the server's root is read-only"),
+        Failure::RootGone { root } => root_gone(root),
+        Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }
@@ -317,6 +324,7 @@ mod tests {
             path: Some(path.to_owned()),
         };
         let subject = CallSubject {
+            listed: Vec::new(),
             tool,
             places: vec![place],
         };

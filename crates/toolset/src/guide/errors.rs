@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
-use crate::contract::{CallSubject, Contract, Failure, FailureText, Worded};
+use crate::contract::{
+    CallSubject, Contract, Failure, FailureText, UNRECORDABLE, Worded, root_gone,
+};
 
 pub(super) struct Guide;
 
@@ -103,7 +105,10 @@ fn code(failure: &Failure) -> &'static str {
         Failure::UnknownRoot { .. } | Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => {
             "permission"
         }
-        Failure::RateLimited { .. } | Failure::Internal { .. } => "system",
+        Failure::RateLimited { .. }
+        | Failure::RootGone { .. }
+        | Failure::Unrecordable
+        | Failure::Internal { .. } => "system",
     }
 }
 
@@ -132,6 +137,8 @@ fn message(failure: &Failure, tool: &str) -> String {
         }
         Failure::Operation(error) => error.to_string(),
         Failure::RateLimited { .. } => "Too many calls".to_owned(),
+        Failure::RootGone { root } => root_gone(root),
+        Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {
             format!("{tool} is not allowed here")
         }
@@ -481,6 +488,7 @@ mod tests {
     #[test]
     fn every_failure_says_what_to_do_next_and_nothing_of_this_host() {
         let subject = CallSubject {
+            listed: Vec::new(),
             tool: "guide_cache_file",
             places: Vec::new(),
         };

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded, quota_words,
-    unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
+    quota_words, root_gone, unfinished_words, unsynced_words,
 };
 
 /// The longest path the system takes; a longer one is only repeated in part.
@@ -143,7 +143,11 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. } | Failure::Guide(_) | Failure::Internal { .. } => "io_error",
+        Failure::UnknownRoot { .. }
+        | Failure::RootGone { .. }
+        | Failure::Unrecordable
+        | Failure::Guide(_)
+        | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -203,6 +207,8 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
     }
     match failure {
         Failure::Operation(error) => operation_message(error, path),
+        Failure::RootGone { root } => root_gone(root),
+        Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }
@@ -308,6 +314,7 @@ mod tests {
             path: Some((*path).to_owned()),
         };
         let subject = CallSubject {
+            listed: Vec::new(),
             tool,
             places: paths.iter().map(place).collect(),
         };

@@ -80,6 +80,7 @@ impl Tool for EditFile {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const REPLACES_CONTENT: bool = true;
     const EXAMPLES: &'static [Example] = &[Example {
         title: "One line of a file",
         arguments: r#"{"root":"workspace","path":"hello.txt","edits":[{"old":"Hello World","new":"Hello Agent"}]}"#,

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, Worded,
-    error_object_schema, path_fault, quota_facts, quota_words, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
+    error_object_schema, path_fault, quota_facts, quota_words, root_gone, unfinished_words,
+    unsynced_words,
 };
 use crate::text_form::human_size;
 
@@ -70,7 +71,10 @@ fn code(failure: &Failure, tool: &str) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
-        Failure::Guide(_) | Failure::Internal { .. } => "io_error",
+        Failure::RootGone { .. }
+        | Failure::Unrecordable
+        | Failure::Guide(_)
+        | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -116,6 +120,8 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::ReadOnly { root } => {
             format!("tool {tool} not allowed on root {root}: the root is read-only")
         }
+        Failure::RootGone { root } => root_gone(root),
+        Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
@@ -473,6 +479,7 @@ mod tests {
             path: Some((*path).to_owned()),
         };
         CallSubject {
+            listed: Vec::new(),
             tool,
             places: places.iter().map(place).collect(),
         }

@@ -15,7 +15,7 @@ use toolset::{Admission, CallOutcome, Caller, Client, EncodedReply, Service};
 
 use self::readable::readable;
 use crate::command_line::CallArguments;
-use crate::deployment::deployment;
+use crate::deployment::{Reopening, deployment};
 use crate::settings::Settings;
 use crate::tool_sets::every_set;
 use crate::{guide_project, open_roots};
@@ -29,7 +29,7 @@ pub(crate) fn run(settings: &Settings, tool: &str, arguments: &CallArguments) ->
     let project = guide_project::open(settings)?;
     let users = Users::load();
     sandbox::lock_in(&roots, settings.landlock, &[])?;
-    let admission = Admission::new(deployment(settings, &roots, users));
+    let admission = Admission::new(deployment(settings, &roots, users, Reopening::No));
     let service = every_set(settings, admission, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

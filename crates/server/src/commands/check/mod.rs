@@ -15,6 +15,7 @@ use sandbox::{Landlock, NamedRoot, Protection, Quota, Roots};
 
 use self::own_files::OwnFile;
 pub(crate) use self::risks::open_door;
+use super::serve::bad_audit_file;
 use crate::guide_project::{self, GuideProject};
 use crate::http::CredentialStore;
 use crate::http::listener::address;
@@ -29,6 +30,7 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
     let roots = open_roots::open(&loaded.settings)?;
     let project = guide_project::open(&loaded.settings)?;
     let credentials = CredentialStore::load(&loaded.settings)?.current();
+    check_audit_file(&loaded.settings)?;
     let facts = Findings {
         loaded,
         found: roots.iter().map(CheckedRoot::of).collect(),
@@ -41,6 +43,14 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
     };
     output.write_all(report(&facts).as_bytes())?;
     Ok(())
+}
+
+/// Fails where the server would not start because of its audit file.
+fn check_audit_file(settings: &Settings) -> Result<()> {
+    let Some(path) = settings.audit_file.as_deref() else {
+        return Ok(());
+    };
+    operator_files::may_append(path).map_err(|error| bad_audit_file(path, &error))
 }
 
 /// Everything that the report needs.

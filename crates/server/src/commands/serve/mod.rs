@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use mcp::Server;
-use sandbox::{Exception, ExceptionRights, Users};
+use sandbox::{Exception, ExceptionRights, Protection, Users};
 use toolset::{Admission, Deployment, Service};
 
 use super::check::open_door;
-use crate::deployment::deployment;
+use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
 use crate::http::{self, CredentialStore, HostCheck, listener};
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::{every_set, tools_of};
-use crate::{open_roots, signals, stdio};
+use crate::{open_roots, root_watch, signals, stdio};
 
 /// How long the process waits at its end for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -43,7 +43,8 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     };
     let users = Users::load();
     let credentials = Arc::new(CredentialStore::load(settings)?);
-    let audit = settings.audit_file.as_deref().map(audit_file).transpose()?;
+    let audit = settings.audit_file.as_deref();
+    let audit = audit.map(|path| audit_file(path, settings)).transpose()?;
     let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions(settings))?;
 
     let log = log::start(settings, audit)?;
@@ -51,8 +52,9 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     project.iter().for_each(GuideProject::warn);
     let admission = Admission::new(Deployment {
         recorder: log.recorder(),
-        ..deployment(settings, &roots, users)
+        ..deployment(settings, &roots, users, reopening(&protection))
     });
+    root_watch::start(admission.deployment())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -70,6 +72,14 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     ended
 }
 
+/// Landlock's rules are for the directories that were open at the start: another one in their place could not be used.
+fn reopening(protection: &Protection) -> Reopening {
+    match protection {
+        Protection::Enforced { .. } => Reopening::No,
+        Protection::Unavailable | Protection::Off => Reopening::Yes,
+    }
+}
+
 /// Runs work a moment later, so that it does not delay the first answer.
 async fn after_start(work: impl FnOnce()) {
     tokio::time::sleep(AFTER_START).await;
@@ -83,9 +93,14 @@ fn prepared(service: Service) -> impl FnOnce() {
     }
 }
 
-fn audit_file(path: &Path) -> Result<AuditFile> {
-    let file = AuditFile::open(path);
-    file.map_err(|error| anyhow!("log.audit_file: {path:?}: {}", reason(&error)))
+fn audit_file(path: &Path, settings: &Settings) -> Result<AuditFile> {
+    let file = AuditFile::open(path, settings.audit_on_failure);
+    file.map_err(|error| bad_audit_file(path, &error))
+}
+
+/// The start-up error of an audit file that cannot be opened.
+pub(super) fn bad_audit_file(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("log.audit_file: {path:?}: {}", reason(error))
 }
 
 /// The directories that stay reachable besides the roots, because SIGHUP opens files in them again. A file may have been

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{Durability, Landlock};
 use toolset::{ReplyHalves, ReplyPolicy, TextForm};
 
-use crate::settings::{LogFormat, LogLevel, SessionPolicy, Settings};
+use crate::settings::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Settings};
 
 fn read(yaml: &str) -> Result<Partial, SettingsError> {
     parse(yaml, Path::new("/etc/app"))
@@ -107,7 +107,7 @@ limits:
 durability: fast
 sandbox:
   landlock: off
-log: { level: debug, format: text, audit_file: audit.log }
+log: { level: debug, format: text, audit_file: audit.log, audit_on_failure: continue }
 "#;
 
 #[test]
@@ -172,6 +172,7 @@ fn every_key_of_the_contract_is_read() {
         log_level: Some(LogLevel::Debug),
         log_format: Some(LogFormat::Text),
         audit_file: Some(Some(path("/etc/app/audit.log"))),
+        audit_on_failure: Some(AuditOnFailure::Continue),
     };
     assert_eq!(partial, expected);
 }
@@ -345,7 +346,7 @@ fn unknown_keys_are_named_with_the_nearest_one() {
         ("7: 1", format!("7: unknown key; allowed: {top}")),
         (
             "log: {levl: info}",
-            "log.levl: unknown key (did you mean \"level\"?); allowed: level, format, audit_file"
+            "log.levl: unknown key (did you mean \"level\"?); allowed: level, format, audit_file, audit_on_failure"
                 .to_owned(),
         ),
         (

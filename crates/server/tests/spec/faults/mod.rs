@@ -9,11 +9,13 @@
     reason = "tests change host directories from outside the sandbox"
 )]
 
+mod audit;
 mod changes;
 mod crash;
 mod disk;
 mod exhaustion;
 mod fairness;
+mod gone_root;
 mod hostile;
 mod in_place;
 mod power;

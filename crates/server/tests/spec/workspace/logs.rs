@@ -3,6 +3,7 @@
 use testkit::{Transport, Tree, Value, json};
 
 use super::Workspace;
+use crate::harness::message::tool_call;
 use crate::harness::{ToolSet, is_iso_8601, program};
 
 #[tokio::test]
@@ -223,4 +224,107 @@ async fn workspace_no_level_logs_what_is_in_files() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn workspace_nfr_019_a_link_that_leads_outside_is_told_with_where_whatever_was_tried() {
+    Workspace::both(
+        || Tree::new().link("d/escape", "/nowhere/else").file("f", ""),
+        async |workspace| {
+            let to = json!({"source_path": "d/escape", "dest_path": "x"});
+            for (tool, arguments) in [
+                ("remove_file", json!({"path": "d/escape"})),
+                ("stat_file", json!({"path": "d/escape"})),
+                ("permissions_file", json!({"path": "d/escape"})),
+                ("move", to.clone()),
+                ("copy", to),
+            ] {
+                workspace.fails("path_outside_root", tool, arguments).await;
+                let line = workspace.server.logged(|line| line["tool"] == tool).await;
+                assert_eq!(line["level"], "WARN", "{line}");
+                assert_eq!(line["resolved_path"], "/nowhere/else", "{line}");
+                assert_eq!(line["attempted_path"], "d/escape", "{line}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_a_failure_is_logged_with_both_ends_and_the_reason() {
+    Workspace::both(
+        || Tree::new().file("a", "TOPSECRET\n").file("b", ""),
+        async |workspace| {
+            let below = json!({"source_path": "a", "dest_path": "b/x"});
+            workspace.fails("not_a_directory", "copy", below).await;
+            let line = workspace.server.logged(|line| line["tool"] == "copy").await;
+            assert_eq!(line["path"], "a", "{line}");
+            assert_eq!(line["root"], "workspace", "{line}");
+            assert_eq!(line["destination_path"], "b/x", "{line}");
+            assert_eq!(line["destination_root"], "workspace", "{line}");
+            assert_eq!(line["failed_path"], "b/x", "{line}");
+            assert!(
+                line["reason"].as_str().unwrap().contains("not a directory"),
+                "{line}"
+            );
+            let out = json!({"source_path": "a", "dest_path": "../out"});
+            workspace.fails("path_outside_root", "move", out).await;
+            let line = workspace.server.logged(|line| line["tool"] == "move").await;
+            assert_eq!(line["path"], "a", "{line}");
+            assert_eq!(line["destination_path"], "../out", "{line}");
+            assert_eq!(line["attempted_path"], "../out", "{line}");
+            // All paths of a call with a list are there, also where it fails.
+            let edits = json!([
+                {"path": "a", "old": "WRONG", "new": "x"},
+                {"path": "b", "old": "WRONG", "new": "x"},
+            ]);
+            workspace
+                .fails("edit_failed", "edit_file", json!({"edits": edits}))
+                .await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "edit_file")
+                .await;
+            assert_eq!(line["paths"], json!(["a", "b"]), "{line}");
+            assert!(
+                line["reason"].as_str().unwrap().contains("edit 1 of 2"),
+                "{line}"
+            );
+            assert!(!line.to_string().contains("TOPSECRET"), "{line}");
+            // What is in a file is no reason.
+            let patch = json!({"path": "a", "patch": "@@ -1 +1 @@\n-WRONG\n+x\n"});
+            workspace.fails("patch_failed", "patch_file", patch).await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "patch_file")
+                .await;
+            assert!(
+                line["reason"].as_str().unwrap().contains("hunk 1"),
+                "{line}"
+            );
+            let text = line.to_string();
+            assert!(
+                !text.contains("TOPSECRET") && !text.contains("WRONG"),
+                "{line}"
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_the_response_size_is_what_goes_over_the_wire() {
+    let tree = Tree::new().file("f", "quotes \" and\nlines\n");
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
+    for (number, path) in [(7, "f"), (8, "gone")] {
+        let call = tool_call(
+            number,
+            "read_file",
+            &json!({"root": "workspace", "path": path}),
+        );
+        let reply = server.http().post("/mcp", &[], &call).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let line = server.logged(|line| line["path"] == path).await;
+        assert_eq!(line["response_size"], reply.body.len(), "{line} {reply:?}");
+    }
 }
