@@ -13,17 +13,17 @@ use crate::workspace::Workspace;
 
 /// How often each of the six kinds of work is killed.
 const KILLS: usize = 170;
-/// The latest moment of a kill: most calls are done by then.
-const LATEST_MICROSECONDS: u64 = 40_000;
+/// The latest moment of a kill: many calls are done by then, and many are not.
+const LATEST: Duration = Duration::from_millis(40);
+/// The same for a whole tree, which takes longer.
+const LATEST_OF_A_TREE: Duration = Duration::from_millis(300);
 const FILES: usize = 60;
 
 /// The moments of the kills, after the call began.
-fn moments(seed: u64) -> impl Iterator<Item = (usize, Duration)> {
+fn moments(seed: u64, latest: Duration) -> impl Iterator<Item = (usize, Duration)> {
     let mut chance = Chance::new(seed);
-    (0..share(KILLS)).map(move |round| {
-        let moment = chance.below(LATEST_MICROSECONDS);
-        (round, Duration::from_micros(moment))
-    })
+    let latest = u64::try_from(latest.as_micros()).expect("less than a second");
+    (0..share(KILLS)).map(move |round| (round, Duration::from_micros(chance.below(latest))))
 }
 
 /// Begins a call and kills the server after a while, whether the call has ended or not.
@@ -76,7 +76,7 @@ async fn faults_a_kill_during_a_write_leaves_the_old_or_the_new() {
     let tree = Tree::new().file("f", "old".repeat(100_000));
     let setup = Workspace::setup(&tree);
     let (old, new) = ("old".repeat(100_000), "new".repeat(300_000));
-    for (_, moment) in moments(1) {
+    for (_, moment) in moments(1, LATEST) {
         tree.write("f", &old);
         let server = setup.clone().start(Transport::Stdio).await;
         let write = json!({"path": "f", "content": new});
@@ -94,7 +94,7 @@ async fn faults_a_kill_during_an_edit_leaves_the_old_or_the_new() {
     let tree = Tree::new().file("f", &old);
     let setup = Workspace::setup(&tree);
     let new = old.replace("first", "changed");
-    for (_, moment) in moments(2) {
+    for (_, moment) in moments(2, LATEST) {
         tree.write("f", &old);
         let server = setup.clone().start(Transport::Stdio).await;
         let patch = json!({"path": "f", "patch": "@@ -1 +1 @@\n-first\n+changed\n"});
@@ -112,7 +112,7 @@ async fn faults_a_kill_during_a_copy_leaves_the_whole_copy_or_nothing() {
     let tree = full(Tree::new());
     let setup = Workspace::setup(&tree);
     let mut copies = 0;
-    for (round, moment) in moments(3) {
+    for (round, moment) in moments(3, LATEST_OF_A_TREE) {
         let server = setup.clone().start(Transport::Stdio).await;
         let name = format!("copy{round}");
         let copy = json!({"source_path": "tree", "dest_path": name});
@@ -132,7 +132,7 @@ async fn faults_a_kill_during_a_copy_leaves_the_whole_copy_or_nothing() {
 
 #[tokio::test]
 async fn faults_a_kill_during_a_removal_leaves_whole_files() {
-    for (_, moment) in moments(4) {
+    for (_, moment) in moments(4, LATEST) {
         let tree = full(Tree::new().file("kept/f1", content(1)));
         let server = Workspace::setup(&tree).start(Transport::Stdio).await;
         killed_during(server, "remove_folder", json!({"path": "tree"}), moment).await;
@@ -153,12 +153,12 @@ async fn faults_a_kill_during_a_move_between_file_systems_loses_nothing() {
         .root("workspace", source.path())
         .root("other", memory.path());
     let mut moved = 0;
-    for (round, moment) in moments(5) {
+    for (round, moment) in moments(5, LATEST_OF_A_TREE) {
         fill(&source.join("tree"));
         let server = setup.clone().start(Transport::Stdio).await;
         let name = format!("tree{round}");
         let arguments = json!({"source_path": "tree", "dest_root": "other", "dest_path": name});
-        killed_during(server, "move", arguments, moment * 2).await;
+        killed_during(server, "move", arguments, moment).await;
         let (from, to) = (source.join("tree"), memory.join(&name));
         let (stayed, came) = (files_in(&from), files_in(&to));
         assert!(
@@ -201,7 +201,7 @@ async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
     let tree = full(Tree::new());
     let other = Tree::new();
     let setup = Workspace::setup(&tree).root("other", other.path());
-    for (_, moment) in moments(6) {
+    for (_, moment) in moments(6, LATEST) {
         let server = setup.clone().start(Transport::Stdio).await;
         let there = tree.has("tree");
         let (from, to) = if there {
@@ -211,7 +211,7 @@ async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
         };
         let arguments = json!({"source_root": from, "source_path": "tree", "dest_root": to,
             "dest_path": "tree"});
-        killed_during(server, "move", arguments, moment / 2).await;
+        killed_during(server, "move", arguments, moment).await;
         assert!(tree.has("tree") != other.has("tree"), "both or none");
         assert_eq!(whole_files(tree.path()) + whole_files(other.path()), FILES);
     }

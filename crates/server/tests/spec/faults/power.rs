@@ -302,6 +302,7 @@ async fn cut_once(disk: &Disk, moment: Duration) -> Damage {
     damage
 }
 
+/// Removes what a round left, so that the next cut does not bring it back.
 fn empty(top: &Path) {
     for entry in std::fs::read_dir(top).expect("a directory").flatten() {
         let path = entry.path();
@@ -311,6 +312,7 @@ fn empty(top: &Path) {
             std::fs::remove_file(path).expect("a file");
         }
     }
+    assert!(succeeds(Command::new("sync").arg("-f").arg(top)));
 }
 
 #[tokio::test]

@@ -165,12 +165,25 @@ pub(crate) async fn confirmed(client: &Client, tool: &'static str, arguments: Va
 /// What calls go through; clones share the connection.
 pub(crate) type Client = testkit::rmcp::Peer<testkit::rmcp::RoleClient>;
 
-/// The names in a directory that are temporary.
+/// The temporary names below a directory, which others may remove meanwhile.
 pub(crate) fn temporary_names(path: &Path) -> Vec<String> {
-    let names = contents(path).into_keys();
-    names
-        .filter(|name| name.contains(".mcp-filesystem-"))
-        .collect()
+    let mut found = Vec::new();
+    let mut directories = vec![path.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(".mcp-filesystem-") {
+                found.push(name);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                directories.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 /// Prints a figure.
