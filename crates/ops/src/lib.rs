@@ -5,6 +5,7 @@
 //! tool sets are knobs of a request; words are not chosen here.
 
 mod character_glob;
+mod compare;
 mod content_type;
 mod context;
 mod copy;
@@ -47,6 +48,7 @@ pub mod text;
 mod write;
 mod write_files;
 
+pub use compare::{Compare, Compared, ComparedDirectories, ComparedFiles, ToldPaths};
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};

@@ -218,7 +218,9 @@ impl Admission {
         use_: &RootUse,
     ) -> Box<dyn Iterator<Item = &'a RootGrant> + 'a> {
         match use_.root {
-            RootSource::Argument(_) => Box::new(self.deployment.roots.iter()),
+            RootSource::Argument(_) | RootSource::ArgumentOr(..) => {
+                Box::new(self.deployment.roots.iter())
+            }
             RootSource::Home => Box::new(self.home(set).into_iter()),
         }
     }
@@ -246,6 +248,11 @@ impl Admission {
                 nearest: None,
                 known: Vec::new(),
             }),
+            RootSource::ArgumentOr(name, other) => {
+                let absent = arguments.get(name).is_none_or(Value::is_null);
+                let name = if absent { other } else { name };
+                self.find(set, RootSource::Argument(name), arguments)
+            }
             RootSource::Argument(name) => match arguments.get(name) {
                 Some(Value::String(root)) => self.named(root),
                 other => Err(arguments::not_a_root(name, other, &self.root_names()).into()),

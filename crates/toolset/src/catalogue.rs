@@ -339,7 +339,8 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
 fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObject> {
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
-        RootSource::Home => None,
+        // This one may be left out anyway.
+        RootSource::ArgumentOr(..) | RootSource::Home => None,
     });
     let is_only = deployment.roots.len() == 1;
     let mut input = definition.input.as_ref().clone();

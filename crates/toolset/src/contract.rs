@@ -100,6 +100,7 @@ impl CallSubject {
         };
         let root = |source| match source {
             RootSource::Argument(name) => text(name),
+            RootSource::ArgumentOr(name, other) => text(name).or_else(|| text(other)),
             RootSource::Home => home.map(str::to_owned),
         };
         let places = definition

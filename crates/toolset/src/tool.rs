@@ -202,6 +202,8 @@ impl RootUse {
 pub enum RootSource {
     /// The argument of this name.
     Argument(&'static str),
+    /// The argument of the first name, or of the second where that is left out.
+    ArgumentOr(&'static str, &'static str),
     /// The set has one root, chosen by the operator.
     Home,
 }

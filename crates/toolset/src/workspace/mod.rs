@@ -2,6 +2,7 @@
 //!
 //! Adding a tool: one file here, and its two lines below.
 
+mod compare;
 mod copy;
 mod create_folder;
 mod edit_file;
@@ -44,6 +45,7 @@ pub fn toolset() -> ToolSet {
             tool::<permissions_file::PermissionsFile>(),
             tool::<copy::CopyTool>(),
             tool::<move_to::MoveTool>(),
+            tool::<compare::CompareTool>(),
             tool::<grep::GrepTool>(),
             tool::<glob::GlobTool>(),
         ],

@@ -1,5 +1,6 @@
 //! The `workspace` set.
 
+mod compare;
 mod config;
 mod copy_move;
 mod edit;
