@@ -287,17 +287,6 @@ fn where_a_long_line_is_cut_is_neither_its_beginning_nor_its_end() {
 }
 
 #[test]
-fn a_character_that_a_cut_goes_through_is_no_end_of_a_word() {
-    let tree = Tree::new();
-    for filler in 0..3 {
-        let text = "a".repeat(filler) + &"xäxö".repeat(500_000) + "\n";
-        tree.file("long", text);
-        assert_eq!(in_parts(&tree, r"x\b"), (vec![], 1), "{filler}");
-        assert_eq!(in_parts(&tree, r"[^a]\bx"), (vec![], 1), "{filler}");
-    }
-}
-
-#[test]
 fn what_is_far_apart_in_a_long_line_is_found_or_the_line_is_counted() {
     let tree = Tree::new();
     tree.file(

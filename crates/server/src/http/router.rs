@@ -404,7 +404,7 @@ mod tests {
             assert_eq!(kind.as_str(), "application/json", "{path}");
             assert_eq!(
                 body["result"]["content"][0]["text"],
-                "unknown root: nonexistent"
+                "unknown root: nonexistent; roots: temp"
             );
         }
     }

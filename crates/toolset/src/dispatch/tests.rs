@@ -256,7 +256,8 @@ fn code(result: &ToolResult) -> Value {
 #[tokio::test]
 async fn names_come_before_allowlists_and_these_before_arguments() {
     let unknown = json!({ "root": "closed", "other_root": "nonexistent", "act": 3 });
-    assert_eq!(message(unknown).await, "unknown root: nonexistent");
+    let roots = "unknown root: nonexistent; roots: open, closed, fixed";
+    assert_eq!(message(unknown).await, roots);
     let denied = json!({ "root": "fixed", "other_root": "closed", "act": 3 });
     assert_eq!(message(denied).await, "tool toy not allowed on root closed");
     let fixed = json!({ "root": "open", "other_root": "fixed", "act": 3 });
@@ -267,7 +268,7 @@ async fn names_come_before_allowlists_and_these_before_arguments() {
     let bad = json!({ "root": "fixed", "other_root": "open", "act": "jump" });
     assert_eq!(
         message(bad).await,
-        "missing required argument: path (string)"
+        "missing required argument: path (string); invalid act: jump; valid values: answer, panic, escape, work, sleep"
     );
     let none = json!({ "root": "open", "path": "a" });
     assert_eq!(

@@ -196,11 +196,16 @@ async fn faults_a_root_that_is_removed_gives_errors_and_no_crash() {
             ("write_file", json!({"path": "a/b", "content": "x"})),
             ("create_folder", json!({"path": "a"})),
             ("stat_file", json!({"path": "f"})),
+            ("list_folder", json!({"path": "."})),
         ] {
-            fails(&server, "not_found", tool, arguments).await;
+            let error = fails(&server, "io_error", tool, arguments).await;
+            let message = error["message"].as_str().unwrap_or_default();
+            assert!(
+                message.starts_with("the directory of root workspace is gone"),
+                "{message}"
+            );
         }
         for (tool, arguments) in [
-            ("list_folder", json!({"path": "."})),
             ("glob", json!({"pattern": "**/*"})),
             ("grep", json!({"pattern": "x"})),
         ] {

@@ -126,7 +126,6 @@ async fn patterns_are_about_characters_and_say_what_cannot_match() {
         let filtered = json!({"pattern": "needle", "glob_filter": "?.txt"});
         assert_eq!(workspace.ok("grep", filtered).await["total_matches"], 1);
         for (pattern, words) in [
-            ("", "use * for the entries"),
             ("/", "use * for the entries"),
             ("../*", "name the directory to search as path"),
             ("sub/../a.txt", "name the directory to search as path"),

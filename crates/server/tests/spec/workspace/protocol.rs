@@ -64,6 +64,7 @@ fn properties(tool: &Value) -> Vec<(&String, &Value)> {
 async fn workspace_nfr_012_hints_are_true() {
     let writing = [
         "write_file",
+        "edit_file",
         "remove_file",
         "patch_file",
         "create_folder",
