@@ -142,7 +142,7 @@ fn starve(wanted: &Wanted) -> Result<()> {
         root: base.clone(),
         base,
     };
-    let starved = starve::attack(&own, |name| wanted.takes("", name))?;
+    let starved = starve::attack(&own, wanted.scale, |name| wanted.takes("", name))?;
     say(&starved.table)?;
     anyhow::ensure!(
         starved.holds,
@@ -169,7 +169,7 @@ fn run(wanted: &Wanted, bench: &Bench, own: &Own) -> Result<String> {
         text += &format!("\nThe stripped binary has {}.\n", size(&own.program));
     }
     if wanted.takes("Attack", "") {
-        let starved = starve::attack(own, |_| true)?;
+        let starved = starve::attack(own, wanted.scale, |_| true)?;
         text += &format!(
             "\n## A client's small calls beside 256 heavy ones of another\n\n{}",
             starved.table
