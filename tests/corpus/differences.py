@@ -142,7 +142,24 @@ def without_words(result):
     return changed
 
 
-PARTS = {"text": without_text, "words": without_words}
+def without_columns(result):
+    """Leaves out the columns of matching lines, and says so where there was none yet."""
+    structured = result.get("structuredContent")
+    found = structured.get("matches") if isinstance(structured, dict) else None
+    if not isinstance(found, list):
+        return False
+    lines = [line for match in found for line in match.get("matches", [match]) if "line_number" in line]
+    for line in lines:
+        rest = {key: line.pop(key) for key in list(line)}
+        for key, value in rest.items():
+            if key != "column":
+                line[key] = value
+            if key == "line_number":
+                line["column"] = "<column>"
+    return bool(lines)
+
+
+PARTS = {"text": without_text, "words": without_words, "columns": without_columns}
 
 
 def text_of(reply):
