@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-limits test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -60,6 +60,12 @@ corpus: ## every recorded reply, byte for byte but for what is meant to differ (
 
 test-clients: corpus ## the recorded replies, other people's clients and the official conformance suite (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem
+
+test-limits: ## what one client can take at most, with all the connections and bodies: 188 bodies, 40 readers, 1,024 connections (a minute)
+	$(CARGO) build --release --locked --bin $(CMD)
+	LIMITS_EXHAUSTIVE=1 TESTED_PROGRAM=$(CURDIR)/target/release/$(CMD) \
+		$(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture --test-threads 1 \
+		http_access::bytes http_access::door
 
 test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving

@@ -34,5 +34,5 @@ pub use listing::{DirectoryListing, ENTRIES_MAX, EntryKind, LEVELS_MAX, PathInfo
 pub use policy::{AllowedFault, SecurityPolicy};
 pub use project_path::ProjectPath;
 pub use time::Now;
-pub use upload::{CHUNKS_MAX, Chunk, Uploads};
+pub use upload::{CHUNKS_MAX, Chunk, Held, Uploads};
 pub use validator::PathValidator;

@@ -1,7 +1,9 @@
 //! Files that come in chunks. Chunks are kept here until the last one has come; an incomplete file goes nowhere else.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{ChunkFault, Error, Result};
@@ -28,7 +30,39 @@ pub struct Chunk {
     pub hash: Option<String>,
     /// The hash of the whole file, which may come with any chunk.
     pub content_hash: Option<String>,
+    /// What is dropped with it.
+    pub held: Held,
 }
+
+/// Something that is kept as long as a chunk is, such as its room in a budget of bytes.
+#[derive(Clone, Default)]
+pub struct Held {
+    _kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Held {
+    /// Keeps something.
+    pub fn new(kept: impl Any + Send + Sync) -> Held {
+        Held {
+            _kept: Some(Arc::new(kept)),
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+/// What is kept makes no difference to the chunk.
+impl PartialEq for Held {
+    fn eq(&self, _: &Held) -> bool {
+        true
+    }
+}
+
+impl Eq for Held {}
 
 /// How far an upload has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +101,7 @@ struct PendingUploads {
 #[derive(Debug)]
 struct ChunkedUpload {
     count: u32,
-    chunks: BTreeMap<u32, Vec<u8>>,
+    chunks: BTreeMap<u32, (Vec<u8>, Held)>,
     content_hash: Option<String>,
     bytes: u64,
     touched: Instant,
@@ -195,8 +229,8 @@ impl PendingUploads {
             touched: now,
         });
         let size = chunk.bytes.len() as u64;
-        let earlier = upload.chunks.insert(chunk.index, chunk.bytes);
-        let earlier = earlier.map_or(0, |bytes| bytes.len() as u64);
+        let earlier = upload.chunks.insert(chunk.index, (chunk.bytes, chunk.held));
+        let earlier = earlier.map_or(0, |(bytes, _)| bytes.len() as u64);
         upload.content_hash = chunk.content_hash.or(upload.content_hash.take());
         upload.touched = now;
         upload.bytes = upload.bytes + size - earlier;
@@ -211,7 +245,7 @@ impl PendingUploads {
         }
         let upload = self.remove(key)?;
         let mut whole = Vec::with_capacity(upload.bytes as usize);
-        for chunk in upload.chunks.values() {
+        for (chunk, _) in upload.chunks.values() {
             whole.extend_from_slice(chunk);
         }
         Some((whole, upload.content_hash))
@@ -271,6 +305,7 @@ mod tests {
             bytes: bytes.to_vec(),
             hash: None,
             content_hash: None,
+            held: Held::default(),
         }
     }
 

@@ -72,7 +72,10 @@ impl Client {
         let mut client = Client {
             number,
             revision,
-            http: http.pool_max_idle_per_host(1).build()?,
+            http: http
+                .local_address(crate::host_of(number))
+                .pool_max_idle_per_host(1)
+                .build()?,
             url: format!("http://{address}/mcp"),
             session: None,
             calls: 0,

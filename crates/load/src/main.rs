@@ -9,6 +9,7 @@ mod server;
 mod verdict;
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +21,15 @@ use tokio::task::JoinSet;
 
 use crate::server::{Sample, Server};
 use crate::verdict::{Counts, Verdict};
+
+/// Where the misbehaving clients call from.
+const ROGUE_HOST: [u8; 4] = [127, 9, 9, 9];
+
+/// Where a well-behaved client calls from: twenty share an address, as people in an office do.
+fn host_of(number: usize) -> IpAddr {
+    let host = u8::try_from(number / 20 % 250).unwrap_or_default();
+    [127, 0, 1, host + 1].into()
+}
 
 /// Holds a server under load and tells whether it held.
 #[derive(Debug, Parser)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::verdict::Counts;
 
@@ -30,13 +30,17 @@ pub(crate) async fn misbehave(
 }
 
 async fn one(number: usize, address: SocketAddr) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    match number % 6 {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(crate::ROGUE_HOST.into(), 0))?;
+    let mut stream = socket.connect(address).await?;
+    match number % 8 {
         0 => drip(&mut stream).await,
         1 => oversize(&mut stream).await,
         2 => give_up(&mut stream, "hash_file").await,
         3 => give_up(&mut stream, "grep").await,
         4 => nonsense(&mut stream).await,
+        5 => half_a_body(&mut stream).await,
+        6 => say_nothing(&mut stream).await,
         _ => read_nothing(&mut stream).await,
     }
 }
@@ -97,6 +101,24 @@ async fn nonsense(stream: &mut TcpStream) -> std::io::Result<()> {
         let _ = stream.read(&mut [0; 512]).await?;
     }
     stream.write_all(b"BLAH\r\n\r\n").await
+}
+
+/// A large body that is never ended.
+async fn half_a_body(stream: &mut TcpStream) -> std::io::Result<()> {
+    let head = format!("{HEAD}Content-Length: 16000000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let sending = stream.write_all(&[b' '; 8_000_000]);
+    // A body that has no room is not read.
+    let _ = tokio::time::timeout(Duration::from_secs(2), sending).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    Ok(())
+}
+
+/// A connection on which nothing is asked.
+async fn say_nothing(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nHost:").await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    Ok(())
 }
 
 /// Questions whose answers are never read.

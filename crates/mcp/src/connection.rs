@@ -56,12 +56,14 @@ impl Outbox for mpsc::Sender<Vec<u8>> {
 }
 
 /// The reply to a request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Response {
     /// The whole message.
     pub message: Vec<u8>,
     /// The code where it is an error of the protocol.
     pub error: Option<ErrorCode>,
+    /// The room of a large message in the budget of bytes, to be kept until it is written.
+    pub held: Option<ops::Reserved>,
 }
 
 /// A request that is being served. It ends without a reply if the client cancels it. If dropped, it is cancelled but still

@@ -22,8 +22,8 @@ mod sse;
 
 pub use connection::{Connection, Nowhere, Outbox, Response, Serving, start};
 pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};
-pub use origin::{HttpClient, Origin};
+pub use origin::{HttpClient, Origin, host_of};
 pub use outline::{Outline, OutlineSearch};
 pub use server::Server;
 pub use session::{NoRoom, Owner, Session, SessionLimits, Sessions};
-pub use sse::{EventStream, KEEP_ALIVE, event};
+pub use sse::{EventStream, KEEP_ALIVE, event, held_bytes};

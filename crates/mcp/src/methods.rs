@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ops::{ReplyRoom, Reserved};
 use rmcp::model::{ErrorCode, ErrorData, InitializeRequestParams, InputResponses, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,13 +29,15 @@ pub(crate) async fn answer(request: Request, context: RequestContext) -> Respons
         Err(error) => Err(error),
     };
     match served {
-        Ok(message) => Response {
+        Ok((message, held)) => Response {
             message,
             error: None,
+            held,
         },
         Err(error) => Response {
             message: result::error(Some(&id), &error),
             error: Some(error.code),
+            held: None,
         },
     }
 }
@@ -57,8 +60,18 @@ struct AgreedRequest<'request> {
     context: RequestContext,
 }
 
+/// A message, and its room in the budget of bytes if it is large.
+type HeldMessage = (Vec<u8>, Option<Reserved>);
+
 impl AgreedRequest<'_> {
-    async fn serve(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+    async fn serve(self, method: &str, params: Params) -> Result<HeldMessage, ErrorData> {
+        match method {
+            "tools/call" => self.call_tool(params).await,
+            _ => Ok((self.answer_at_once(method, params)?, None)),
+        }
+    }
+
+    fn answer_at_once(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
         match method {
             INITIALIZE if self.agreed.is_legacy => self.initialize(params),
             DISCOVER => Ok(result::result(
@@ -70,7 +83,6 @@ impl AgreedRequest<'_> {
                 Ok(result::result(self.id, &Value::Object(Default::default())))
             }
             "tools/list" => self.list_tools(&params),
-            "tools/call" => self.call_tool(params).await,
             other => Err(ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
                 format!("unknown method: {}", shortened(other)),
@@ -110,7 +122,7 @@ impl AgreedRequest<'_> {
         }
     }
 
-    async fn call_tool(self, mut params: Params) -> Result<Vec<u8>, ErrorData> {
+    async fn call_tool(self, mut params: Params) -> Result<HeldMessage, ErrorData> {
         let Some(Value::String(name)) = params.take("name") else {
             return Err(invalid_params(
                 "tools/call takes params with name (string) and arguments (object)",
@@ -133,12 +145,13 @@ impl AgreedRequest<'_> {
         };
         let service = server.service();
         let called = service.call_encoded(&name, arguments, &caller, &mut encode);
-        match called.await {
-            Some(_) => Ok(message),
-            None => Err(invalid_params(
-                server.service().catalogue().unknown_tool(&name),
-            )),
+        if called.await.is_none() {
+            let unknown = server.service().catalogue().unknown_tool(&name);
+            return Err(invalid_params(unknown));
         }
+        let room = caller.room.as_ref();
+        let held = room.and_then(|room| room.hand_over(message.len() as u64));
+        Ok((message, held))
     }
 
     fn caller(self, mut params: Params) -> Result<Caller, ErrorData> {
@@ -155,11 +168,15 @@ impl AgreedRequest<'_> {
         let meta = Meta(params.meta());
         let client = self.client(meta);
         let origin = &self.context.origin;
+        let allowance = origin.allowance();
+        let budget = self.context.connection.server().service().byte_budget();
+        let room = ReplyRoom::new(Arc::clone(budget), (&*allowance).into(), origin.patience());
         Ok(Caller {
+            room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
             account: origin.account(),
-            allowance: origin.allowance(),
+            allowance,
             answers,
             client: Arc::new(RequestClient {
                 progress: meta.progress(),

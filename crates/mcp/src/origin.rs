@@ -2,6 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call waits for room for its reply where others have to be served beside it.
+const BRIEFLY: Duration = Duration::from_secs(2);
+/// How long it waits where there is nobody else: its own time limit ends it.
+const LONG: Duration = Duration::from_secs(600);
 
 /// Where a request comes from.
 #[derive(Debug, Clone)]
@@ -15,7 +21,7 @@ pub enum Origin {
 /// A client on HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    /// The address and port.
+    /// The address and port, or the address alone where a proxy told it.
     pub address: Arc<str>,
     /// The operator's name for its token.
     pub token: Option<Arc<str>>,
@@ -24,25 +30,30 @@ pub struct HttpClient {
 }
 
 impl Origin {
-    /// The account that shares turns: the operator's name for the client, else the host it calls from.
+    /// Who the client is: the operator's name for it, else its session, else the host it calls from.
     pub(crate) fn account(&self) -> String {
         match self {
             Origin::Stdio => String::new(),
             Origin::Http(client) => match client.known_as() {
                 Some(name) => name.to_string(),
-                None => host_of(&client.address),
+                None => client.host(),
             },
         }
     }
 
-    /// The account whose rate limit applies. Sessions do not count: anyone can begin many.
+    /// The account whose turns, rate and bytes it uses. Sessions do not count: anyone can begin many.
     pub(crate) fn allowance(&self) -> String {
         match self {
             Origin::Stdio => String::new(),
-            Origin::Http(client) => match &client.token {
-                Some(name) => name.to_string(),
-                None => host_of(&client.address),
-            },
+            Origin::Http(client) => client.allowance(),
+        }
+    }
+
+    /// How long its calls wait for room for their replies.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Origin::Stdio => LONG,
+            Origin::Http(_) => BRIEFLY,
         }
     }
 
@@ -66,23 +77,50 @@ impl HttpClient {
     fn known_as(&self) -> Option<&Arc<str>> {
         self.token.as_ref().or(self.session.as_ref())
     }
+
+    /// The account whose bytes it uses: its token, else the host it calls from.
+    #[must_use]
+    pub fn allowance(&self) -> String {
+        match &self.token {
+            Some(name) => name.to_string(),
+            None => self.host(),
+        }
+    }
+
+    fn host(&self) -> String {
+        let address = self.address.parse::<SocketAddr>();
+        let address = address.map(|address| address.ip());
+        match address.or_else(|_| self.address.parse()) {
+            Ok(address) => host_of(address),
+            Err(_) => self.address.to_string(),
+        }
+    }
 }
 
 /// The host of an address. A host on IPv6 has a whole network of addresses to call from.
-fn host_of(address: &str) -> String {
-    match address.parse::<SocketAddr>().map(|address| address.ip()) {
-        Ok(IpAddr::V4(host)) => host.to_string(),
-        Ok(IpAddr::V6(host)) => match (host.to_ipv4_mapped(), host.segments()) {
-            (Some(host), _) => host.to_string(),
-            (None, [a, b, c, d, ..]) => format!("{a:x}:{b:x}:{c:x}:{d:x}::/64"),
-        },
-        Err(_) => address.to_owned(),
+#[must_use]
+pub fn host_of(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(host) => host.to_string(),
+        IpAddr::V6(host) => {
+            let [a, b, c, d, ..] = host.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::host_of;
+    use super::HttpClient;
+
+    fn host_of(address: &str) -> String {
+        let client = HttpClient {
+            address: address.into(),
+            token: None,
+            session: None,
+        };
+        client.host()
+    }
 
     #[test]
     fn a_client_is_a_host_not_a_connection() {
@@ -91,5 +129,7 @@ mod tests {
         assert_eq!(host_of("[2001:db8::1]:1"), host_of("[2001:db8::2]:1"));
         assert_ne!(host_of("[2001:db8::1]:1"), host_of("[2001:db8:0:1::1]:1"));
         assert_eq!(host_of("[::ffff:10.0.0.1]:1"), host_of("10.0.0.1:1"));
+        assert_eq!(host_of("10.0.0.1"), host_of("10.0.0.1:1"));
+        assert_eq!(host_of("2001:db8::1"), host_of("[2001:db8::2]:1"));
     }
 }

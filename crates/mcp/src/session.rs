@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use ops::Reserved;
 use tokio::runtime::Handle;
 
 use crate::connection::{Connection, Nowhere, Response};
@@ -61,7 +62,38 @@ pub struct Sessions {
 #[derive(Debug, Default)]
 struct Table {
     sessions: HashMap<Arc<str>, Arc<Session>>,
+    /// How many each client has.
+    of_client: HashMap<Arc<str>, usize>,
     is_swept: bool,
+}
+
+impl Table {
+    /// Whether there may be one more, and one more of this client: a quarter of all places is kept for others.
+    fn has_room(&self, client: &str, limits: SessionLimits) -> bool {
+        let own = self.of_client.get(client).copied().unwrap_or_default();
+        self.sessions.len() < limits.most && own < limits.most - limits.most / 4
+    }
+
+    fn insert(&mut self, session: &Arc<Session>) {
+        *self
+            .of_client
+            .entry(Arc::clone(&session.client))
+            .or_default() += 1;
+        self.sessions
+            .insert(Arc::clone(&session.id), Arc::clone(session));
+    }
+
+    fn remove(&mut self, id: &str) {
+        let Some(session) = self.sessions.remove(id) else {
+            return;
+        };
+        if let Some(count) = self.of_client.get_mut(&session.client) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_client.remove(&session.client);
+            }
+        }
+    }
 }
 
 impl Sessions {
@@ -88,9 +120,9 @@ impl Sessions {
         owner: Owner,
         client: HttpClient,
     ) -> Result<(Option<Arc<Session>>, Response), NoRoom> {
-        self.make_room()?;
+        self.make_room(&client.allowance())?;
         let id = random_id().ok_or(NoRoom)?;
-        let session = Session::new(id.into(), self.server.clone(), owner);
+        let session = Session::new(id.into(), self.server.clone(), owner, &client);
         let origin = session.origin(client);
         // Nothing is sent before the answer to `initialize`.
         let serving = session
@@ -122,22 +154,22 @@ impl Sessions {
 
     /// Ends a session and everything that runs in it.
     pub fn end(&self, session: &Session) {
-        self.table().sessions.remove(&session.id);
+        self.table().remove(&session.id);
         session.close();
     }
 
     /// Ends all of them: the process ends.
     pub fn end_all(&self) {
-        let all = std::mem::take(&mut self.table().sessions);
-        all.values().for_each(|session| session.close());
+        let all = std::mem::take(&mut *self.table());
+        all.sessions.values().for_each(|session| session.close());
     }
 
-    fn make_room(&self) -> Result<(), NoRoom> {
-        if self.count() < self.limits.most {
+    fn make_room(&self, client: &str) -> Result<(), NoRoom> {
+        if self.table().has_room(client, self.limits) {
             return Ok(());
         }
         self.end_where(|session, now| session.is_unused(now));
-        if self.count() < self.limits.most {
+        if self.table().has_room(client, self.limits) {
             Ok(())
         } else {
             Err(NoRoom)
@@ -146,11 +178,10 @@ impl Sessions {
 
     fn insert(self: &Arc<Sessions>, session: &Arc<Session>) -> Result<(), NoRoom> {
         let mut table = self.table();
-        if table.sessions.len() >= self.limits.most {
+        if !table.has_room(&session.client, self.limits) {
             return Err(NoRoom);
         }
-        let id = Arc::clone(&session.id);
-        table.sessions.insert(id, Arc::clone(session));
+        table.insert(session);
         if !std::mem::replace(&mut table.is_swept, true) {
             Sessions::sweep(Arc::downgrade(self));
         }
@@ -180,24 +211,25 @@ impl Sessions {
         let idle = self.limits.idle;
         self.end_where(|session, now| session.is_idle(now, idle));
         let mut table = self.table();
-        table
-            .sessions
-            .values()
-            .for_each(|session| session.forget_old());
+        table.sessions.values().for_each(|session| {
+            session.forget_old();
+            // A client over its share loses what its idle sessions keep for streams that may be resumed.
+            session.keep_within_budget();
+        });
         table.is_swept = !table.sessions.is_empty();
         !table.is_swept
     }
 
     fn end_where(&self, is_over: impl Fn(&Session, Instant) -> bool) {
         let now = Instant::now();
-        let mut over = Vec::new();
-        self.table().sessions.retain(|_, session| {
-            let ends = is_over(session, now);
-            if ends {
-                over.push(Arc::clone(session));
-            }
-            !ends
-        });
+        let mut table = self.table();
+        let over = table.sessions.values();
+        let over: Vec<_> = over
+            .filter(|session| is_over(session, now))
+            .cloned()
+            .collect();
+        over.iter().for_each(|session| table.remove(&session.id));
+        drop(table);
         over.iter().for_each(|session| session.close());
     }
 
@@ -211,6 +243,8 @@ impl Sessions {
 pub struct Session {
     id: Arc<str>,
     owner: Owner,
+    /// Whose share of sessions and bytes it uses.
+    client: Arc<str>,
     connection: Arc<Connection>,
     state: Mutex<SessionState>,
 }
@@ -233,18 +267,22 @@ struct SessionState {
 }
 
 impl Session {
-    fn new(id: Arc<str>, server: Server, owner: Owner) -> Arc<Session> {
+    fn new(id: Arc<str>, server: Server, owner: Owner, client: &HttpClient) -> Arc<Session> {
+        let client: Arc<str> = client.allowance().into();
+        let kept = || KeptBytes::within(server.service().byte_budget(), &client);
+        let (of_requests, of_none) = (kept(), kept());
         Arc::new(Session {
             id,
             owner,
+            client,
             connection: Connection::new(server),
             state: Mutex::new(SessionState {
                 used_at: Instant::now(),
                 is_used: false,
                 next: 0,
                 requests: BTreeMap::new(),
-                kept: KeptBytes::default(),
-                common: Stream::new(None, &KeptBytes::default()),
+                kept: of_requests,
+                common: Stream::new(None, &of_none),
                 silent: VecDeque::new(),
                 is_closed: false,
             }),
@@ -257,11 +295,13 @@ impl Session {
         &self.id
     }
 
-    /// Serves a request. Its stream ends with the reply, or without one if the client cancels it.
+    /// Serves a request. Its stream ends with the reply, or without one if the client cancels it. The room of its body
+    /// is kept while it is served.
     pub fn request(
         self: &Arc<Session>,
         request: Request,
         client: HttpClient,
+        body: Option<Reserved>,
     ) -> Result<EventStream, Refused> {
         let stream = self.open_stream();
         let outbox = Arc::new(stream.clone());
@@ -271,8 +311,10 @@ impl Session {
         let reader = stream.read_after(None);
         let session = Arc::clone(self);
         let work = async move {
-            if let Some(reply) = serving.await {
-                stream.push(&reply.message);
+            let reply = serving.await;
+            drop(body);
+            if let Some(reply) = reply {
+                stream.push(&reply.message, reply.held);
             }
             stream.end();
             session.touch();

@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use ops::{ByteBudget, Reserved};
+
 use crate::connection::Outbox;
 
 /// A comment, which keeps a silent stream open.
@@ -19,11 +21,31 @@ const RETRY_MS: u32 = 3000;
 
 /// A message as an event of a stream that cannot be resumed.
 #[must_use]
-pub fn event(message: &[u8]) -> Bytes {
+pub fn event(message: &[u8], held: Option<Reserved>) -> Bytes {
     let mut event = Vec::with_capacity(message.len() + 16);
     push_data(&mut event, message);
     event.push(b'\n');
-    event.into()
+    held_bytes(event, held)
+}
+
+/// Bytes that keep their room in the budget until the last of them is written.
+#[must_use]
+pub fn held_bytes(bytes: Vec<u8>, held: Option<Reserved>) -> Bytes {
+    match held {
+        Some(held) => Bytes::from_owner(HeldBytes { bytes, _held: held }),
+        None => bytes.into(),
+    }
+}
+
+struct HeldBytes {
+    bytes: Vec<u8>,
+    _held: Reserved,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 fn push_data(event: &mut Vec<u8>, message: &[u8]) {
@@ -66,20 +88,68 @@ const KEPT_BYTES: usize = 1024 * 1024;
 
 /// How many bytes several streams keep together. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KeptBytes(Arc<AtomicUsize>);
+pub(crate) struct KeptBytes(Arc<KeptCount>);
+
+#[derive(Debug, Default)]
+struct KeptCount {
+    bytes: AtomicUsize,
+    /// Where they are counted too, and whose they are.
+    budget: Option<(Arc<ByteBudget>, Arc<str>)>,
+    /// The room of the small events; a large one brings its own.
+    room: Mutex<Option<Reserved>>,
+}
 
 impl KeptBytes {
+    /// Counts the bytes of a client in the budget of the process too.
+    pub(crate) fn within(budget: &Arc<ByteBudget>, client: &Arc<str>) -> KeptBytes {
+        KeptBytes(Arc::new(KeptCount {
+            budget: Some((Arc::clone(budget), Arc::clone(client))),
+            ..KeptCount::default()
+        }))
+    }
+
     /// Whether they are more than a session may keep.
     pub(crate) fn is_over(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > KEPT_BYTES
+        let budget = self.0.budget.as_ref();
+        self.0.bytes.load(Ordering::Relaxed) > KEPT_BYTES
+            || budget.is_some_and(|(budget, client)| budget.is_over(client))
     }
 
-    fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
+    fn add(&self, event: &Event) {
+        self.0.bytes.fetch_add(event.bytes.len(), Ordering::Relaxed);
+        self.recount(|small| small + event.small_bytes());
     }
 
-    fn subtract(&self, bytes: usize) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    fn subtract(&self, event: &Event) {
+        self.0.bytes.fetch_sub(event.bytes.len(), Ordering::Relaxed);
+        self.recount(|small| small.saturating_sub(event.small_bytes()));
+    }
+
+    fn recount(&self, change: impl FnOnce(u64) -> u64) {
+        let Some((budget, client)) = &self.0.budget else {
+            return;
+        };
+        let mut room = self.0.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = room.get_or_insert_with(|| budget.hold(client, 0));
+        room.resize(change(room.bytes()));
+    }
+}
+
+/// An event as it is sent.
+#[derive(Debug)]
+struct Event {
+    bytes: Bytes,
+    /// Whether it has room in the budget of its own.
+    is_held: bool,
+}
+
+impl Event {
+    fn small_bytes(&self) -> u64 {
+        if self.is_held {
+            0
+        } else {
+            self.bytes.len() as u64
+        }
     }
 }
 
@@ -92,11 +162,10 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Default)]
 struct StreamState {
-    events: VecDeque<Bytes>,
+    events: VecDeque<Event>,
     /// The number of the first event that is still kept.
     first: u64,
-    /// The bytes of the events, and those of the streams it is counted with.
-    bytes: usize,
+    /// The bytes of the streams that it is counted with.
     kept: KeptBytes,
     ended_at: Option<Instant>,
     /// The number of the next event that nobody has had.
@@ -121,16 +190,15 @@ impl Stream {
 
     /// Sends an empty event that tells the client how to come back.
     pub(crate) fn invite_back(&self) {
-        self.add(b"", Some(RETRY_MS));
+        self.add(b"", Some(RETRY_MS), None);
     }
 
-    /// Sends a message.
-    /// Says whether the stream is still open for it.
-    pub(crate) fn push(&self, message: &[u8]) -> bool {
-        self.add(message, None)
+    /// Sends a message, with its room in the budget if it is large. Says whether the stream is still open for it.
+    pub(crate) fn push(&self, message: &[u8], held: Option<Reserved>) -> bool {
+        self.add(message, None, held)
     }
 
-    fn add(&self, message: &[u8], retry: Option<u32>) -> bool {
+    fn add(&self, message: &[u8], retry: Option<u32>, held: Option<Reserved>) -> bool {
         let mut state = self.lock();
         if state.ended_at.is_some() {
             return false;
@@ -148,9 +216,12 @@ impl Stream {
         }
         event.extend_from_slice(tail.as_bytes());
         event.push(b'\n');
-        state.bytes += event.len();
-        state.kept.add(event.len());
-        state.events.push_back(event.into());
+        let event = Event {
+            is_held: held.is_some(),
+            bytes: held_bytes(event, held),
+        };
+        state.kept.add(&event);
+        state.events.push_back(event);
         state.wake();
         true
     }
@@ -206,7 +277,7 @@ impl Stream {
 impl StreamState {
     fn next_event(&self) -> Option<Bytes> {
         let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
-        self.events.get(index).cloned()
+        self.events.get(index).map(|event| event.bytes.clone())
     }
 
     fn forget_read(&mut self) {
@@ -215,8 +286,7 @@ impl StreamState {
                 return;
             };
             self.first += 1;
-            self.bytes -= event.len();
-            self.kept.subtract(event.len());
+            self.kept.subtract(&event);
         }
     }
 
@@ -236,17 +306,19 @@ impl StreamState {
 
 impl Drop for StreamState {
     fn drop(&mut self) {
-        self.kept.subtract(self.bytes);
+        self.events
+            .iter()
+            .for_each(|event| self.kept.subtract(event));
     }
 }
 
 impl Outbox for Stream {
     fn try_send(&self, message: Vec<u8>) -> bool {
-        self.push(&message)
+        self.push(&message, None)
     }
 
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        let is_open = self.push(&message);
+        let is_open = self.push(&message, None);
         Box::pin(std::future::ready(is_open))
     }
 }
@@ -284,14 +356,16 @@ impl EventStream {
         Poll::Pending
     }
 
-    /// Everything that is left, if the stream has ended already.
+    /// Everything that is left, if the stream has ended already and is small.
     #[must_use]
     pub fn take_ended(&mut self) -> Option<Bytes> {
         let mut state = self.stream.lock();
-        if state.ended_at.is_none() || state.reader != Some(self.reader) {
+        // A large reply is not copied, and keeps its room until it is written.
+        let is_large = state.events.iter().any(|event| event.is_held);
+        if state.ended_at.is_none() || state.reader != Some(self.reader) || is_large {
             return None;
         }
-        let mut rest = Vec::with_capacity(state.bytes);
+        let mut rest = Vec::new();
         while let Some(event) = state.next_event() {
             rest.extend_from_slice(&event);
             state.unread += 1;
@@ -322,7 +396,7 @@ mod tests {
     }
 
     fn bytes(kept: &KeptBytes) -> usize {
-        kept.0.load(Ordering::Relaxed)
+        kept.0.bytes.load(Ordering::Relaxed)
     }
 
     #[test]
@@ -330,14 +404,14 @@ mod tests {
         let kept = KeptBytes::default();
         let stream = Stream::new(Some(0), &kept);
         let mut reader = stream.read_after(None);
-        stream.push(&vec![b'x'; 3 * KEPT_BYTES]);
+        stream.push(&vec![b'x'; 3 * KEPT_BYTES], None);
         stream.end();
         assert!(kept.is_over(), "nobody has read it yet");
         assert!(text(&mut reader).is_some());
         assert_eq!(bytes(&kept), 0);
         let unread = Stream::new(Some(1), &kept);
         let reader = unread.read_after(None);
-        unread.push(&vec![b'x'; 3 * KEPT_BYTES]);
+        unread.push(&vec![b'x'; 3 * KEPT_BYTES], None);
         drop(reader);
         assert_eq!(bytes(&kept), 0, "its reader hung up");
     }
@@ -355,7 +429,7 @@ mod tests {
         let stream = Stream::new(Some(4), &KeptBytes::default());
         let mut reader = stream.read_after(None);
         stream.invite_back();
-        stream.push(b"{}");
+        stream.push(b"{}", None);
         assert_eq!(
             text(&mut reader).unwrap(),
             "data: \nid: 0/4\nretry: 3000\n\n"
@@ -364,7 +438,7 @@ mod tests {
         assert_eq!(text(&mut reader).unwrap(), "pending");
         stream.end();
         assert_eq!(text(&mut reader), None);
-        stream.push(b"late");
+        stream.push(b"late", None);
         assert_eq!(text(&mut reader), None);
     }
 
@@ -373,7 +447,7 @@ mod tests {
         let stream = Stream::new(None, &KeptBytes::default());
         let broken = stream.read_after(None);
         for message in ["a", "b", "c"] {
-            stream.push(message.as_bytes());
+            stream.push(message.as_bytes(), None);
         }
         drop(broken);
         assert!(!stream.has_reader());
@@ -393,15 +467,15 @@ mod tests {
         let kept = KeptBytes::default();
         let stream = Stream::new(None, &kept);
         let mut reader = stream.read_after(None);
-        stream.push(b"a");
-        stream.push(b"b");
+        stream.push(b"a", None);
+        stream.push(b"b", None);
         text(&mut reader);
         stream.forget_read();
         assert_eq!(bytes(&kept), "data: b\nid: 1\n\n".len());
         drop(reader);
         stream.forget_read();
         assert_eq!(bytes(&kept), 0);
-        stream.push(b"c");
+        stream.push(b"c", None);
         let mut reader = stream.read_after(None);
         assert_eq!(text(&mut reader).unwrap(), "data: c\nid: 2\n\n");
         drop((stream, reader));

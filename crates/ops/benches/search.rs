@@ -105,6 +105,7 @@ fn searches(criterion: &mut Criterion) {
         line_index_cache: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
+        room: None,
     };
     let mut group = criterion.benchmark_group("search");
     group.sample_size(10);

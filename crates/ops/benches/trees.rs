@@ -38,6 +38,7 @@ fn context() -> Context {
         line_index_cache: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
+        room: None,
     }
 }
 

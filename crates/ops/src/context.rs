@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::byte_budget::ReplyRoom;
 use crate::error::{Error, Result};
 use crate::line_index_cache::LineIndexCache;
 use crate::pool;
@@ -47,12 +48,22 @@ pub struct Context {
     pub cancel: Cancel,
     /// What the reply has to say of the change.
     pub change_notes: sandbox::ChangeNotes,
+    /// The room for the reply, where bytes are counted.
+    pub room: Option<Arc<ReplyRoom>>,
 }
 
 impl Context {
     /// Begins the change of a call.
     pub(crate) fn change(&self) -> sandbox::Change {
         sandbox::Change::begin_noting(self.limits.durability, &self.change_notes)
+    }
+
+    /// Takes room for content that is about to be read for the reply.
+    pub(crate) fn take_room(&self, bytes: u64) -> Result<()> {
+        match &self.room {
+            Some(room) => room.take_for_content(bytes, &self.cancel),
+            None => Ok(()),
+        }
     }
 }
 

@@ -256,6 +256,9 @@ pub enum Error {
     /// A tree operation failed when a part of its work was done.
     #[error("{done:?}, then: {cause}")]
     Unfinished { done: TreeWork, cause: Box<Error> },
+    /// Too much is held for the client already to read so many bytes more for it.
+    #[error("no room for {bytes} bytes")]
+    NoRoom { bytes: u64 },
     #[error("the deadline has passed")]
     Timeout,
     #[error("the call was cancelled")]
@@ -296,6 +299,7 @@ pub enum ErrorKind {
     DiskFull,
     RootProtected,
     IntoItself,
+    NoRoom,
     Timeout,
     Cancelled,
     Io,
@@ -333,6 +337,7 @@ impl Error {
             Error::DiskFull { .. } | Error::QuotaExceeded { .. } => ErrorKind::DiskFull,
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
+            Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Io { .. } | Error::Unsynced { .. } | Error::Changed { .. } => ErrorKind::Io,
@@ -378,6 +383,7 @@ impl Error {
             | Error::EmptySearchString
             | Error::InvalidEncoding { .. }
             | Error::RootProtected
+            | Error::NoRoom { .. }
             | Error::Timeout
             | Error::Cancelled => None,
         }

@@ -4,6 +4,7 @@
 //! a [`Context`], and answer with an outcome or an [`Error`] that holds the facts. Differences between
 //! tool sets are knobs of a request; words are not chosen here.
 
+mod byte_budget;
 mod character_glob;
 mod compare;
 mod content_type;
@@ -48,6 +49,9 @@ pub mod text;
 mod write;
 mod write_files;
 
+pub use byte_budget::{
+    ByteBudget, ByteLimits, OverBudget, ReplyRoom, Reserved, Reserving, SMALL_BYTES,
+};
 pub use compare::{Compare, Compared, ComparedDirectories, ComparedFiles, ToldPaths};
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};

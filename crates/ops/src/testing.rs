@@ -178,6 +178,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
         line_index_cache: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
+        room: None,
     }
 }
 

@@ -37,6 +37,10 @@ pub(crate) fn deployment(
         users: Arc::new(users),
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
+        held_bytes: ops::ByteLimits {
+            all: settings.max_held_bytes,
+            of_one: settings.max_held_bytes_per_client,
+        },
         rate: settings.rate,
         replies: settings.replies,
         text: settings.text,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ops::text::near::nearest;
-use ops::{Cancel, ErrorKind, LineIndexCache, Root};
+use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Root};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -34,6 +34,7 @@ pub struct Admission {
     slots: Arc<CallSlots>,
     client_stats: Arc<StatsTable>,
     line_index_cache: Arc<LineIndexCache>,
+    byte_budget: Arc<ByteBudget>,
     closing: CancellationToken,
 }
 
@@ -49,6 +50,7 @@ impl Admission {
             rate: deployment.rate.map(RateLimit::new),
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
+            byte_budget: ByteBudget::new(deployment.held_bytes),
             deployment,
             by_name,
             line_index_cache: Arc::default(),
@@ -59,6 +61,12 @@ impl Admission {
     /// The line indexes that all calls of the process share.
     pub(crate) fn line_index_cache(&self) -> Arc<LineIndexCache> {
         Arc::clone(&self.line_index_cache)
+    }
+
+    /// The budget for the bytes that clients make the process hold.
+    #[must_use]
+    pub fn byte_budget(&self) -> &Arc<ByteBudget> {
+        &self.byte_budget
     }
 
     /// The operator's decisions.

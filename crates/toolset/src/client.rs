@@ -7,6 +7,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ops::ReplyRoom;
 use rmcp::model::{ErrorData, InputResponses};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -106,10 +107,12 @@ pub struct Caller {
     pub name: String,
     /// What the client's program calls itself, without its version.
     pub program: Option<String>,
-    /// The account under which calls take turns. A client cannot choose it.
+    /// Who it is for statistics and uploads: token, session or address. A client cannot choose it.
     pub account: String,
-    /// Whose allowance of calls this one is taken from.
+    /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
     pub allowance: String,
+    /// The room for the reply, where bytes are counted.
+    pub room: Option<Arc<ReplyRoom>>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
     /// The way to the client.
@@ -132,6 +135,7 @@ impl Default for Caller {
             program: None,
             account: String::new(),
             allowance: String::new(),
+            room: None,
             answers: None,
             client: Arc::new(Silent::default()),
         }

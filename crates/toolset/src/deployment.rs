@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::{Limits, LiveRoot, Root, Users};
+use ops::{ByteLimits, Limits, LiveRoot, Root, Users};
 
 use crate::known_clients::drops_text;
 use crate::rate::CallRate;
@@ -24,6 +24,8 @@ pub struct Deployment {
     pub request_timeout: Duration,
     /// How many calls run at once; further ones wait.
     pub max_concurrent_calls: usize,
+    /// How many bytes of bodies, replies, session streams and uploads are held at once.
+    pub held_bytes: ByteLimits,
     /// How often a client may call; none is as often as it likes.
     pub rate: Option<CallRate>,
     /// Which halves of a reply are sent.
@@ -73,6 +75,10 @@ impl Deployment {
             users: Arc::default(),
             request_timeout: Duration::from_secs(30),
             max_concurrent_calls: 256,
+            held_bytes: ByteLimits {
+                all: 256 * 1024 * 1024,
+                of_one: 32 * 1024 * 1024,
+            },
             rate: None,
             replies: ReplyPolicy::Auto,
             text: TextForm::Compact,

@@ -80,6 +80,12 @@ impl Service {
         Some(dispatch.call(arguments, encode).await)
     }
 
+    /// The budget for the bytes that clients make the process hold.
+    #[must_use]
+    pub fn byte_budget(&self) -> &Arc<ops::ByteBudget> {
+        self.inner.admission.byte_budget()
+    }
+
     /// Waits until no call runs. Used at shutdown, when none can begin: calls whose clients hung up are recorded too.
     pub async fn settle(&self) {
         self.inner.running.close();
@@ -147,12 +153,27 @@ impl<'call> Dispatch<'call> {
                 self.record(&subject, start, size).success();
                 outcome
             }
-            Ok(Ended::Reply(reply)) => self.succeeded(&subject, start, reply, encode),
+            Ok(Ended::Reply(reply)) if self.fits(&reply) => {
+                self.succeeded(&subject, start, reply, encode)
+            }
+            Ok(Ended::Reply(reply)) => {
+                let bytes = reply.bytes();
+                // Nothing was changed, so the client may call again.
+                let failure = ops::Error::NoRoom { bytes }.into();
+                self.fail(&subject, start, &failure, true, encode)
+            }
             Err(failure) => {
                 let failure = self.admission.if_root_is_gone(failure, &subject);
                 self.fail(&subject, start, &failure, true, encode)
             }
         }
+    }
+
+    /// Whether there is room for a reply. A change that was made is always answered.
+    fn fits(self, reply: &EncodedReply) -> bool {
+        let changes = self.entry.tool.definition().effect != ToolEffect::Read;
+        let room = self.caller.room.as_ref();
+        changes || room.is_none_or(|room| room.try_fit(reply.bytes()).is_ok())
     }
 
     /// Counts a call, and warns when its client calls more often than is usual for the set.
@@ -213,7 +234,7 @@ impl<'call> Dispatch<'call> {
         let prepared = entry.tool.prepare(arguments, timeout, &deployment.limits)?;
         let roots = admission::current_roots(&grants)?;
         let cancel = Cancel::after(prepared.timeout)
-            .of_client(&self.caller.account)
+            .of_client(&self.caller.allowance)
             .in_roots(&roots);
         let call = Call {
             context: Context {
@@ -222,6 +243,7 @@ impl<'call> Dispatch<'call> {
                 line_index_cache: self.admission.line_index_cache(),
                 change_notes: ops::ChangeNotes::default(),
                 cancel,
+                room: self.caller.room.clone(),
             },
             roots,
             root_infos: Arc::clone(&entry.root_infos),
@@ -264,7 +286,7 @@ impl<'call> Dispatch<'call> {
         let run = async {
             let slot = match slot {
                 Some(slot) => slot,
-                None => self.admission.enter(&self.caller.account, weight).await?,
+                None => self.admission.enter(&self.caller.allowance, weight).await?,
             };
             match weight {
                 Weight::Small => run_with(slot, move || work.run(&call)).await,
@@ -293,7 +315,7 @@ impl<'call> Dispatch<'call> {
     ) -> Result<Result<EncodedReply, Failure>, RestOfWork> {
         let weight = work.weight();
         let slot = if self.entry.tool.tries_inline() {
-            self.admission.try_enter(&self.caller.account)
+            self.admission.try_enter(&self.caller.allowance)
         } else {
             None
         };

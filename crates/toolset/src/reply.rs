@@ -66,6 +66,16 @@ impl EncodedReply {
         self.structured.as_deref()
     }
 
+    /// About how many bytes its message has.
+    pub(crate) fn bytes(&self) -> u64 {
+        let halves = [self.text(), self.structured()];
+        halves
+            .into_iter()
+            .flatten()
+            .map(|half| half.len() as u64)
+            .sum()
+    }
+
     /// The bytes of the half a client is most likely to read: the text, or the structured half if there is no text.
     pub(crate) fn size(&self) -> usize {
         let half = self.text().or(self.structured.as_deref());

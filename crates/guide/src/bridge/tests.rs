@@ -347,6 +347,7 @@ fn an_upload_with_a_wrong_hash_is_not_stored() {
             bytes: bytes.to_vec(),
             hash: None,
             content_hash: None,
+            held: crate::upload::Held::default(),
         }),
         content_hash: content_hash.map(str::to_owned),
     };

@@ -106,7 +106,7 @@ async fn a_cancelled_request_has_no_reply_and_the_next_of_its_id_begins_when_it_
     let third = connection.serve(call(1, 0), Origin::Stdio, Arc::new(Nowhere));
     assert!(third.is_err(), "the id belongs to the one that waits");
     let (cancelled, next) = tokio::join!(running, next);
-    assert_eq!(cancelled, None);
+    assert!(cancelled.is_none());
     let next: Value = serde_json::from_slice(&next.unwrap().message).unwrap();
     assert_eq!(
         (&next["id"], &next["result"]["isError"]),
@@ -138,7 +138,7 @@ async fn a_message_that_cannot_be_read_does_not_answer_the_request_whose_id_it_h
     assert!(words.contains("method has to be a string") && words.contains("the id 1 is in use"));
     connection.notice(&cancelled(1));
     assert_eq!(refusal()["id"], 1, "a cancelled request gets no reply");
-    assert_eq!(running.await, None);
+    assert!(running.await.is_none());
 }
 
 #[tokio::test]
@@ -230,5 +230,5 @@ async fn a_request_that_comes_after_the_end_is_cancelled_from_the_start() {
     connection.hang_up();
     let late = connection.serve(call(1, 60_000), Origin::Stdio, Arc::new(Nowhere));
     let late = tokio::time::timeout(Duration::from_secs(20), late.expect("a free id"));
-    assert_eq!(late.await.expect("it does not run on"), None);
+    assert!(late.await.expect("it does not run on").is_none());
 }

@@ -166,6 +166,7 @@ fn a_greeting_that_introduces_itself_is_no_greeting() {
     let missing = mcp::Response {
         message: Vec::new(),
         error: Some(ErrorCode::METHOD_NOT_FOUND),
+        held: None,
     };
     assert_eq!(judged.status(&missing), 404);
 }

@@ -69,7 +69,7 @@ async fn there_are_only_so_many_and_a_greeting_that_fails_begins_none() {
 async fn a_request_is_answered_in_a_stream_of_its_own() {
     let sessions = sessions(1);
     let session = begun(&sessions, None).await;
-    let mut stream = session.request(call(1, 0), client()).unwrap();
+    let mut stream = session.request(call(1, 0), client(), None).unwrap();
     assert_eq!(
         next(&mut stream).await.unwrap(),
         "data: \nid: 0/0\nretry: 3000\n\n"
@@ -86,7 +86,7 @@ async fn a_request_is_answered_in_a_stream_of_its_own() {
 async fn a_stream_that_breaks_is_read_on_and_the_request_goes_on() {
     let sessions = sessions(1);
     let session = begun(&sessions, None).await;
-    let mut broken = session.request(call(1, 80), client()).unwrap();
+    let mut broken = session.request(call(1, 80), client(), None).unwrap();
     next(&mut broken).await;
     drop(broken);
     let mut resumed = session.resume("0/0");
@@ -112,15 +112,15 @@ async fn a_stream_that_breaks_is_read_on_and_the_request_goes_on() {
 async fn an_id_in_use_gets_no_stream_and_not_the_others_reply() {
     let sessions = sessions(1);
     let session = begun(&sessions, None).await;
-    let mut first = session.request(call(1, 60), client()).unwrap();
+    let mut first = session.request(call(1, 60), client(), None).unwrap();
     let refused = session
-        .request(call(1, 0), client())
+        .request(call(1, 0), client(), None)
         .expect_err("a refusal");
     assert!(refused.reason().contains("the id 1 is in use"));
     next(&mut first).await;
     assert!(next(&mut first).await.unwrap().contains("\"id\":1"));
     session
-        .request(call(1, 0), client())
+        .request(call(1, 0), client(), None)
         .expect("it is free again");
 }
 
@@ -128,7 +128,7 @@ async fn an_id_in_use_gets_no_stream_and_not_the_others_reply() {
 async fn a_cancelled_request_ends_its_stream_without_a_reply() {
     let sessions = sessions(1);
     let session = begun(&sessions, None).await;
-    let mut stream = session.request(call(1, 60_000), client()).unwrap();
+    let mut stream = session.request(call(1, 60_000), client(), None).unwrap();
     next(&mut stream).await;
     assert!(is_waiting(&mut stream));
     session.notice(&cancelled(1));
@@ -142,7 +142,7 @@ async fn the_end_of_a_session_is_the_end_of_all_its_streams() {
     let mut streams = [
         session.listen(),
         session.listen(),
-        session.request(call(1, 60_000), client()).unwrap(),
+        session.request(call(1, 60_000), client(), None).unwrap(),
     ];
     next(&mut streams[2]).await;
     assert!(streams.iter_mut().all(is_waiting));

@@ -7,6 +7,7 @@ use sandbox::OpenFile;
 use super::characters::{CONTINUATION, fit_characters, part, text_of};
 use super::decoded::legacy;
 use super::{Body, Contents, Oversize, Read, TextPolicy, Totals};
+use crate::byte_budget::SMALL_BYTES;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::line_search::LineSearch;
@@ -60,6 +61,7 @@ impl Reader<'_> {
             Oversize::Cut => (self.max_bytes(), false),
         };
         self.refuse_over(self.open.metadata.size, refuse, max)?;
+        self.context.take_room(self.open.metadata.size.min(max))?;
         let bytes = read_up_to(&self.open, 0, max.saturating_add(1), &self.context.cancel)?;
         // It may have grown while it was read.
         self.refuse_over(bytes.len() as u64, refuse, max)?;
@@ -96,6 +98,7 @@ impl Reader<'_> {
         let length = wanted.min(max);
         let before = offset.min(CONTINUATION);
         let span = length.saturating_add(before + CONTINUATION);
+        self.take_room_for(offset, span)?;
         let bytes = read_up_to(&self.open, offset - before, span, &self.context.cancel)?;
         let start = bytes.len().min(before as usize);
         let end = bytes.len().min(start.saturating_add(size_of(length)));
@@ -161,13 +164,21 @@ impl Reader<'_> {
         let mut seeker = LineSeeker::new(limit);
         let mut bytes = Vec::new();
         let mut ended = limit == 0;
+        // Only reading tells how long the lines are.
+        let mut room = 0;
         while !ended && bytes.len() <= max {
             let Some((_, block)) = blocks.next()? else {
                 break;
             };
             let end = seeker.feed(block);
             ended = end.is_some();
-            bytes.extend_from_slice(block.get(..end.unwrap_or(block.len())).unwrap_or_default());
+            let taken = block.get(..end.unwrap_or(block.len())).unwrap_or_default();
+            let more = (bytes.len() + taken.len()).saturating_sub(room) as u64;
+            if more > SMALL_BYTES {
+                self.context.take_room(more)?;
+                room = bytes.len() + taken.len();
+            }
+            bytes.extend_from_slice(taken);
         }
         let cut = bytes.len() > max;
         bytes.truncate(max);
@@ -192,6 +203,12 @@ impl Reader<'_> {
             .saturating_sub(start)
             .saturating_add(1);
         size_of(left).min(STRIDE)
+    }
+
+    /// Takes room for at most `most` bytes from a position on.
+    fn take_room_for(&self, position: u64, most: u64) -> Result<()> {
+        let left = self.open.metadata.size.saturating_sub(position);
+        self.context.take_room(left.min(most))
     }
 
     /// The most bytes this reply may have.

@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use ops::Reserved;
 
 pub(super) type HttpReply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -23,6 +24,11 @@ pub(super) fn text(status: StatusCode, message: impl Into<Bytes>) -> HttpReply {
 /// A JSON-RPC message.
 pub(super) fn json(status: StatusCode, message: Vec<u8>) -> HttpReply {
     whole(status, message.into(), JSON)
+}
+
+/// A JSON-RPC message that keeps its room in the budget of bytes until it is written.
+pub(super) fn held_json(status: StatusCode, message: Vec<u8>, held: Option<Reserved>) -> HttpReply {
+    whole(status, mcp::held_bytes(message, held), JSON)
 }
 
 /// A status without a body.

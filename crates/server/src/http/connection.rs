@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::Request;
 use hyper::body::Incoming;
@@ -13,29 +12,59 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::door::Visitor;
 use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
 use super::router::{RequestInfo, Router};
 
-/// How long the TLS handshake may take.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a request's headers; larger ones are answered with 431.
 pub(super) const MAX_HEADERS: usize = 64 * 1024;
 /// How many unsent bytes of a reply the kernel buffers.
 const UNSENT: u32 = 256 * 1024;
 
-/// Serves a connection until it ends, and then gives its slot back.
+/// What an address reads that has too many connections.
+const TOO_MANY: &str = "Service Unavailable: this address has too many connections; close some and try again, or raise \
+                        server.max_connections_per_address";
+
+/// Refuses a connection of an address that has too many.
+pub(super) fn refuse(stream: &TcpStream, address: SocketAddr) {
+    tracing::warn!(%address, "a connection was refused: its address has too many");
+    let length = TOO_MANY.len();
+    let reply = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\r\n{TOO_MANY}"
+    );
+    // The connection is new, so its buffer has room. A client that speaks TLS cannot read it.
+    let _ = stream.try_write(reply.as_bytes());
+}
+
+/// Serves a connection until it ends or another takes its place.
 pub(super) async fn serve(
     stream: TcpStream,
     address: SocketAddr,
     router: Arc<Router>,
     shutdown: CancellationToken,
-    _slot: OwnedSemaphorePermit,
+    visitor: Visitor,
 ) {
     let _open = router.connected();
+    let visitor = Arc::new(visitor);
+    tokio::select! {
+        () = encrypt_and_converse(stream, address, router, shutdown, Arc::clone(&visitor)) => {}
+        () = visitor.turned_out() => tracing::debug!(%address, "a connection made room for another"),
+    }
+}
+
+async fn encrypt_and_converse(
+    stream: TcpStream,
+    address: SocketAddr,
+    router: Arc<Router>,
+    shutdown: CancellationToken,
+    visitor: Arc<Visitor>,
+) {
+    let greeted_by = Instant::now() + router.handshake_timeout();
     // Small replies must not wait for an acknowledgement. If this fails, they are only slower.
     let _ = stream.set_nodelay(true);
     // Makes a slow reader visible: otherwise the kernel takes megabytes at once and then nothing for half a minute.
@@ -43,11 +72,13 @@ pub(super) async fn serve(
     let client = RemoteClient {
         address,
         hang_up: Arc::new(HangUp::of(&stream)),
+        visitor,
+        greeted_by,
     };
     let Some(tls) = router.tls() else {
         return converse(stream, client, router, shutdown).await;
     };
-    match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+    match tokio::time::timeout_at(greeted_by, tls.accept(stream)).await {
         Ok(Ok(stream)) => converse(stream, client, router, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
         Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
@@ -58,6 +89,19 @@ pub(super) async fn serve(
 struct RemoteClient {
     address: SocketAddr,
     hang_up: Arc<HangUp>,
+    visitor: Arc<Visitor>,
+    /// When the headers of its first request have to be there.
+    greeted_by: Instant,
+}
+
+impl RemoteClient {
+    /// Waits for the end of our patience with a client that asks nothing.
+    async fn stays_silent(visitor: &Visitor, greeted_by: Instant) {
+        tokio::time::sleep_until(greeted_by).await;
+        if visitor.has_asked() {
+            std::future::pending().await
+        }
+    }
 }
 
 async fn converse<S>(
@@ -70,12 +114,21 @@ async fn converse<S>(
 {
     let patience = router.client_timeout();
     let (stream, head) = GuardedStream::new(stream, patience);
-    let RemoteClient { address, hang_up } = client;
+    let RemoteClient {
+        address,
+        hang_up,
+        visitor,
+        greeted_by,
+    } = client;
+    let own_visitor = Arc::clone(&visitor);
     let from: Arc<str> = address.to_string().into();
     let service = service_fn(move |request: Request<Incoming>| {
         let router = Arc::clone(&router);
+        visitor.asks();
         let info = RequestInfo {
             address: Arc::clone(&from),
+            peer: address.ip(),
+            visitor: Some(Arc::clone(&visitor)),
             has_two_lengths: head.has_two_lengths(),
         };
         let hang_up = Arc::clone(&hang_up);
@@ -98,6 +151,9 @@ async fn converse<S>(
         () = shutdown.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await
+        }
+        () = RemoteClient::stays_silent(&own_visitor, greeted_by) => {
+            return tracing::debug!(%address, "a new connection asked nothing in time");
         }
     };
     if let Err(error) = ended {

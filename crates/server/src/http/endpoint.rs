@@ -13,10 +13,11 @@ use mcp::{
     Answer, Connection, HttpClient, Incoming, Message, Nowhere, Origin, Owner, Refused, Server,
     Session, SessionLimits, Sessions,
 };
+use ops::Reserved;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::answers::{self, HttpReply};
-use super::body::{self, BodyLimits};
+use super::body::{self, BodyLimits, BodyRoom, HeldBody};
 use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
@@ -109,7 +110,11 @@ impl Endpoint {
         let (parts, body) = request.into_parts();
         match (&parts.method, &self.sessions) {
             (&Method::POST, _) => {
-                let body = body::read(body, limits).await?;
+                let room = BodyRoom {
+                    budget: self.server.service().byte_budget(),
+                    client: || from.client().allowance(),
+                };
+                let body = body::read(body, limits, room).await?;
                 check_types(&parts.headers)?;
                 self.post(&parts, body, &from).await
             }
@@ -123,7 +128,7 @@ impl Endpoint {
     async fn post(
         &self,
         parts: &Parts,
-        body: Bytes,
+        (body, held): HeldBody,
         from: &Admitted,
     ) -> Result<HttpReply, Refusal> {
         let message = match mcp::message::read(&body) {
@@ -135,7 +140,8 @@ impl Endpoint {
             // An unreadable notification is accepted and ignored.
             Incoming::Nothing => return Ok(answers::empty(StatusCode::ACCEPTED)),
         };
-        // Free the bytes now: a large body would otherwise stay in memory for the whole call.
+        // Free the bytes now: a large body would otherwise stay in memory for the whole call. Its room is kept, because
+        // the message that was read from it is as large.
         drop(body);
         let judged = match headers::judge(&parts.headers, &message, self.server.service()) {
             Ok(judged) => judged,
@@ -143,10 +149,14 @@ impl Endpoint {
         };
         match &self.sessions {
             Some(sessions) if judged.is_legacy => {
-                self.in_session(sessions, message, &parts.headers, from)
+                self.in_session(sessions, (message, held), &parts.headers, from)
                     .await
             }
-            _ => self.alone(message, &judged, from).await,
+            _ => {
+                let reply = self.alone(message, &judged, from).await;
+                drop(held);
+                reply
+            }
         }
     }
 
@@ -198,7 +208,7 @@ impl Endpoint {
     async fn in_session(
         &self,
         sessions: &Arc<Sessions>,
-        message: Message,
+        (message, held): (Message, Option<Reserved>),
         headers: &HeaderMap,
         from: &Admitted,
     ) -> Result<HttpReply, Refusal> {
@@ -214,7 +224,7 @@ impl Endpoint {
         };
         let session = named(sessions, headers, from)?;
         match message {
-            Message::Request(request) => match session.request(request, from.client()) {
+            Message::Request(request) => match session.request(request, from.client(), held) {
                 Ok(mut stream) => Ok(match stream.take_ended() {
                     Some(events) => answers::ended_events(events),
                     None => answers::events(EventBody::new(stream)),
@@ -257,11 +267,11 @@ fn whole(reply: Option<mcp::Response>, judged: &Judged) -> HttpReply {
         return answers::empty(StatusCode::ACCEPTED);
     };
     let status = StatusCode::from_u16(judged.status(&reply)).unwrap_or_default();
-    answers::json(status, reply.message)
+    answers::held_json(status, reply.message, reply.held)
 }
 
 fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> HttpReply {
-    let mut reply = answers::ended_events(mcp::event(message));
+    let mut reply = answers::ended_events(mcp::event(message, None));
     // A session id has only characters that a header may have.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
         reply.headers_mut().insert(SESSION, name);

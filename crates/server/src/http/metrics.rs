@@ -22,6 +22,8 @@ pub(super) struct Snapshot {
     pub(super) waiting: usize,
     /// The roots, and whether their directories are there.
     pub(super) roots: Vec<(String, bool)>,
+    /// Bytes of bodies, replies, session streams and uploads.
+    pub(super) held_bytes: u64,
     /// The cache of `guide`, where it is served.
     pub(super) cache: Option<guide::CacheUsage>,
 }
@@ -52,6 +54,11 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
             "calls_waiting",
             "Calls that wait for their turn.",
             snapshot.waiting as u64,
+        ),
+        (
+            "held_bytes",
+            "Bytes of large bodies, replies, session streams and uploads.",
+            snapshot.held_bytes,
         ),
     ];
     for (name, help, value) in gauges {
@@ -184,6 +191,7 @@ mod tests {
             running: 1,
             waiting: 0,
             roots: vec![("data".to_owned(), true), ("old".to_owned(), false)],
+            held_bytes: 0,
             cache: None,
         });
         for line in [

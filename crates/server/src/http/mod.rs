@@ -5,13 +5,14 @@ mod body;
 mod connection;
 mod cors;
 mod credentials;
+mod door;
 mod endpoint;
+mod forwarded;
 mod guarded_stream;
 mod hang_up;
 mod host_check;
 pub(crate) mod listener;
 mod metrics;
-mod reply_budget;
 mod router;
 mod sse;
 mod tls;
@@ -22,12 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
 pub(crate) use self::credentials::CredentialStore;
+pub(crate) use self::door::DoorLimits;
+use self::door::{Door, TooManyOfOne, Visitor};
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::host_check::HostCheck;
 pub(crate) use self::router::HttpOptions;
@@ -46,20 +48,19 @@ pub(crate) async fn serve(
     endpoints: Vec<Endpoint>,
     shutdown: CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(
-        options.max_connections.clamp(1, Semaphore::MAX_PERMITS),
-    ));
+    let door = Door::new(options.door_limits.clone());
     let services = endpoints.iter().map(|one| one.server().service().clone());
     let services: Vec<Service> = services.collect();
     let router = Arc::new(Router::new(options, endpoints));
     let mut connections = JoinSet::new();
-    while let Some((stream, address, slot)) = accept(&listener, &slots, &shutdown).await {
+    while let Some(accepted) = accept(&listener, &door, &shutdown).await {
+        let (stream, address, visitor) = accepted;
         connections.spawn(connection::serve(
             stream,
             address,
             Arc::clone(&router),
             shutdown.clone(),
-            slot,
+            visitor,
         ));
         while connections.try_join_next().is_some() {}
     }
@@ -105,17 +106,19 @@ async fn all(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection and its slot; `None` when the process is asked to stop.
+/// The next connection that is let in; `None` when the process is asked to stop.
 async fn accept(
     listener: &TcpListener,
-    slots: &Arc<Semaphore>,
+    door: &Arc<Door>,
     shutdown: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, Visitor)> {
     let next = async {
-        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, address)) => return Some((stream, address, slot)),
+                Ok((stream, address)) => match door.enter(address.ip()).await {
+                    Ok(visitor) => return (stream, address, visitor),
+                    Err(TooManyOfOne) => connection::refuse(&stream, address),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -125,6 +128,6 @@ async fn accept(
     };
     tokio::select! {
         () = shutdown.cancelled() => None,
-        accepted = next => accepted,
+        accepted = next => Some(accepted),
     }
 }

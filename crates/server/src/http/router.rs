@@ -3,6 +3,7 @@
 //! Every request is checked here before its body is read: Host and Origin by the [`HostCheck`], then the token.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,12 @@ use toolset::guide::GuideState;
 use super::answers::{HttpReply, method_not_allowed, text};
 use super::body::BodyLimits;
 use super::credentials::CredentialStore;
+use super::door::{DoorLimits, Visitor};
 use super::endpoint::{Admitted, Endpoint};
 use super::host_check::{self, HostCheck, Refusal};
-use super::reply_budget::ReplyBudget;
 use super::tokens::TokenRefusal;
-use super::{cors, metrics};
+use super::{cors, forwarded, metrics};
+use crate::settings::Network;
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -39,8 +41,10 @@ pub(crate) struct HttpOptions {
     pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
     pub(crate) max_body_size: usize,
-    /// The most connections at once; further ones wait to be accepted.
-    pub(crate) max_connections: usize,
+    /// How many connections are held, and whose.
+    pub(crate) door_limits: DoorLimits,
+    /// How long a new connection may take to ask something.
+    pub(crate) handshake_timeout: Duration,
     /// How long a client may take to send a request or to take part of a reply.
     pub(crate) client_timeout: Duration,
 }
@@ -48,8 +52,12 @@ pub(crate) struct HttpOptions {
 /// What is known of a request besides its content.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
-    /// Where it comes from.
+    /// Where it comes from, for people.
     pub(super) address: Arc<str>,
+    /// Where its connection comes from.
+    pub(super) peer: IpAddr,
+    /// Its connection.
+    pub(super) visitor: Option<Arc<Visitor>>,
     /// Whether it has both a Content-Length and a Transfer-Encoding.
     pub(super) has_two_lengths: bool,
 }
@@ -62,7 +70,8 @@ pub(super) struct Router {
     guide_state: Option<Arc<GuideState>>,
     body_limits: BodyLimits,
     endpoints: Vec<Endpoint>,
-    reply_budget: ReplyBudget,
+    proxies: Vec<Network>,
+    handshake_timeout: Duration,
     connections: Arc<AtomicU64>,
     refusals: Mutex<BTreeMap<u16, u64>>,
 }
@@ -89,7 +98,8 @@ impl Router {
                 bytes: options.max_body_size,
                 time: options.client_timeout,
             },
-            reply_budget: ReplyBudget::new(),
+            proxies: options.door_limits.proxies,
+            handshake_timeout: options.handshake_timeout,
             connections: Arc::default(),
             refusals: Mutex::default(),
         }
@@ -98,6 +108,11 @@ impl Router {
     /// How long a client may take to send a request or to take part of a reply.
     pub(super) fn client_timeout(&self) -> Duration {
         self.body_limits.time
+    }
+
+    /// How long a new connection may take for its handshake and the headers of its first request.
+    pub(super) fn handshake_timeout(&self) -> Duration {
+        self.handshake_timeout.min(self.body_limits.time)
     }
 
     /// The acceptor for new connections, if HTTPS is configured.
@@ -160,6 +175,9 @@ impl Router {
             Ok(holder) => holder,
             Err(reason) => return self.unauthorized(reason),
         };
+        if let Some(visitor) = &info.visitor {
+            visitor.let_in();
+        }
         let path = request.uri().path();
         if path == "/metrics" {
             return self.metrics(request.method());
@@ -167,17 +185,21 @@ impl Router {
         match self.endpoint(path) {
             Some(endpoint) => {
                 let from = Admitted {
-                    address: info.address,
+                    address: self.client_address(&request, info),
                     holder,
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
-                let held = match answered {
-                    Ok(reply) => self.reply_budget.hold(reply).await,
-                    Err(refusal) => Err(refusal),
-                };
-                held.unwrap_or_else(|refusal| self.refused(&refusal))
+                answered.unwrap_or_else(|refusal| self.refused(&refusal))
             }
             None => self.not_found(),
+        }
+    }
+
+    /// The client's address: that of the connection, or what a trusted proxy tells.
+    fn client_address<B>(&self, request: &Request<B>, info: RequestInfo) -> Arc<str> {
+        match forwarded::client(info.peer, request.headers(), &self.proxies) {
+            Some(client) => client.to_string().into(),
+            None => info.address,
         }
     }
 
@@ -203,7 +225,11 @@ impl Router {
         *refusals.entry(status).or_default() += 1;
         drop(refusals);
         let mut reply = text(refusal.status, refusal.message.clone());
-        if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+        let later = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
+        if later.contains(&refusal.status) {
             let soon = HeaderValue::from_static("5");
             reply.headers_mut().insert(RETRY_AFTER, soon);
         }
@@ -259,6 +285,7 @@ impl Router {
             running,
             waiting,
             roots: self.roots_up(),
+            held_bytes: self.admission.byte_budget().bytes_held(),
             cache: self
                 .guide_state
                 .as_ref()
@@ -314,7 +341,12 @@ mod tests {
             admission,
             guide_state: None,
             max_body_size: 4096,
-            max_connections: 1,
+            door_limits: DoorLimits {
+                most: 1,
+                most_of_one: 1,
+                proxies: Vec::new(),
+            },
+            handshake_timeout: settings.handshake_timeout,
             client_timeout: settings.client_timeout,
         };
         let server = mcp::Server::new(service);
@@ -325,6 +357,8 @@ mod tests {
     fn info() -> RequestInfo {
         RequestInfo {
             address: "127.0.0.1:1".into(),
+            peer: [127, 0, 0, 1].into(),
+            visitor: None,
             has_two_lengths: false,
         }
     }

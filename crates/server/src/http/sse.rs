@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
 use mcp::{EventStream, KEEP_ALIVE, Serving};
+use ops::Reserved;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep};
 
@@ -32,6 +33,9 @@ pub(super) struct Notified {
     serving: Option<Serving>,
 }
 
+/// A message, and its room in the budget of bytes if it is large.
+type HeldMessage = (Vec<u8>, Option<Reserved>);
+
 impl Notified {
     pub(super) fn new(
         first: Vec<u8>,
@@ -45,21 +49,21 @@ impl Notified {
         }
     }
 
-    fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<HeldMessage>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(first));
+            return Poll::Ready(Some((first, None)));
         }
         // The reply is the last message: a notification that was sent with it is left out.
         let Some(serving) = &mut self.serving else {
             return Poll::Ready(None);
         };
         if let Poll::Ready(Some(next)) = self.notifications.poll_recv(context) {
-            return Poll::Ready(Some(next));
+            return Poll::Ready(Some((next, None)));
         }
         let reply = Pin::new(serving).poll(context);
         reply.map(|reply| {
             self.serving = None;
-            reply.map(|reply| reply.message)
+            reply.map(|reply| (reply.message, reply.held))
         })
     }
 }
@@ -67,7 +71,7 @@ impl Notified {
 impl Events for Notified {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let message = self.poll_message(context);
-        message.map(|message| message.map(|message| mcp::event(&message)))
+        message.map(|message| message.map(|(message, held)| mcp::event(&message, held)))
     }
 }
 

@@ -7,6 +7,7 @@ use toolset::{SetNames, every_set, first_collision};
 use super::SettingsError;
 use super::config_file::{self, ConfigFile};
 use super::root_settings::{name_for, named_after_their_last_component};
+use super::value::Host;
 use super::{AllowedTools, OnMissingRoot, Partial, RootSettings, Settings, Toolset, Transport};
 use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
@@ -39,7 +40,11 @@ pub(crate) fn load(
 ) -> Result<LoadedSettings, SettingsError> {
     let file = cli.config().map(config_file::read).transpose()?;
     let from_file = file.as_ref().map(partial_of).transpose()?;
-    let merged = cli.partial(current).or(from_file.unwrap_or_default());
+    let mut merged = cli.partial(current).or(from_file.unwrap_or_default());
+    if file.is_none() {
+        // Whoever types a directory did not decide to serve it to the network.
+        merged.host.get_or_insert_with(Host::this_machine);
+    }
     let settings = with_directories(merged.complete(), cli.directories(current), current);
     check(cli, &settings, need)?;
     Ok(LoadedSettings { settings, file })

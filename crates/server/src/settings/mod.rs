@@ -9,6 +9,7 @@ pub(crate) mod config_file;
 mod error;
 mod flags;
 mod load;
+mod network;
 mod reference;
 mod root_settings;
 mod sample;
@@ -23,6 +24,7 @@ pub(crate) use choices::{
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};
+pub(crate) use network::Network;
 pub(crate) use reference::page as reference;
 pub(crate) use root_settings::{AllowedTools, OnMissingRoot, RootAccess, RootSettings, tools_of};
 pub(crate) use sample::page as sample;

@@ -14,6 +14,7 @@ use toolset::{CallRate, ReplyPolicy, TextForm};
 use super::choices::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
 use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
 use super::flags::FlagValue;
+use super::network::Network;
 use super::value::{Bounds, Host, Reading, SettingValue};
 use super::{RootSettings, Tls};
 
@@ -154,7 +155,7 @@ settings! {
     /// How clients reach the process; reading a config file turns the default into HTTP.
     transport: Transport = Transport::Stdio, flag "transport" "TRANSPORT";
 
-    /// The address HTTP listens on.
+    /// The address HTTP listens on; without a config file it is 127.0.0.1, which only this machine reaches.
     host: Host = Host::every_interface(), key "host", flag "host" "HOST";
     /// The port HTTP listens on; 0 takes any that is free.
     port: u16 = 8091, key "port", flag "port" "PORT", within PORT;
@@ -199,6 +200,13 @@ settings! {
     max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT;
     /// How many HTTP connections are held at once.
     max_connections: usize = 1024, key "server.max_connections", within COUNT;
+    /// How many of them one address may have; none is half. A connection beyond it takes the place of its oldest one that never had a request let in.
+    max_connections_per_address: Option<usize> = None,
+        key "server.max_connections_per_address", within COUNT;
+    /// Reverse proxies: where one of them connects, the client is the one that `X-Forwarded-For` or `Forwarded` names, for limits, log and audit.
+    trusted_proxies: Vec<Network> = Vec::new(), key "server.trusted_proxies";
+    /// How long a new connection may take for the TLS handshake and the headers of its first request.
+    handshake_timeout: Duration = Duration::from_secs(5), key "server.handshake_timeout", within TIMEOUT;
     /// How long a client may take to send a request, to begin the next one, and to take part of a reply.
     client_timeout: Duration = Duration::from_secs(30), key "server.client_timeout", within TIMEOUT;
     /// Which clients get a session.
@@ -226,6 +234,10 @@ settings! {
         key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;
     /// How many calls run at once; others wait. Searches, hashes, listings, copies and removals of trees get three quarters at most.
     max_concurrent_calls: usize = 256, key "limits.max_concurrent_calls", within COUNT;
+    /// How many bytes of request bodies, replies, session streams and uploads are held at once; a request beyond it waits, then gets 503.
+    max_held_bytes: u64 = 268_435_456, key "limits.max_held_bytes", within CONTENT;
+    /// How many of them one client may have (its token, else its address); a request beyond it waits, then gets 429.
+    max_held_bytes_per_client: u64 = 33_554_432, key "limits.max_held_bytes_per_client", within CONTENT;
     /// How many calls a client may make; none is as many as it likes.
     rate: Option<CallRate> = None, key "limits.rate";
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::choices::WordValue;
 use super::config_file::Field;
+use super::network::{NETWORK, Network};
 use super::{RootSettings, SettingsError};
 
 /// The bounds of a number.
@@ -88,6 +89,8 @@ one_value! {
     PathBuf, "path", |path: &PathBuf| path.display().to_string(), |field, context| context.path(field);
     Host, "text", |host: &Host| host.0.clone(),
         |field, _| field.text()?.parse().map_err(|_| field.unexpected(HOST));
+    Network, "addresses", Network::to_string,
+        |field, _| field.text()?.parse().map_err(|()| field.unexpected(NETWORK));
 }
 
 impl<T: WordValue> SettingValue for T {
@@ -160,6 +163,11 @@ impl Host {
     /// The address that means every interface.
     pub(crate) fn every_interface() -> Host {
         Host("0.0.0.0".to_owned())
+    }
+
+    /// The address that only this machine reaches.
+    pub(crate) fn this_machine() -> Host {
+        Host("127.0.0.1".to_owned())
     }
 }
 

@@ -6,6 +6,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use super::output::Outgoing;
+
 /// How many bytes are read at once, and written at once.
 const BUFFER: usize = 64 * 1024;
 /// Memory up to this size is kept for the next line.
@@ -87,17 +89,21 @@ impl<R: AsyncRead + Unpin> InputLines<R> {
 /// together.
 pub(super) async fn write_all(
     mut write: impl AsyncWrite + Unpin,
-    mut waiting: Receiver<Vec<u8>>,
+    mut waiting: Receiver<Outgoing>,
     unheard: CancellationToken,
 ) {
     while let Some(first) = waiting.recv().await {
-        let mut lines = first;
+        let (mut lines, first) = first.into_parts();
         lines.push(b'\n');
+        // What is written keeps its room until it is written.
+        let mut held = vec![first];
         while lines.len() < BUFFER
             && let Ok(next) = waiting.try_recv()
         {
-            lines.extend_from_slice(&next);
+            let (line, next) = next.into_parts();
+            lines.extend_from_slice(&line);
             lines.push(b'\n');
+            held.push(next);
         }
         let written = async {
             write.write_all(&lines).await?;
@@ -108,6 +114,7 @@ pub(super) async fn write_all(
             unheard.cancel();
             return;
         }
+        drop(held);
     }
 }
 
@@ -135,11 +142,11 @@ mod tests {
 
     #[tokio::test]
     async fn every_message_is_a_line() {
-        let (send, waiting) = tokio::sync::mpsc::channel(2);
+        let (output, waiting) = super::super::output::Output::new(2);
         for message in ["{}", "[]"] {
-            send.send(message.as_bytes().to_vec()).await.unwrap();
+            output.send(message.as_bytes().to_vec(), None).await;
         }
-        drop(send);
+        drop(output);
         let mut written = Vec::new();
         write_all(&mut written, waiting, CancellationToken::new()).await;
         assert_eq!(written, b"{}\n[]\n");

@@ -1,6 +1,7 @@
 //! The stdio transport: one client, JSON-RPC lines on standard input and output.
 
 mod lines;
+mod output;
 mod pipes;
 
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use std::time::Duration;
 
 use mcp::{Connection, Incoming, Message, Origin, Outbox, Refused, Request, Server, message};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::lines::{InputLine, InputLines};
+use self::output::Output;
 use crate::signals::FINISHING;
 
 /// The most replies that wait to be written; further calls wait to hand over theirs.
@@ -37,7 +38,7 @@ async fn converse<R, W>(
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (replies, waiting) = channel(WAITING_REPLIES);
+    let (replies, waiting) = Output::new(WAITING_REPLIES);
     let unheard = CancellationToken::new();
     let writer = tokio::spawn(lines::write_all(write, waiting, unheard.clone()));
     let client = StdioClient {
@@ -47,7 +48,14 @@ async fn converse<R, W>(
         max_message_size,
     };
     let mut lines = InputLines::new(read, max_message_size);
-    let listening = async { while client.hear(lines.next().await).await.is_some() {} };
+    let listening = async {
+        loop {
+            client.replies.has_room().await;
+            if client.hear(lines.next().await).await.is_none() {
+                return;
+            }
+        }
+    };
     tokio::select! {
         // Nobody can answer our questions any more; everything else runs on to its reply.
         () = listening => client.connection.end_questions(),
@@ -72,7 +80,7 @@ async fn end(server: &Server, mut writer: JoinHandle<()>) {
 /// The client on standard input and output.
 struct StdioClient {
     connection: Arc<Connection>,
-    replies: Sender<Vec<u8>>,
+    replies: Output,
     outbox: Arc<dyn Outbox>,
     max_message_size: usize,
 }
@@ -108,14 +116,15 @@ impl StdioClient {
         mcp::start(async move {
             if let Some(reply) = serving.await {
                 // The writer notices a client that has stopped reading.
-                let _ = replies.send(reply.message).await;
+                let _ = replies.send(reply.message, reply.held).await;
             }
         });
     }
 
     async fn refuse(&self, refused: Refused) {
         tracing::warn!(reason = refused.reason(), "message refused");
-        let _ = self.replies.send(self.connection.refusal(&refused)).await;
+        let refusal = self.connection.refusal(&refused);
+        let _ = self.replies.send(refusal, None).await;
         if let Some(answer) = refused.into_answer() {
             self.connection.answered(answer);
         }

@@ -39,6 +39,36 @@ async fn still_serves(wire: &mut Wire) {
 }
 
 #[tokio::test]
+async fn frames_are_not_read_while_replies_wait_to_be_read() {
+    let tree = Tree::new();
+    let mut wire = begun(&tree).await;
+    let idle = wire.memory().peak;
+    let requests = 3000;
+    let mut lines = String::new();
+    for id in 0..requests {
+        lines += &json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string();
+        lines.push('\n');
+    }
+    // They fit into the pipe, so this ends although the server stops reading.
+    wire.send_bytes(lines.as_bytes()).await;
+    let before = std::sync::atomic::AtomicU64::new(0);
+    let settled = crate::harness::becomes(async || {
+        let now = wire.memory().resident;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        before.swap(now, std::sync::atomic::Ordering::Relaxed) == now
+    });
+    assert!(settled.await, "its memory keeps growing");
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..requests {
+        ids.insert(next(&mut wire).await["id"].as_u64().unwrap());
+    }
+    assert_eq!(ids.len(), requests, "every request is answered");
+    let peak = wire.memory().peak;
+    assert!(peak < idle + (32 << 20), "{idle} -> {peak}");
+    still_serves(&mut wire).await;
+}
+
+#[tokio::test]
 async fn frames_that_are_no_message_are_answered() {
     let tree = Tree::new();
     let mut wire = begun(&tree).await;

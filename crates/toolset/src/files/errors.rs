@@ -96,6 +96,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::LineOutOfRange => "invalid_parameters",
         ErrorKind::PermissionDenied => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
+        ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::NotAFile | ErrorKind::Cancelled | ErrorKind::Io => "io_error",
     }
@@ -199,6 +200,10 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
                 .map_or(String::new(), |path| format!(": {path}"));
             let cause = operation_message(cause, tool);
             unfinished_words(done, &format!("{cause}{place}"))
+        }
+        Error::NoRoom { .. } => {
+            "Replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
+                .to_owned()
         }
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),

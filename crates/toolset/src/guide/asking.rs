@@ -74,12 +74,13 @@ pub(super) async fn converse<T: GuideTool>(
         let (state, own) = (Arc::clone(&state), (Arc::clone(&arguments), caller.clone()));
         let client_stats = Arc::clone(&call.client_stats);
         let (resume, agent) = (talk.resume, ReadyAnswer(talk.answer.take()));
-        let looked = admission.run(&caller.account, move || {
+        let looked = admission.run(&caller.allowance, move || {
             let (arguments, caller) = own;
             let now = Now::read();
             let context = StepContext {
                 state: &state,
                 account: &caller.account,
+                room: caller.room.as_deref(),
                 client_stats: &client_stats,
                 now,
                 resume,

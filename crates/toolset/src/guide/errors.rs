@@ -131,6 +131,9 @@ fn message(failure: &Failure, tool: &str) -> String {
         Failure::Operation(ops::Error::Timeout) => {
             "The call took longer than its time limit and was stopped".to_owned()
         }
+        Failure::Operation(ops::Error::NoRoom { .. }) => {
+            "Too many bytes of this client wait to be read or to be completed".to_owned()
+        }
         Failure::Operation(ops::Error::Cancelled) => "The call was cancelled".to_owned(),
         Failure::Operation(ops::Error::InvalidPattern { reason, .. }) => {
             format!("invalid pattern in pattern: {reason}")
@@ -256,6 +259,10 @@ fn instruction(failure: &Failure, tool: &str) -> String {
         }
         Failure::RateLimited { retry_after_ms } => {
             format!("Wait {retry_after_ms} ms and call again.")
+        }
+        Failure::Operation(ops::Error::NoRoom { .. }) => {
+            "Read the replies and complete the uploads that are under way, then call again."
+                .to_owned()
         }
         Failure::Operation(ops::Error::Timeout) => "Call again with less at once.".to_owned(),
         _ => "Call again later; if it happens again, tell the operator of this server.".to_owned(),

@@ -1,6 +1,6 @@
 //! `guide_read_file`: the agent hands over a file it was asked for, whole or in chunks, with hashes.
 
-use guide::{Chunk, ChunkFault, Error, StepOutcome, Upload, Uploaded};
+use guide::{Chunk, ChunkFault, Error, Held, StepOutcome, Upload, Uploaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,12 @@ impl GuideTool for HandOverFile {
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let bridge = &context.state.bridge;
         bridge.validator().validate_file(&arguments.path)?;
-        let upload = upload(arguments)?;
+        let mut upload = upload(arguments)?;
+        if let (Some(chunk), Some(room)) = (&mut upload.chunk, context.room) {
+            let bytes = chunk.bytes.len() as u64;
+            let kept = room.keep(bytes).map_err(|_| ops::Error::NoRoom { bytes })?;
+            chunk.held = kept.map_or_else(Held::default, Held::new);
+        }
         let uploaded = bridge.upload(context.account, upload, context.now)?;
         let cache = CacheFigures::now(context.state);
         Ok(StepOutcome::Done(match uploaded {
@@ -161,6 +166,7 @@ fn upload(arguments: &Arguments) -> Result<Upload, Failure> {
             bytes: std::mem::take(&mut file.content),
             hash: arguments.chunk_hash.clone(),
             content_hash: None,
+            held: Held::default(),
         }),
         (None, None) if arguments.chunk_hash.is_none() => None,
         _ => {

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use guide::{ErrorKind, Now, Resume, StepOutcome};
-use ops::Limits;
+use ops::{Limits, ReplyRoom};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +58,8 @@ pub(super) struct StepContext<'call> {
     pub(super) state: &'call GuideState,
     /// Whose call it is.
     pub(super) account: &'call str,
+    /// Where its bytes are counted.
+    pub(super) room: Option<&'call ReplyRoom>,
     /// What every client did so far.
     pub(super) client_stats: &'call StatsTable,
     pub(super) now: Now,
@@ -134,6 +136,7 @@ fn alone<T: GuideTool>(
     let context = StepContext {
         state: &state,
         account: &call.caller.account,
+        room: call.caller.room.as_deref(),
         client_stats: &call.client_stats,
         now: Now::read(),
         resume: None,

@@ -179,6 +179,7 @@ fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
         | ErrorKind::PatchFailed
         | ErrorKind::EditRefused
         | ErrorKind::IntoItself => "invalid_arguments",
+        ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Cancelled => "cancelled",
         ErrorKind::Io => "io_error",
@@ -259,6 +260,10 @@ fn operation_message(error: &Error, path: &str) -> String {
             format!("Not synced: {path}: {}", unsynced_words(reason))
         }
         Error::Changed { .. } => format!("Changed meanwhile: {path}: {CHANGED_WORDS}"),
+        Error::NoRoom { .. } => {
+            "Replies that were not read yet take too much memory; read them and try again"
+                .to_owned()
+        }
         Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
         Error::Cancelled => "The call was cancelled".to_owned(),
         Error::Io {

@@ -101,6 +101,7 @@ fn operation_code(kind: ErrorKind, tool: &str) -> &'static str {
         ErrorKind::PermissionDenied => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
         ErrorKind::RootProtected => "root_protected",
+        ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Cancelled => "cancelled",
         ErrorKind::Io => "io_error",
@@ -256,6 +257,10 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::RootProtected => root_protected(tool),
         Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
+        Error::NoRoom { .. } => {
+            "replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
+                .to_owned()
+        }
         Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
         Error::Cancelled => "the call was cancelled".to_owned(),
         Error::Io {

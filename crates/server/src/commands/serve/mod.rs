@@ -18,7 +18,7 @@ use toolset::{Admission, Deployment, Service};
 use super::check::open_door;
 use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
-use crate::http::{self, CredentialStore, HostCheck, listener};
+use crate::http::{self, CredentialStore, DoorLimits, HostCheck, listener};
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
@@ -143,7 +143,8 @@ async fn serve(
         admission: Arc::clone(&admission),
         guide_state: project.map(|project| Arc::clone(&project.state)),
         max_body_size: settings.max_body_size,
-        max_connections: settings.max_connections,
+        door_limits: door_limits(settings),
+        handshake_timeout: settings.handshake_timeout,
         client_timeout: settings.client_timeout,
     };
     let endpoints = settings
@@ -154,6 +155,17 @@ async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     http::serve(listener, options, endpoints, shutdown).await;
     Ok(())
+}
+
+/// How many connections are held, and whose.
+fn door_limits(settings: &Settings) -> DoorLimits {
+    let most = settings.max_connections;
+    let half = most.div_ceil(2);
+    DoorLimits {
+        most,
+        most_of_one: settings.max_connections_per_address.unwrap_or(half),
+        proxies: settings.trusted_proxies.clone(),
+    }
 }
 
 fn endpoint(

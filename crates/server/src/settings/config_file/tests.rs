@@ -90,6 +90,9 @@ server:
   allowed_origins: ["https://example.org"]
   max_body_size: 5
   max_connections: 6
+  max_connections_per_address: 3
+  trusted_proxies: ["10.0.0.0/8"]
+  handshake_timeout: 12
   client_timeout: 11
   sessions: on
   max_sessions: 7
@@ -103,6 +106,8 @@ limits:
   search_timeout: 12
   max_file_size: 9
   max_concurrent_calls: 10
+  max_held_bytes: 13
+  max_held_bytes_per_client: 14
   rate: {per_second: 50, burst: 100}
 durability: fast
 sandbox:
@@ -142,6 +147,8 @@ fn every_key_of_the_contract_is_read() {
         request_timeout: Some(Duration::from_secs(8)),
         search_timeout: Some(Duration::from_secs(12)),
         max_concurrent_calls: Some(10),
+        max_held_bytes: Some(13),
+        max_held_bytes_per_client: Some(14),
         rate: Some(Some(CallRate {
             per_second: 50,
             burst: 100,
@@ -152,6 +159,9 @@ fn every_key_of_the_contract_is_read() {
         allowed_origins: Some(vec!["https://example.org".to_owned()]),
         max_body_size: Some(5),
         max_connections: Some(6),
+        max_connections_per_address: Some(Some(3)),
+        trusted_proxies: Some(vec!["10.0.0.0/8".parse().unwrap()]),
+        handshake_timeout: Some(Duration::from_secs(12)),
         client_timeout: Some(Duration::from_secs(11)),
         sessions: Some(SessionPolicy::On),
         max_sessions: Some(7),

@@ -14,7 +14,9 @@ pub(crate) use self::wait::{becomes, metrics_show};
 
 /// The program under test.
 pub(crate) fn program() -> Setup {
-    Setup::new(env!("CARGO_BIN_EXE_mcp-filesystem"))
+    let built = env!("CARGO_BIN_EXE_mcp-filesystem");
+    // Another build of the same program may be tested, such as the release build.
+    Setup::new(std::env::var_os("TESTED_PROGRAM").unwrap_or_else(|| built.into()))
 }
 
 /// The tools of a set in their order, as the program's own reference names them.

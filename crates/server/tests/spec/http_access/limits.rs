@@ -108,13 +108,18 @@ async fn slow_readers_are_not_waited_for() {
 #[tokio::test]
 async fn connections_beyond_the_cap_wait_for_their_turn() {
     let tree = Tree::new();
-    let setup = Workspace::setup(&tree).set("server.max_connections", 2);
+    let setup = Workspace::setup(&tree)
+        .set("server.max_connections", 2)
+        .set("server.max_connections_per_address", 3);
     let wire = setup.wire(Transport::Http).await;
     let address = wire.http().address();
-    let held = [
-        TcpStream::connect(address).await.unwrap(),
-        TcpStream::connect(address).await.unwrap(),
-    ];
+    let call = list_roots().to_string();
+    let call = format!("{HEAD}Content-Length: {}\r\n\r\n{call}", call.len());
+    let mut held = [begin(address, &call).await, begin(address, &call).await];
+    for stream in &mut held {
+        // Whoever was let in keeps the place.
+        stream.read_exact(&mut [0; 12]).await.unwrap();
+    }
     let mut third = TcpStream::connect(address).await.unwrap();
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     third.write_all(request).await.unwrap();

@@ -5,6 +5,8 @@
 )]
 
 mod audit;
+mod bytes;
+mod door;
 mod health;
 mod limits;
 mod names;
@@ -19,6 +21,14 @@ use crate::harness::message::tool_call;
 /// A call that works on every root named `workspace`.
 pub(crate) fn list_roots() -> Value {
     tool_call(1, "list_roots", &json!({}))
+}
+
+/// A small count for `make test`, or all of it for `make test-limits`.
+fn few_or_all(few: usize, all: usize) -> usize {
+    match std::env::var_os("LIMITS_EXHAUSTIVE") {
+        Some(_) => all,
+        None => few,
+    }
 }
 
 /// The status of a raw HTTP answer.

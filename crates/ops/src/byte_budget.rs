@@ -1,0 +1,464 @@
+//! One budget for the bytes that clients make the process hold: request bodies, replies, session streams, uploads.
+//!
+//! Each client has a share of it, so that no client can take all of it. Small things are not counted: the number of
+//! connections and of calls bounds them.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::context::Cancel;
+use crate::error::{Error, Result};
+
+/// What has up to so many bytes is not counted.
+pub const SMALL_BYTES: u64 = 64 * 1024;
+/// How many times a content is in memory until its reply is written: as it was read, as JSON, and in the message's halves.
+const COPIES: u64 = 4;
+/// How often work that waits for room looks whether its caller gave up.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How many bytes may be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteLimits {
+    /// By all clients together.
+    pub all: u64,
+    /// By one client.
+    pub of_one: u64,
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OverBudget {
+    /// The client has its share.
+    Own,
+    /// All clients together have everything.
+    All,
+}
+
+/// The budget of a process.
+#[derive(Debug)]
+pub struct ByteBudget {
+    limits: ByteLimits,
+    held: Mutex<Held>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: u64,
+    of: HashMap<Arc<str>, u64>,
+    /// Whether something is held that is larger than a share. There is one at a time, beside the budget.
+    has_oversize: bool,
+    waiting: Vec<Waker>,
+}
+
+impl ByteBudget {
+    /// A budget of which nothing is used.
+    #[must_use]
+    pub fn new(limits: ByteLimits) -> Arc<ByteBudget> {
+        Arc::new(ByteBudget {
+            limits,
+            held: Mutex::default(),
+            freed: Condvar::new(),
+        })
+    }
+
+    /// Reserves bytes for a client if there is room now.
+    pub fn try_reserve(
+        self: &Arc<ByteBudget>,
+        client: &Arc<str>,
+        bytes: u64,
+    ) -> Result<Reserved, OverBudget> {
+        let mut reserved = self.nothing(client);
+        reserved.try_resize(bytes).map(|()| reserved)
+    }
+
+    /// Waits until there is room for so many bytes of a client.
+    #[must_use]
+    pub fn reserve(self: &Arc<ByteBudget>, client: &Arc<str>, bytes: u64) -> Reserving {
+        Reserving {
+            reserved: Some(self.nothing(client)),
+            bytes,
+            reason: OverBudget::Own,
+        }
+    }
+
+    /// Counts bytes that are held already, whether or not there is room.
+    #[must_use]
+    pub fn hold(self: &Arc<ByteBudget>, client: &Arc<str>, bytes: u64) -> Reserved {
+        let mut reserved = self.nothing(client);
+        reserved.resize(bytes);
+        reserved
+    }
+
+    /// Whether a client has more than its share, or all clients have too much.
+    #[must_use]
+    pub fn is_over(&self, client: &str) -> bool {
+        let held = self.held();
+        held.all > self.limits.all || held.of(client) > self.limits.of_one
+    }
+
+    /// How many bytes are held.
+    #[must_use]
+    pub fn bytes_held(&self) -> u64 {
+        self.held().of.values().sum()
+    }
+
+    fn nothing(self: &Arc<ByteBudget>, client: &Arc<str>) -> Reserved {
+        Reserved {
+            budget: Arc::clone(self),
+            client: Arc::clone(client),
+            bytes: 0,
+        }
+    }
+
+    fn is_oversize(&self, bytes: u64) -> bool {
+        bytes > self.limits.of_one.min(self.limits.all)
+    }
+
+    /// Says whether a client may have `new` bytes in the place of `old` ones.
+    fn check(&self, held: &Held, client: &str, old: u64, new: u64) -> Result<(), OverBudget> {
+        let others_of_client = held.of(client).saturating_sub(old);
+        if self.is_oversize(new) {
+            // Whatever its size, one alone is served. Otherwise what is allowed by other limits could never be read.
+            let is_taken = held.has_oversize && !self.is_oversize(old);
+            let has_much = others_of_client > self.limits.of_one / 2;
+            return match (has_much, is_taken) {
+                (true, _) => Err(OverBudget::Own),
+                (false, true) => Err(OverBudget::All),
+                (false, false) => Ok(()),
+            };
+        }
+        if others_of_client.saturating_add(new) > self.limits.of_one {
+            return Err(OverBudget::Own);
+        }
+        let counted = if self.is_oversize(old) { 0 } else { old };
+        let others = held.all.saturating_sub(counted);
+        if others.saturating_add(new) > self.limits.all {
+            return Err(OverBudget::All);
+        }
+        Ok(())
+    }
+
+    fn count(&self, held: &mut Held, client: &Arc<str>, old: u64, new: u64) {
+        let own = held.of.entry(Arc::clone(client)).or_default();
+        *own = own.saturating_sub(old).saturating_add(new);
+        if *own == 0 {
+            held.of.remove(client);
+        }
+        match self.is_oversize(old) {
+            true => held.has_oversize = false,
+            false => held.all = held.all.saturating_sub(old),
+        }
+        match self.is_oversize(new) {
+            true => held.has_oversize = true,
+            false => held.all = held.all.saturating_add(new),
+        }
+        if new < old {
+            held.waiting.drain(..).for_each(Waker::wake);
+            self.freed.notify_all();
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn of(&self, client: &str) -> u64 {
+        self.of.get(client).copied().unwrap_or_default()
+    }
+}
+
+/// Bytes of a client in the budget, until this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    budget: Arc<ByteBudget>,
+    client: Arc<str>,
+    bytes: u64,
+}
+
+impl Reserved {
+    /// How many they are.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Makes them more or fewer, whether or not there is room.
+    pub fn resize(&mut self, bytes: u64) {
+        if bytes != self.bytes {
+            let mut held = self.budget.held();
+            self.budget
+                .count(&mut held, &self.client, self.bytes, bytes);
+            self.bytes = bytes;
+        }
+    }
+
+    /// Makes them more or fewer if there is room.
+    pub fn try_resize(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        let mut held = self.budget.held();
+        self.budget.check(&held, &self.client, self.bytes, bytes)?;
+        self.budget
+            .count(&mut held, &self.client, self.bytes, bytes);
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Makes them more and waits on this thread where there is no room.
+    fn resize_within(&mut self, bytes: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
+        let end = Instant::now() + patience;
+        let budget = Arc::clone(&self.budget);
+        let mut held = budget.held();
+        while budget
+            .check(&held, &self.client, self.bytes, bytes)
+            .is_err()
+        {
+            cancel.check()?;
+            if Instant::now() >= end {
+                return Err(Error::NoRoom { bytes });
+            }
+            let woken = budget.freed.wait_timeout(held, LOOK_EVERY);
+            (held, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        budget.count(&mut held, &self.client, self.bytes, bytes);
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.resize(0);
+    }
+}
+
+/// Waits for room.
+#[derive(Debug)]
+pub struct Reserving {
+    reserved: Option<Reserved>,
+    bytes: u64,
+    reason: OverBudget,
+}
+
+impl Reserving {
+    /// Why it waits.
+    #[must_use]
+    pub fn reason(&self) -> OverBudget {
+        self.reason
+    }
+}
+
+impl Future for Reserving {
+    type Output = Reserved;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reserved> {
+        let Some(mut reserved) = self.reserved.take() else {
+            return Poll::Pending;
+        };
+        let budget = Arc::clone(&reserved.budget);
+        let mut held = budget.held();
+        match budget.check(&held, &reserved.client, 0, self.bytes) {
+            Ok(()) => {
+                budget.count(&mut held, &reserved.client, 0, self.bytes);
+                reserved.bytes = self.bytes;
+                Poll::Ready(reserved)
+            }
+            Err(reason) => {
+                held.waiting.push(context.waker().clone());
+                self.reason = reason;
+                self.reserved = Some(reserved);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The room for the reply of one call. It is taken before content is read, and kept until the reply is written.
+#[derive(Debug)]
+pub struct ReplyRoom {
+    budget: Arc<ByteBudget>,
+    client: Arc<str>,
+    /// How long work waits for room.
+    patience: Duration,
+    reserved: Mutex<Option<Reserved>>,
+}
+
+impl ReplyRoom {
+    /// No room yet, for a call of a client.
+    #[must_use]
+    pub fn new(budget: Arc<ByteBudget>, client: Arc<str>, patience: Duration) -> ReplyRoom {
+        ReplyRoom {
+            budget,
+            client,
+            patience,
+            reserved: Mutex::default(),
+        }
+    }
+
+    /// Takes room for content that is about to be read, with the copies that its reply needs. Waits on this thread.
+    pub(crate) fn take_for_content(&self, bytes: u64, cancel: &Cancel) -> Result<()> {
+        if bytes <= SMALL_BYTES {
+            return Ok(());
+        }
+        let mut reserved = self.reserved();
+        let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));
+        let wanted = own.bytes().saturating_add(bytes.saturating_mul(COPIES));
+        own.resize_within(wanted, self.patience, cancel)
+    }
+
+    /// Makes the room as large as the reply, if there is room for it.
+    pub fn try_fit(&self, bytes: u64) -> Result<(), OverBudget> {
+        let mut reserved = self.reserved();
+        match reserved.as_mut() {
+            Some(own) if own.bytes() >= bytes => Ok(()),
+            None if bytes <= SMALL_BYTES => Ok(()),
+            Some(own) => own.try_resize(bytes),
+            None => {
+                *reserved = Some(self.budget.try_reserve(&self.client, bytes)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands the room over to whoever writes the reply of so many bytes. Never refuses: what the call did is done.
+    #[must_use]
+    pub fn hand_over(&self, bytes: u64) -> Option<Reserved> {
+        let reserved = self.reserved().take();
+        if bytes <= SMALL_BYTES {
+            return None;
+        }
+        let mut reserved = reserved.unwrap_or_else(|| self.budget.nothing(&self.client));
+        reserved.resize(bytes);
+        Some(reserved)
+    }
+
+    /// Keeps bytes of the client beyond the call; `None` for few bytes.
+    pub fn keep(&self, bytes: u64) -> Result<Option<Reserved>, OverBudget> {
+        if bytes == 0 {
+            return Ok(None);
+        }
+        self.budget.try_reserve(&self.client, bytes).map(Some)
+    }
+
+    fn reserved(&self) -> MutexGuard<'_, Option<Reserved>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    fn budget() -> Arc<ByteBudget> {
+        ByteBudget::new(ByteLimits {
+            all: 10 * MIB,
+            of_one: 4 * MIB,
+        })
+    }
+
+    fn client(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    #[test]
+    fn one_client_has_a_share_and_all_have_a_bound() {
+        let (budget, a, b, c) = (budget(), client("a"), client("b"), client("c"));
+        let first = budget.try_reserve(&a, 4 * MIB).unwrap();
+        assert_eq!(budget.try_reserve(&a, 1).unwrap_err(), OverBudget::Own);
+        let second = budget.try_reserve(&b, 4 * MIB).unwrap();
+        assert_eq!(
+            budget.try_reserve(&c, 3 * MIB).unwrap_err(),
+            OverBudget::All
+        );
+        let third = budget.try_reserve(&c, 2 * MIB).unwrap();
+        drop(first);
+        assert!(budget.try_reserve(&a, 3 * MIB).is_ok());
+        drop((second, third));
+        assert_eq!(budget.bytes_held(), 0);
+        assert!(budget.held().of.is_empty());
+    }
+
+    #[test]
+    fn what_is_larger_than_a_share_is_served_alone() {
+        let (budget, a, b) = (budget(), client("a"), client("b"));
+        let large = budget.try_reserve(&a, 100 * MIB).unwrap();
+        assert_eq!(
+            budget.try_reserve(&b, 100 * MIB).unwrap_err(),
+            OverBudget::All
+        );
+        assert_eq!(budget.try_reserve(&a, 1).unwrap_err(), OverBudget::Own);
+        assert!(
+            budget.try_reserve(&b, 4 * MIB).is_ok(),
+            "others have their share"
+        );
+        drop(large);
+        let mut large = budget.try_reserve(&b, 100 * MIB).unwrap();
+        large.resize(3 * MIB);
+        assert!(
+            budget.try_reserve(&a, 100 * MIB).is_ok(),
+            "it is small by now"
+        );
+        assert_eq!(budget.held().all, 3 * MIB);
+    }
+
+    #[test]
+    fn what_is_held_already_is_counted_beyond_the_share() {
+        let (budget, a) = (budget(), client("a"));
+        let first = budget.hold(&a, 3 * MIB);
+        let second = budget.hold(&a, 3 * MIB);
+        assert!(budget.is_over("a") && !budget.is_over("b"));
+        drop((first, second));
+        assert!(!budget.is_over("a"));
+    }
+
+    #[test]
+    fn work_waits_for_room_and_gives_up_in_time() {
+        let (budget, a) = (budget(), client("a"));
+        let held = budget.try_reserve(&a, 3 * MIB).unwrap();
+        let room = ReplyRoom::new(Arc::clone(&budget), Arc::clone(&a), Duration::ZERO);
+        let refused = room.take_for_content(MIB / 2, &Cancel::never());
+        assert!(matches!(refused, Err(Error::NoRoom { bytes }) if bytes == 2 * MIB));
+        let patient = ReplyRoom::new(Arc::clone(&budget), a, Duration::from_secs(60));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| patient.take_for_content(MIB / 2, &Cancel::never()));
+            drop(held);
+            waiting.join().unwrap().unwrap();
+        });
+        let reply = patient.hand_over(MIB);
+        assert_eq!(budget.bytes_held(), MIB);
+        drop(reply);
+        assert_eq!(budget.bytes_held(), 0);
+    }
+
+    #[test]
+    fn a_reply_that_is_made_is_handed_over_whatever_is_held() {
+        let (budget, a) = (budget(), client("a"));
+        let held = budget.hold(&a, 4 * MIB);
+        let room = ReplyRoom::new(Arc::clone(&budget), a, Duration::ZERO);
+        assert!(room.try_fit(SMALL_BYTES).is_ok() && room.hand_over(SMALL_BYTES).is_none());
+        assert_eq!(room.try_fit(MIB).unwrap_err(), OverBudget::Own);
+        let reply = room.hand_over(MIB).unwrap();
+        assert_eq!((reply.bytes(), budget.bytes_held()), (MIB, 5 * MIB));
+        drop(held);
+    }
+
+    #[test]
+    fn a_future_is_woken_when_there_is_room() {
+        let (budget, a) = (budget(), client("a"));
+        let held = budget.try_reserve(&a, 4 * MIB).unwrap();
+        let mut waiting = Box::pin(budget.reserve(&a, MIB));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert_eq!(waiting.reason(), OverBudget::Own);
+        assert_eq!(budget.held().waiting.len(), 1);
+        drop(held);
+        assert!(budget.held().waiting.is_empty());
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+    }
+}

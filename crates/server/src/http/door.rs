@@ -1,0 +1,258 @@
+//! Decides which connections are held: how many in all, how many of one address, and which one goes where there are too
+//! many.
+//!
+//! A connection is a stranger until a request on it was let in (Host, Origin and token were right). Strangers cost an
+//! attacker nothing, so the oldest of them makes room for a new connection.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::Network;
+
+/// How many connections are held.
+#[derive(Debug, Clone)]
+pub(crate) struct DoorLimits {
+    /// In all.
+    pub(crate) most: usize,
+    /// Of one address.
+    pub(crate) most_of_one: usize,
+    /// The proxies, whose connections are those of many clients and are counted only in all.
+    pub(crate) proxies: Vec<Network>,
+}
+
+/// Holds the connections within their limits.
+#[derive(Debug)]
+pub(super) struct Door {
+    limits: DoorLimits,
+    held: Mutex<Held>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    of_host: HashMap<Arc<str>, usize>,
+    /// The connections that never had a request let in, the oldest first.
+    strangers: BTreeMap<u64, Stranger>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    host: Option<Arc<str>>,
+    turned_out: CancellationToken,
+}
+
+/// One address has as many connections as it may have, and all of them are in use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooManyOfOne;
+
+/// A connection that is held, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    door: Arc<Door>,
+    number: u64,
+    /// Whom it is counted with; a proxy with nobody.
+    host: Option<Arc<str>>,
+    turned_out: CancellationToken,
+    has_asked: AtomicBool,
+    is_let_in: AtomicBool,
+}
+
+impl Door {
+    pub(super) fn new(limits: DoorLimits) -> Arc<Door> {
+        Arc::new(Door {
+            limits,
+            held: Mutex::default(),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Lets a connection in. While all places are taken by clients that were let in, it waits.
+    pub(super) async fn enter(self: &Arc<Door>, from: IpAddr) -> Result<Visitor, TooManyOfOne> {
+        let is_proxy = Network::any_has(&self.limits.proxies, from);
+        let host: Option<Arc<str>> = (!is_proxy).then(|| mcp::host_of(from).into());
+        loop {
+            // Registered before the look at the table, so that no place that becomes free in between is missed.
+            let freed = self.freed.notified();
+            if let Some(visitor) = self.try_enter(host.as_ref())? {
+                return Ok(visitor);
+            }
+            freed.await;
+        }
+    }
+
+    fn try_enter(
+        self: &Arc<Door>,
+        host: Option<&Arc<str>>,
+    ) -> Result<Option<Visitor>, TooManyOfOne> {
+        let mut held = self.held();
+        if host.is_some_and(|host| held.count_of(host) >= self.limits.most_of_one)
+            && !held.turn_out_oldest(|stranger| stranger.host.as_ref() == host)
+        {
+            return Err(TooManyOfOne);
+        }
+        if held.all >= self.limits.most && !held.turn_out_oldest(|_| true) {
+            return Ok(None);
+        }
+        let turned_out = CancellationToken::new();
+        Ok(Some(Visitor {
+            number: held.add(host.cloned(), turned_out.clone()),
+            door: Arc::clone(self),
+            host: host.cloned(),
+            turned_out,
+            has_asked: AtomicBool::new(false),
+            is_let_in: AtomicBool::new(false),
+        }))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn add(&mut self, host: Option<Arc<str>>, turned_out: CancellationToken) -> u64 {
+        self.all += 1;
+        if let Some(host) = &host {
+            *self.of_host.entry(Arc::clone(host)).or_default() += 1;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.strangers.insert(number, Stranger { host, turned_out });
+        number
+    }
+
+    fn count_of(&self, host: &str) -> usize {
+        self.of_host.get(host).copied().unwrap_or_default()
+    }
+
+    /// Ends the oldest connection of a stranger that fits; says whether there was one. Its place is free at once.
+    fn turn_out_oldest(&mut self, fits: impl Fn(&Stranger) -> bool) -> bool {
+        let oldest = self.strangers.iter().find(|(_, stranger)| fits(stranger));
+        let Some(number) = oldest.map(|(number, _)| *number) else {
+            return false;
+        };
+        if let Some(stranger) = self.strangers.remove(&number) {
+            stranger.turned_out.cancel();
+            self.leave(stranger.host.as_ref());
+        }
+        true
+    }
+
+    fn leave(&mut self, host: Option<&Arc<str>>) {
+        self.all -= 1;
+        let Some(host) = host else { return };
+        if let Some(count) = self.of_host.get_mut(host) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_host.remove(host);
+            }
+        }
+    }
+}
+
+impl Visitor {
+    /// Notes that a whole head of a request came.
+    pub(super) fn asks(&self) {
+        self.has_asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a whole head of a request ever came.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a request was let in: from now on nobody takes its place.
+    pub(super) fn let_in(&self) {
+        if !self.is_let_in.swap(true, Ordering::Relaxed) {
+            self.door.held().strangers.remove(&self.number);
+        }
+    }
+
+    /// Waits until another connection takes its place.
+    pub(super) async fn turned_out(&self) {
+        self.turned_out.cancelled().await;
+    }
+}
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        let mut held = self.door.held();
+        // The place of one that was turned out is another's already.
+        let was_stranger = held.strangers.remove(&self.number).is_some();
+        if was_stranger || !self.turned_out.is_cancelled() {
+            held.leave(self.host.as_ref());
+            drop(held);
+            self.door.freed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn door(most: usize, most_of_one: usize) -> Arc<Door> {
+        Door::new(DoorLimits {
+            most,
+            most_of_one,
+            proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        })
+    }
+
+    fn host(number: u8) -> IpAddr {
+        [127, 0, 0, number].into()
+    }
+
+    #[tokio::test]
+    async fn the_oldest_stranger_makes_room() {
+        let door = door(2, 2);
+        let known = door.enter(host(1)).await.unwrap();
+        known.let_in();
+        let stranger = door.enter(host(2)).await.unwrap();
+        let third = door.enter(host(3)).await.unwrap();
+        stranger.turned_out().await;
+        third.let_in();
+        drop(stranger);
+        assert_eq!(door.held().all, 2, "its place was another's already");
+        let waiting = tokio::time::timeout(Duration::from_millis(20), door.enter(host(4)));
+        assert!(waiting.await.is_err(), "both were let in");
+        drop(known);
+        assert!(door.enter(host(4)).await.is_ok());
+        assert_eq!(door.held().all, 1);
+    }
+
+    #[tokio::test]
+    async fn one_address_has_a_share_and_a_proxy_has_none() {
+        let door = door(10, 2);
+        let [first, second] = [host(1), host(1)].map(|host| door.try_enter_now(host));
+        first.let_in();
+        let third = door.enter(host(1)).await.unwrap();
+        second.turned_out().await;
+        third.let_in();
+        assert_eq!(door.enter(host(1)).await.unwrap_err(), TooManyOfOne);
+        let other = door.enter(host(2)).await;
+        assert!(other.is_ok());
+        let proxy = IpAddr::from([10, 0, 0, 1]);
+        let many = [proxy; 5].map(|proxy| door.try_enter_now(proxy));
+        many.iter().for_each(Visitor::let_in);
+        drop((first, second, third, other, many));
+        let held = door.held();
+        assert_eq!((held.all, held.of_host.len()), (0, 0));
+    }
+
+    impl Door {
+        fn try_enter_now(self: &Arc<Door>, from: IpAddr) -> Visitor {
+            let is_proxy = Network::any_has(&self.limits.proxies, from);
+            let host: Option<Arc<str>> = (!is_proxy).then(|| mcp::host_of(from).into());
+            self.try_enter(host.as_ref()).unwrap().unwrap()
+        }
+    }
+}

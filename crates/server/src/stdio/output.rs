@@ -1,0 +1,129 @@
+//! What waits to be written on standard output, and how much of it may wait.
+//!
+//! A client that sends requests and reads no replies would otherwise fill the memory with replies. While too much waits,
+//! no further request is read, so that the client has to wait too.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcp::Outbox;
+use ops::Reserved;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// The most bytes that may wait before the next request is read.
+const MOST_WAITING: usize = 4 * 1024 * 1024;
+
+/// The way to standard output. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub(super) struct Output {
+    sender: Sender<Outgoing>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    fewer: Notify,
+}
+
+/// A message on its way, and its room.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    message: Vec<u8>,
+    room: Room,
+}
+
+/// What a message takes up until it is written.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: usize,
+    waiting: Arc<Waiting>,
+    _held: Option<Reserved>,
+}
+
+impl Output {
+    /// An output whose channel holds so many messages.
+    pub(super) fn new(messages: usize) -> (Output, Receiver<Outgoing>) {
+        let (sender, receiver) = channel(messages);
+        let waiting = Arc::default();
+        (Output { sender, waiting }, receiver)
+    }
+
+    /// Sends a message; says whether somebody reads it.
+    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
+        let outgoing = self.outgoing(message, held);
+        self.sender.send(outgoing).await.is_ok()
+    }
+
+    /// Waits until not too much waits to be written.
+    pub(super) async fn has_room(&self) {
+        loop {
+            let fewer = self.waiting.fewer.notified();
+            if self.waiting.bytes.load(Ordering::Relaxed) <= MOST_WAITING {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    fn outgoing(&self, message: Vec<u8>, held: Option<Reserved>) -> Outgoing {
+        let bytes = message.len();
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Outgoing {
+            message,
+            room: Room {
+                bytes,
+                waiting: Arc::clone(&self.waiting),
+                _held: held,
+            },
+        }
+    }
+}
+
+impl Outgoing {
+    pub(super) fn into_parts(self) -> (Vec<u8>, Room) {
+        (self.message, self.room)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.waiting.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.waiting.fewer.notify_waiters();
+    }
+}
+
+impl Outbox for Output {
+    fn try_send(&self, message: Vec<u8>) -> bool {
+        let outgoing = self.outgoing(message, None);
+        self.sender.try_send(outgoing).is_ok()
+    }
+
+    fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(Output::send(self, message, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn input_waits_while_too_much_output_does() {
+        let (output, mut receiver) = Output::new(4);
+        output.has_room().await;
+        assert!(output.send(vec![b'x'; MOST_WAITING + 1], None).await);
+        let early = tokio::time::timeout(Duration::from_millis(20), output.has_room());
+        assert!(early.await.is_err());
+        let (_, room) = receiver.recv().await.unwrap().into_parts();
+        let waiting = tokio::spawn({
+            let output = output.clone();
+            async move { output.has_room().await }
+        });
+        drop(room);
+        waiting.await.unwrap();
+    }
+}
