@@ -278,6 +278,11 @@ impl<'p> PatchLines<'p> {
         self
     }
 
+    /// The later of two places.
+    pub(super) fn later(self, other: PatchLines<'p>) -> PatchLines<'p> {
+        if self.at < other.at { other } else { self }
+    }
+
     /// What was given since `earlier`.
     pub(super) fn since(&self, earlier: PatchLines<'p>) -> &'p [u8] {
         self.whole.get(earlier.at..self.at).unwrap_or_default()

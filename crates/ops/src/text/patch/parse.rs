@@ -185,8 +185,12 @@ impl<'p> Parser<'p> {
 
     /// A hunk of a patch without marks. The line that was just given is its first change; context may be before it.
     fn bare_hunk(&mut self) -> Result<()> {
-        self.source = self.source.back_over_context();
-        self.hunk(None)
+        let behind = self.source;
+        self.source = behind.back_over_context();
+        self.hunk(None)?;
+        // A hunk that ends before its first change must not make the parser read that line for ever.
+        self.source = self.source.later(behind);
+        Ok(())
     }
 
     fn marked_hunk(&mut self, line: &'p [u8]) -> Result<()> {
