@@ -25,6 +25,7 @@ RULES = [
     (re.compile(r'(group\\*":\\*")[^"\\]+'), r"\1<group>"),
     # How large a directory is depends on the file system.
     (re.compile(r'(type\\*":\\*"directory\\*",\\*"size\\*":)\d+'), r"\1<size>"),
+    (re.compile(r"(type: directory\\+nsize: )\d+"), r"\1<size>"),
     # How long something took or takes.
     (re.compile(r"(call_duration_seconds_(?:bucket|sum)\{[^}]*\}) [0-9.e-]+"), r"\1 <duration>"),
     (re.compile(r"(try again in )\d+"), r"\1<wait>"),

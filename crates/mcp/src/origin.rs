@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a call waits for room for its reply where others have to be served beside it.
-const BRIEFLY: Duration = Duration::from_secs(2);
+/// How long a call waits for room for its reply where others have to be served beside it. Not long: it has one of the few
+/// threads for heavy work meanwhile.
+const BRIEFLY: Duration = Duration::from_millis(250);
 /// How long it waits where there is nobody else: its own time limit ends it.
 const LONG: Duration = Duration::from_secs(600);
 
