@@ -26,6 +26,8 @@ RULES = [
     # How large a directory is depends on the file system.
     (re.compile(r'(type\\*":\\*"directory\\*",\\*"size\\*":)\d+'), r"\1<size>"),
     (re.compile(r"(type: directory\\+nsize: )\d+"), r"\1<size>"),
+    # Reading sets it.
+    (re.compile(r"(accessed: )\d[^\\\s]*Z"), r"\1<time>"),
     # How long something took or takes.
     (re.compile(r"(call_duration_seconds_(?:bucket|sum)\{[^}]*\}) [0-9.e-]+"), r"\1 <duration>"),
     (re.compile(r"(try again in )\d+"), r"\1<wait>"),
