@@ -5,7 +5,7 @@ import sys
 
 from mcp import Client, StdioServerParameters
 
-TOOLS = 15
+TOOLS = 17
 
 
 async def use(target) -> None:
