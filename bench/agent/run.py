@@ -3,9 +3,10 @@
 
 usage: run.py BINARY [--save] [--quick]
 --save writes bench/AGENTS.md; --quick has a log of a fiftieth. Peers are installed by their package names below
-target/agent: the reference server by npm, rust-mcp-filesystem by cargo; what cannot be installed is left out and named.
+target/agent: the reference server by npm; what cannot be installed is left out and named.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 HOME = REPOSITORY / "target/agent"
 TOKENIZER = "gpt-tokenizer@4.0.0"
 REFERENCE = "@modelcontextprotocol/server-filesystem@2026.8.31"
-RUST = "rust-mcp-filesystem"
 GOALS = {"tools": 3400, "calls": 30, "sent": 1900, "received": 20400}
 
 
@@ -33,8 +33,6 @@ def install() -> list[str]:
         npm("install", TOKENIZER)
     if not (HOME / "node_modules/.bin/mcp-server-filesystem").exists() and not npm("install", REFERENCE):
         missing.append("the reference server (npm)")
-    if not (HOME / "bin" / RUST).exists() and "--no-cargo" not in sys.argv and not succeeds("cargo", "install", "--quiet", "--locked", "--root", str(HOME), RUST):
-        missing.append(f"{RUST} (cargo)")
     return missing
 
 
@@ -52,9 +50,6 @@ def candidates(binary: str):
     reference = HOME / "node_modules/.bin/mcp-server-filesystem"
     if reference.exists():
         yield "reference server", [str(reference)], tasks.Reference
-    rust = HOME / "bin" / RUST
-    if rust.exists():
-        yield RUST, [str(rust), "--allow-write"], tasks.Rust
 
 
 def measure(name: str, command: list[str], kind, log_lines: int) -> dict:
@@ -73,8 +68,6 @@ def measure(name: str, command: list[str], kind, log_lines: int) -> dict:
 
 
 def tool_text(tool: dict) -> str:
-    import json
-
     return json.dumps({key: tool.get(key) for key in ("name", "description", "inputSchema")}, ensure_ascii=False, separators=(",", ":"))
 
 

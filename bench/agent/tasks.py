@@ -144,7 +144,7 @@ class Ours(Tasks):
         return self.yaml_changed()
 
     def errors(self) -> bool:
-        return self.told_errors(self.call("grep", pattern=" ERROR ", path="logs/server.log", from_end=True, max_results=3))
+        return self.told_errors(self.call("read_file", path="logs/server.log", offset_lines=-40, limit_lines=40))
 
     def middle(self) -> bool:
         first = min(1_000_000, self.lines // 2)
@@ -299,7 +299,3 @@ def run(tasks: Tasks) -> list[dict]:
             tasks.before = {path: path.read_bytes() for path in tasks.before if path.exists()}
         rows.append({"task": name, "right": right, "why": why, "calls": slice(start, len(tasks.client.sent))})
     return rows
-
-
-class Rust(Reference):
-    """rust-mcp-filesystem: as the reference server, and more."""
