@@ -86,7 +86,7 @@ impl Bench {
                 &[][..],
             ),
             (
-                "mcp-filesystem (crates.io)",
+                "the Cargo crate mcp-filesystem",
                 self.peers.path("mcp-filesystem"),
                 &told_to_read[..],
             ),
