@@ -21,6 +21,20 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 HOME = REPOSITORY / "target/agent"
 TOKENIZER = "gpt-tokenizer@4.0.0"
 REFERENCE = "@modelcontextprotocol/server-filesystem@2026.8.31"
+J0HANZ = "@j0hanz/filesystem-mcp@2.5.0"
+# The counts are those of two tests, which compare them with this table.
+FAULTY = """
+## Faulty edits
+
+Diffs and replacements as models write them, each with a fault: wrong counts, fences, other quotes, lines without their indentation, text that is
+there twice. A row is applied as meant, or refused with enough to go on and nothing changed. The tables are `crates/ops/src/text/patch/faulty.rs`
+and `crates/server/tests/spec/workspace/faulty_edits.rs`.
+
+| | cases | applied as meant | refused | wrong |
+|---|--:|--:|--:|--:|
+| diffs | 60 | 31 | 29 | 0 |
+| replacements | 62 | 15 | 47 | 0 |
+"""
 GOALS = {"tools": 3400, "calls": 30, "sent": 1900, "received": 20400}
 
 
@@ -33,6 +47,8 @@ def install() -> list[str]:
         npm("install", TOKENIZER)
     if not (HOME / "node_modules/.bin/mcp-server-filesystem").exists() and not npm("install", REFERENCE):
         missing.append("the reference server (npm)")
+    if not npm("install", J0HANZ, "--no-save"):
+        missing.append(f"{J0HANZ} (npm: one of its dependencies is not published)")
     return missing
 
 
@@ -102,7 +118,7 @@ def report(servers: list[dict], missing: list[str], log_lines: int) -> str:
     reasons = [f"- {server['name']}, {row['task']}: {row['why']}" for server in servers for row in server["rows"] if row["why"]]
     if reasons:
         lines += ["", "What servers said where a task went wrong:", "", *reasons]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + FAULTY
 
 
 def main() -> int:

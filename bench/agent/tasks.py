@@ -144,7 +144,7 @@ class Ours(Tasks):
         return self.yaml_changed()
 
     def errors(self) -> bool:
-        return self.told_errors(self.call("read_file", path="logs/server.log", offset_lines=-40, limit_lines=40))
+        return self.told_errors(self.call("grep", pattern=" ERROR ", path="logs/server.log", from_end=True, max_results=10))
 
     def middle(self) -> bool:
         first = min(1_000_000, self.lines // 2)

@@ -43,11 +43,7 @@ fn cancelled(id: u8) -> Notification {
 }
 
 fn client() -> HttpClient {
-    HttpClient {
-        address: "127.0.0.1:1".into(),
-        token: None,
-        session: None,
-    }
+    HttpClient::at(([127, 0, 0, 1], 1).into())
 }
 
 async fn session() -> Arc<Session> {
@@ -85,7 +81,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         for step in steps.into_iter().take(64) {
             match step {
                 Step::Ask(id) => {
-                    streams.extend(session.request(request(id, "ping", json!({})), client()))
+                    streams.extend(session.request(request(id, "ping", json!({})), client(), None))
                 }
                 Step::Cancel(id) => session.notice(&cancelled(id)),
                 Step::Listen => streams.push(session.listen()),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ops::{
-    Cancel, Context, Glob, IgnoreRules, Kinds, Limits, Operation, PathPattern, Place, Root, Users,
+    Cancel, ChangeNotes, Context, Glob, GlobOrder, IgnoreRules, Kinds, Limits, Operation,
+    PathPattern, Place, Root, Users,
 };
 use tempfile::TempDir;
 
@@ -59,12 +60,15 @@ fuzz_target!(|input: Input| {
         timeout: Duration::from_secs(60),
         max_depth: (input.depth > 0).then_some(usize::from(input.depth)),
         ignore_rules: IgnoreRules::Disregard,
+        order: GlobOrder::Path,
     };
     let context = Context {
         limits: Arc::new(Limits::for_tests()),
         users: Arc::clone(users()),
         line_index_cache: Arc::default(),
+        change_notes: ChangeNotes::default(),
         cancel: Cancel::never(),
+        room: None,
     };
     let Ok(found) = glob.run(&context) else {
         return;

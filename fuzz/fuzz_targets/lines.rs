@@ -3,12 +3,11 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use ops::text::edit::{insert_before, occurrences, replace_unique};
+use ops::text::edit::{insert_before, replace_unique};
 use ops::text::encoding::{Utf8Check, trim_end, trim_start};
-use ops::text::lines::{
-    LineCounter, LineSeeker, Sought, count, find_last_lines, find_line_start, numbered,
-};
+use ops::text::lines::{LineCounter, LineSeeker, Sought, count, find_last_lines, find_line_start};
 use ops::text::reader;
+use ops::text::string_search::occurrences;
 
 #[derive(Debug, Arbitrary)]
 struct Input {
@@ -88,5 +87,4 @@ fuzz_target!(|input: Input| {
     for cut in [trim_end, trim_start] {
         assert!(cut(&input.bytes).len() <= input.bytes.len());
     }
-    let _ = numbered(&input.text, u64::from(input.line));
 });

@@ -5,7 +5,7 @@ import sys
 
 from mcp import Client, StdioServerParameters
 
-TOOLS = 17
+TOOLS = 18
 
 
 async def use(target) -> None:

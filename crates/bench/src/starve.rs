@@ -89,7 +89,7 @@ const LOADS: &[Load] = &[
         },
     },
     Load {
-        name: "removal of a tree",
+        name: "copy and removal of a tree",
         tool: "remove_folder",
         arguments: |number| json!({"path": format!("copies/{number}")}),
     },
@@ -155,12 +155,6 @@ struct Row {
 
 fn under(own: &Own, load: &'static Load, rounds: usize) -> Result<Row> {
     let _ = fs::remove_dir_all(own.root.join("copies"));
-    if load.tool == "remove_folder" {
-        // Each call finds what it removes: copies that are made before.
-        for number in 0..ATTACKERS {
-            tree(&own.root.join(format!("copies/{number}")), 5)?;
-        }
-    }
     let server = HttpServer::start_with(own, Durability::Fast)?;
     let (mut idle, mut loaded) = (Waits::default(), Waits::default());
     let (mut lost, mut done) = (0, 0);
@@ -316,6 +310,13 @@ async fn attacker(
     let mut stream = connect(ATTACKER, address).await?;
     let mut buffer = Vec::new();
     for round in 0.. {
+        if load.tool == "remove_folder" {
+            // Each call finds something to remove: a call that finds nothing is no heavy one.
+            let copy = json!({"source_root": "bench", "source_path": "removed", "dest_root": "bench",
+                              "dest_path": format!("copies/{}", number + round * ATTACKERS)});
+            let copy = request(address, "copy", &copy);
+            exchange(&mut stream, &copy, &mut buffer).await?;
+        }
         let mut arguments = (load.arguments)(number + round * ATTACKERS);
         if load.tool != "copy"
             && let Some(arguments) = arguments.as_object_mut()
@@ -360,6 +361,7 @@ fn prepared(base: &Path) -> Result<std::path::PathBuf> {
         fs::write(root.join(format!("listed/{number}.txt")), "")?;
     }
     tree(&root.join("many"), 40)?;
+    tree(&root.join("removed"), 5)?;
     Ok(root)
 }
 

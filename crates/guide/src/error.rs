@@ -136,7 +136,7 @@ pub enum Error {
 
 /// The kind of a failure. It is the `error_type` of the reply, and the list is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
+pub enum ErrorType {
     /// The policy forbids it.
     Security,
     /// The input is wrong.
@@ -174,24 +174,24 @@ impl Error {
 
     /// Returns the kind of this failure.
     #[must_use]
-    pub fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ErrorType {
         match self {
-            Error::Violation { .. } => ErrorKind::Security,
+            Error::Violation { .. } => ErrorType::Security,
             Error::Format { .. }
             | Error::UnknownEncoding { .. }
             | Error::BadContent { .. }
             | Error::HashDiffers { .. }
             | Error::BadChunk { .. }
             | Error::TooLarge { .. }
-            | Error::BadListing { .. } => ErrorKind::Validation,
-            Error::NotFound { .. } => ErrorKind::NotFound,
-            Error::PermissionDenied { .. } | Error::Unverifiable { .. } => ErrorKind::Permission,
-            Error::Timeout { .. } => ErrorKind::Timeout,
-            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            | Error::BadListing { .. } => ErrorType::Validation,
+            Error::NotFound { .. } => ErrorType::NotFound,
+            Error::PermissionDenied { .. } | Error::Unverifiable { .. } => ErrorType::Permission,
+            Error::Timeout { .. } => ErrorType::Timeout,
+            Error::Unsupported { .. } => ErrorType::Unsupported,
             Error::AgentFailed { .. }
             | Error::Cut { .. }
             | Error::Lacking { .. }
-            | Error::Busy { .. } => ErrorKind::System,
+            | Error::Busy { .. } => ErrorType::System,
         }
     }
 

@@ -28,7 +28,7 @@ pub use bridge::{
 };
 pub use cache::{CacheCounters, CacheUsage, Evicted, FileCache, StoreStatus};
 pub use encoding::TextEncoding;
-pub use error::{ChunkFault, Error, ErrorKind, FormatFault, PolicyViolation, Result};
+pub use error::{ChunkFault, Error, ErrorType, FormatFault, PolicyViolation, Result};
 pub use file::{AgentFile, ContentHash, ContentShape};
 pub use listing::{DirectoryListing, ENTRIES_MAX, EntryKind, LEVELS_MAX, PathInfo};
 pub use policy::{AllowedFault, SecurityPolicy};

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
+use http::header::{AsHeaderName, HeaderMap, HeaderName};
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde_json::Value;
 use toolset::{Service, shortened};
@@ -16,9 +16,12 @@ use crate::message::{Message, Params};
 use crate::result;
 use crate::revision::{self, DISCOVER, Meta, UNSAID};
 
-const REVISION: &str = "MCP-Protocol-Version";
-const METHOD: &str = "Mcp-Method";
-const NAME: &str = "Mcp-Name";
+const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// As messages show them.
+const SHOWN_METHOD: &str = "Mcp-Method";
+const SHOWN_NAME: &str = "Mcp-Name";
 const PARAM: &str = "Mcp-Param-";
 /// As the names of headers are kept.
 const PARAM_LOWER: &str = "mcp-param-";
@@ -211,7 +214,7 @@ fn check_agreement(
     service: &Service,
     is_required: bool,
 ) -> Result<(), String> {
-    match only_value(headers, METHOD)? {
+    match only_value(headers, METHOD, SHOWN_METHOD)? {
         None if is_required => return Err("missing required Mcp-Method header".to_owned()),
         Some(value) if value != method => {
             return Err(format!(
@@ -259,12 +262,12 @@ fn check_name(
     name: Option<&str>,
     is_required: bool,
 ) -> Result<(), String> {
-    match (only_value(headers, NAME)?, name) {
+    match (only_value(headers, NAME, SHOWN_NAME)?, name) {
         (None, Some(_)) if is_required => {
             Err(format!("missing required Mcp-Name header for `{method}`"))
         }
         (None, _) => Ok(()),
-        (Some(value), Some(name)) => check_value(NAME, value, name),
+        (Some(value), Some(name)) => check_value(SHOWN_NAME, value, name),
         // A proxy could go by it.
         (Some(_), None) => {
             let method = shortened(method);
@@ -286,7 +289,7 @@ fn check_params(
     let marked: Vec<(&str, &str)> = schema.map(marked).unwrap_or_default();
     for (argument, header) in &marked {
         let header = format!("{PARAM}{header}");
-        let value = only_value(headers, &header)?;
+        let value = only_value(headers, &*header, &header)?;
         let own = arguments.and_then(|own| own.get(*argument)).and_then(plain);
         match (value, own) {
             (None, None) => {}
@@ -329,7 +332,7 @@ fn check_unmarked(
                 "unexpected {header} header: there is no such argument to compare it with"
             ));
         };
-        if let Some(value) = only_value(headers, &header)? {
+        if let Some(value) = only_value(headers, &*header, &header)? {
             check_value(&header, value, &own)?;
         }
     }
@@ -381,9 +384,10 @@ fn decoded(value: &str) -> Option<String> {
 /// The one value of a header. A second one could be what a proxy decides by.
 fn only_value<'headers>(
     headers: &'headers HeaderMap,
+    header: impl AsHeaderName,
     name: &str,
 ) -> Result<Option<&'headers str>, String> {
-    let mut values = headers.get_all(name).iter();
+    let mut values = headers.get_all(header).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };

@@ -22,6 +22,7 @@ mod sse;
 
 pub use connection::{Connection, Nowhere, Outbox, Response, Serving, start};
 pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};
+pub use methods::HeldMessage;
 pub use origin::{HttpClient, Origin, host_of};
 pub use outline::{Outline, OutlineSearch};
 pub use server::Server;

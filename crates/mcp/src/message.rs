@@ -52,7 +52,7 @@ pub struct Request {
     pub id: RequestId,
     /// What it asks for.
     pub method: String,
-    /// What it says besides.
+    /// Its parameters.
     pub params: Params,
 }
 
@@ -70,7 +70,7 @@ impl Request {
 pub struct Notification {
     /// What it tells.
     pub method: String,
-    /// What it says besides.
+    /// Its parameters.
     pub params: Params,
 }
 
@@ -169,7 +169,7 @@ impl Refused {
         &self.error.message
     }
 
-    /// What the question of ours that it answers gets instead, so that nobody waits for more.
+    /// Turns a refused answer into an error for its question, so that the call stops waiting for it.
     #[must_use]
     pub fn into_answer(self) -> Option<Answer> {
         let id = self.outline.id.filter(|_| self.outline.is_answer)?;
@@ -429,17 +429,17 @@ fn outcome(result: Option<Value>, error: Option<Value>) -> Result<Value, ErrorDa
 impl FromKeys for Box<Envelope> {
     fn from_keys<'de, A: MapAccess<'de>>(mut keys: A) -> Result<Box<Envelope>, A::Error> {
         let mut envelope = Box::<Envelope>::default();
-        while let Some(key) = keys.next_key::<Field>()? {
+        while let Some(key) = keys.next_key::<EnvelopeKey>()? {
             // Unknown fields are read too: a message has to be JSON throughout.
             let value = keys.next_value_seed(ReadValue(&mut envelope.repeated))?;
             let (field, name) = match key {
-                Field::Jsonrpc => (&mut envelope.jsonrpc, "jsonrpc"),
-                Field::Id => (&mut envelope.id, "id"),
-                Field::Method => (&mut envelope.method, "method"),
-                Field::Params => (&mut envelope.params, "params"),
-                Field::Result => (&mut envelope.result, "result"),
-                Field::Error => (&mut envelope.error, "error"),
-                Field::Other => continue,
+                EnvelopeKey::Jsonrpc => (&mut envelope.jsonrpc, "jsonrpc"),
+                EnvelopeKey::Id => (&mut envelope.id, "id"),
+                EnvelopeKey::Method => (&mut envelope.method, "method"),
+                EnvelopeKey::Params => (&mut envelope.params, "params"),
+                EnvelopeKey::Result => (&mut envelope.result, "result"),
+                EnvelopeKey::Error => (&mut envelope.error, "error"),
+                EnvelopeKey::Other => continue,
             };
             if field.replace(value).is_some() {
                 envelope.repeated.note(name);
@@ -452,7 +452,7 @@ impl FromKeys for Box<Envelope> {
 /// The keys of a message.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Field {
+enum EnvelopeKey {
     Jsonrpc,
     Id,
     Method,

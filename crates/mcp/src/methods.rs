@@ -61,7 +61,7 @@ struct AgreedRequest<'request> {
 }
 
 /// A message, and its room in the budget of bytes if it is large.
-type HeldMessage = (Vec<u8>, Option<Reserved>);
+pub type HeldMessage = (Vec<u8>, Option<Reserved>);
 
 impl AgreedRequest<'_> {
     async fn serve(self, method: &str, params: Params) -> Result<HeldMessage, ErrorData> {
@@ -170,7 +170,11 @@ impl AgreedRequest<'_> {
         let origin = &self.context.origin;
         let allowance = origin.allowance();
         let budget = self.context.connection.server().service().byte_budget();
-        let room = ReplyRoom::new(Arc::clone(budget), (&*allowance).into(), origin.patience());
+        let room = ReplyRoom::new(
+            Arc::clone(budget),
+            Arc::clone(&allowance),
+            origin.patience(),
+        );
         Ok(Caller {
             room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),

@@ -19,11 +19,13 @@ pub enum Origin {
     Http(HttpClient),
 }
 
-/// A client on HTTP.
+/// A client on HTTP. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     /// The address and port, or the address alone where a proxy told it.
-    pub address: Arc<str>,
+    address: Arc<str>,
+    /// The host of the address, see [`host_of`].
+    host: Arc<str>,
     /// The operator's name for its token.
     pub token: Option<Arc<str>>,
     /// The session it is in.
@@ -32,20 +34,17 @@ pub struct HttpClient {
 
 impl Origin {
     /// Who the client is: the operator's name for it, else its session, else the host it calls from.
-    pub(crate) fn account(&self) -> String {
+    pub(crate) fn account(&self) -> Arc<str> {
         match self {
-            Origin::Stdio => String::new(),
-            Origin::Http(client) => match client.known_as() {
-                Some(name) => name.to_string(),
-                None => client.host(),
-            },
+            Origin::Stdio => Arc::default(),
+            Origin::Http(client) => Arc::clone(client.known_as().unwrap_or(&client.host)),
         }
     }
 
     /// The account whose turns, rate and bytes it uses. Sessions do not count: anyone can begin many.
-    pub(crate) fn allowance(&self) -> String {
+    pub(crate) fn allowance(&self) -> Arc<str> {
         match self {
-            Origin::Stdio => String::new(),
+            Origin::Stdio => Arc::default(),
             Origin::Http(client) => client.allowance(),
         }
     }
@@ -75,26 +74,35 @@ impl Origin {
 }
 
 impl HttpClient {
+    /// A client that calls from this address itself.
+    #[must_use]
+    pub fn at(address: SocketAddr) -> HttpClient {
+        HttpClient::new(address.to_string(), address.ip())
+    }
+
+    /// A client that a proxy speaks for.
+    #[must_use]
+    pub fn behind_proxy(address: IpAddr) -> HttpClient {
+        HttpClient::new(address.to_string(), address)
+    }
+
+    fn new(shown: String, address: IpAddr) -> HttpClient {
+        HttpClient {
+            address: shown.into(),
+            host: host_of(address).into(),
+            token: None,
+            session: None,
+        }
+    }
+
     fn known_as(&self) -> Option<&Arc<str>> {
         self.token.as_ref().or(self.session.as_ref())
     }
 
     /// The account whose bytes it uses: its token, else the host it calls from.
     #[must_use]
-    pub fn allowance(&self) -> String {
-        match &self.token {
-            Some(name) => name.to_string(),
-            None => self.host(),
-        }
-    }
-
-    fn host(&self) -> String {
-        let address = self.address.parse::<SocketAddr>();
-        let address = address.map(|address| address.ip());
-        match address.or_else(|_| self.address.parse()) {
-            Ok(address) => host_of(address),
-            Err(_) => self.address.to_string(),
-        }
+    pub fn allowance(&self) -> Arc<str> {
+        Arc::clone(self.token.as_ref().unwrap_or(&self.host))
     }
 }
 
@@ -113,14 +121,14 @@ pub fn host_of(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::HttpClient;
+    use std::sync::Arc;
 
-    fn host_of(address: &str) -> String {
-        let client = HttpClient {
-            address: address.into(),
-            token: None,
-            session: None,
+    fn host_of(address: &str) -> Arc<str> {
+        let client = match address.parse() {
+            Ok(address) => HttpClient::at(address),
+            Err(_) => HttpClient::behind_proxy(address.parse().expect("an address")),
         };
-        client.host()
+        client.allowance()
     }
 
     #[test]

@@ -14,10 +14,10 @@ use crate::result;
 
 /// The questions of one connection that wait for their answers.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(Mutex<Waiting>);
+pub(crate) struct Questions(Mutex<PendingAnswers>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingAnswers {
     is_closed: bool,
     next: i64,
     answers: HashMap<RequestId, oneshot::Sender<Result<Value, ErrorData>>>,
@@ -75,7 +75,7 @@ impl Questions {
         self.lock().answers.remove(id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingAnswers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

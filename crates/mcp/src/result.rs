@@ -74,30 +74,26 @@ fn encoded(id: Option<&RequestId>, rest: impl Serialize) -> Vec<u8> {
 
 /// The reply to a call of a tool.
 pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording) -> Vec<u8> {
-    let (text, structured) = (result.reply.text(), result.reply.structured());
-    let room = text.map_or(0, |text| text.len() + text.len() / 4)
-        + structured.map_or(0, str::len)
-        + result.reply.media().map_or(0, |media| media.data.len())
-        + ROOM_BESIDES;
-    let mut message = Vec::with_capacity(room);
+    let reply = &result.reply;
+    let mut message = Vec::with_capacity(reply.bytes() + ROOM_BESIDES);
     message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_id(id, &mut message);
     message.extend_from_slice(match wording {
         Wording::Older => br#","result":{"content":["#.as_slice(),
         Wording::Newest => br#","result":{"resultType":"complete","content":["#,
     });
-    if let Some(text) = text {
+    if reply.has_text() {
         message.extend_from_slice(br#"{"type":"text","text":""#);
-        escape(text, &mut message);
+        reply.write_text(&mut message);
         message.extend_from_slice(br#""}"#);
     }
-    if let Some(media) = result.reply.media() {
-        push_media(media, text.is_some(), &mut message);
+    if let Some(media) = reply.media() {
+        push_media(media, reply.has_text(), &mut message);
     }
     message.push(b']');
-    if let Some(structured) = structured {
+    if let Some(structured) = reply.structured() {
         message.extend_from_slice(br#","structuredContent":"#);
-        message.extend_from_slice(structured.as_bytes());
+        message.extend_from_slice(structured);
     }
     message.extend_from_slice(if result.is_error {
         br#","isError":true}}"#.as_slice()

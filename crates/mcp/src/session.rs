@@ -268,7 +268,7 @@ struct SessionState {
 
 impl Session {
     fn new(id: Arc<str>, server: Server, owner: Owner, client: &HttpClient) -> Arc<Session> {
-        let client: Arc<str> = client.allowance().into();
+        let client = client.allowance();
         let kept = || KeptBytes::within(server.service().byte_budget(), &client);
         let (of_requests, of_none) = (kept(), kept());
         Arc::new(Session {
@@ -384,11 +384,9 @@ impl Session {
     }
 
     /// Where its requests come from.
-    fn origin(&self, client: HttpClient) -> Origin {
-        Origin::Http(HttpClient {
-            session: Some(format!("session {}", self.id).into()),
-            ..client
-        })
+    fn origin(&self, mut client: HttpClient) -> Origin {
+        client.session = Some(format!("session {}", self.id).into());
+        Origin::Http(client)
     }
 
     fn open_stream(&self) -> Stream {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Operation, PathPattern, Pattern,
-    Place, SearchOutput, Syntax, Users,
+    Cancel, Case, CompressedFiles, Context, Glob, Grep, IgnoreRules, Kinds, Limits, Operation,
+    PathPattern, Pattern, Place, SearchFrom, SearchOutput, Syntax, Users,
 };
 use sandbox::Root;
 
@@ -67,7 +67,7 @@ fn grep(root: &Arc<Root>, path: &str, pattern: &str) -> Grep {
     Grep {
         place: Place::new(Arc::clone(root), path).unwrap(),
         pattern: Pattern {
-            text: pattern.to_owned(),
+            texts: vec![pattern.to_owned()],
             syntax: Syntax::Regex,
             case: Case::Sensitive,
         },
@@ -79,6 +79,8 @@ fn grep(root: &Arc<Root>, path: &str, pattern: &str) -> Grep {
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
         output: SearchOutput::Matches,
+        from: SearchFrom::Start,
+        compressed: CompressedFiles::AsTheyAre,
     }
 }
 

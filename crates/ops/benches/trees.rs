@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ops::{
-    Cancel, Case, Context, Copy, Grep, IgnoreRules, Limits, OnDirectory, OnExisting, OnFault,
-    OnMissing, Operation, Pattern, Place, Recurse, Remove, RemoveTarget, SearchOutput, Syntax,
-    Users,
+    Cancel, Case, CompressedFiles, Context, Copy, Grep, IgnoreRules, Limits, OnDirectory,
+    OnExisting, OnFault, OnMissing, Operation, Pattern, Place, Recurse, Remove, RemoveTarget,
+    SearchFrom, SearchOutput, Syntax, Users,
 };
 use sandbox::Root;
 
@@ -46,7 +46,7 @@ fn grep(root: &Arc<Root>) -> Grep {
     Grep {
         place: Place::new(Arc::clone(root), "searched").unwrap(),
         pattern: Pattern {
-            text: "77 99 one.*any".to_owned(),
+            texts: vec!["77 99 one.*any".to_owned()],
             syntax: Syntax::Regex,
             case: Case::Sensitive,
         },
@@ -58,6 +58,8 @@ fn grep(root: &Arc<Root>) -> Grep {
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
         output: SearchOutput::Matches,
+        from: SearchFrom::Start,
+        compressed: CompressedFiles::AsTheyAre,
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::context::Cancel;
 use crate::error::{Error, Result};
+use crate::pool;
 
 /// What has up to so many bytes is not counted.
 pub const SMALL_BYTES: u64 = 64 * 1024;
@@ -41,16 +42,17 @@ pub enum OverBudget {
 #[derive(Debug)]
 pub struct ByteBudget {
     limits: ByteLimits,
-    held: Mutex<Held>,
+    held: Mutex<BudgetState>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct BudgetState {
     all: u64,
     of: HashMap<Arc<str>, u64>,
-    /// Whether something is held that is larger than a share. There is one at a time, beside the budget.
-    has_oversize: bool,
+    /// How many things are held that are larger than a share. One at a time is let in, beside the budget; a reply that
+    /// is made already is counted here too.
+    oversize: usize,
     waiting: Vec<Waker>,
 }
 
@@ -119,11 +121,17 @@ impl ByteBudget {
     }
 
     /// Says whether a client may have `new` bytes in the place of `old` ones.
-    fn check(&self, held: &Held, client: &str, old: u64, new: u64) -> Result<(), OverBudget> {
+    fn check(
+        &self,
+        held: &BudgetState,
+        client: &str,
+        old: u64,
+        new: u64,
+    ) -> Result<(), OverBudget> {
         let others_of_client = held.of(client).saturating_sub(old);
         if self.is_oversize(new) {
             // Whatever its size, one alone is served. Otherwise what is allowed by other limits could never be read.
-            let is_taken = held.has_oversize && !self.is_oversize(old);
+            let is_taken = held.oversize > 0 && !self.is_oversize(old);
             let has_much = others_of_client > self.limits.of_one / 2;
             return match (has_much, is_taken) {
                 (true, _) => Err(OverBudget::Own),
@@ -142,19 +150,21 @@ impl ByteBudget {
         Ok(())
     }
 
-    fn count(&self, held: &mut Held, client: &Arc<str>, old: u64, new: u64) {
+    fn count(&self, held: &mut BudgetState, client: &Arc<str>, old: u64, new: u64) {
         let own = held.of.entry(Arc::clone(client)).or_default();
         *own = own.saturating_sub(old).saturating_add(new);
         if *own == 0 {
             held.of.remove(client);
         }
-        match self.is_oversize(old) {
-            true => held.has_oversize = false,
-            false => held.all = held.all.saturating_sub(old),
+        if self.is_oversize(old) {
+            held.oversize = held.oversize.saturating_sub(1);
+        } else {
+            held.all = held.all.saturating_sub(old);
         }
-        match self.is_oversize(new) {
-            true => held.has_oversize = true,
-            false => held.all = held.all.saturating_add(new),
+        if self.is_oversize(new) {
+            held.oversize += 1;
+        } else {
+            held.all = held.all.saturating_add(new);
         }
         if new < old {
             held.waiting.drain(..).for_each(Waker::wake);
@@ -162,12 +172,12 @@ impl ByteBudget {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, BudgetState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl BudgetState {
     fn of(&self, client: &str) -> u64 {
         self.of.get(client).copied().unwrap_or_default()
     }
@@ -268,7 +278,10 @@ impl Future for Reserving {
                 Poll::Ready(reserved)
             }
             Err(reason) => {
-                held.waiting.push(context.waker().clone());
+                let is_known = |known: &Waker| known.will_wake(context.waker());
+                if !held.waiting.iter().any(is_known) {
+                    held.waiting.push(context.waker().clone());
+                }
                 self.reason = reason;
                 self.reserved = Some(reserved);
                 Poll::Pending
@@ -299,14 +312,24 @@ impl ReplyRoom {
         }
     }
 
-    /// Takes room for content that is about to be read, with the copies that its reply needs. Waits on this thread.
+    /// Takes room for content that is about to be read, with the copies that its reply needs. Waits on this thread, but
+    /// never with room in hand: two calls that did so could wait for each other.
     pub(crate) fn take_for_content(&self, bytes: u64, cancel: &Cancel) -> Result<()> {
         if bytes <= SMALL_BYTES {
             return Ok(());
         }
+        // Declared before the lock, so that the thread waits for its next seat without it.
+        let _aside;
         let mut reserved = self.reserved();
         let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));
         let wanted = own.bytes().saturating_add(bytes.saturating_mul(COPIES));
+        if own.try_resize(wanted).is_ok() {
+            return Ok(());
+        }
+        if own.bytes() > 0 {
+            return Err(Error::NoRoom { bytes: wanted });
+        }
+        _aside = pool::step_aside(cancel);
         own.resize_within(wanted, self.patience, cancel)
     }
 
@@ -336,7 +359,7 @@ impl ReplyRoom {
         Some(reserved)
     }
 
-    /// Keeps bytes of the client beyond the call; `None` for few bytes.
+    /// Reserves bytes that outlive the call; `None` for zero bytes.
     pub fn keep(&self, bytes: u64) -> Result<Option<Reserved>, OverBudget> {
         if bytes == 0 {
             return Ok(None);

@@ -285,11 +285,11 @@ enum Met {
     Unreadable(Vec<u8>),
     /// Something that is not the same sort of thing on both sides.
     Unlike(Vec<u8>),
-    Both(Box<Pair>),
+    Both(Box<PathPair>),
 }
 
 /// Two files or two links of the same path, and how far they were compared.
-struct Pair {
+struct PathPair {
     path: Vec<u8>,
     kind: FileKind,
     here: (Dir, Name),
@@ -337,7 +337,7 @@ impl Merge {
             return Some(Met::Unlike(path));
         }
         (here.kind != FileKind::Directory).then(|| {
-            Met::Both(Box::new(Pair {
+            Met::Both(Box::new(PathPair {
                 path,
                 kind: here.kind,
                 here: (here.dir, here.name),
@@ -361,7 +361,7 @@ fn only(side: &mut Side, met: fn(Vec<u8>, FileKind) -> Met) -> Option<Met> {
 }
 
 /// What was found out about an entry.
-enum Verdict {
+enum EntryVerdict {
     OnlyHere(String),
     OnlyThere(String),
     Unreadable(String),
@@ -373,8 +373,8 @@ struct Comparing;
 
 impl Stages for Comparing {
     type Source = Merge;
-    type Batch = (Vec<Verdict>, std::collections::VecDeque<Met>);
-    type Found = Vec<Verdict>;
+    type Batch = (Vec<EntryVerdict>, std::collections::VecDeque<Met>);
+    type Found = Vec<EntryVerdict>;
     type Outcome = ComparedDirectories;
 
     fn pull(&self, source: &mut Merge) -> Option<Self::Batch> {
@@ -387,7 +387,7 @@ impl Stages for Comparing {
         (batch, None)
     }
 
-    fn work(&self, batch: Self::Batch, halt: &Halt) -> Worked<Vec<Verdict>, Self::Batch> {
+    fn work(&self, batch: Self::Batch, halt: &Halt) -> Worked<Vec<EntryVerdict>, Self::Batch> {
         let (mut verdicts, mut left) = batch;
         let mut budget = UNIT_BYTES;
         while let Some(met) = left.pop_front() {
@@ -411,14 +411,18 @@ impl Stages for Comparing {
         }
     }
 
-    fn commit(&self, outcome: &mut ComparedDirectories, found: Vec<Verdict>) -> ControlFlow<()> {
+    fn commit(
+        &self,
+        outcome: &mut ComparedDirectories,
+        found: Vec<EntryVerdict>,
+    ) -> ControlFlow<()> {
         for verdict in found {
             match verdict {
-                Verdict::OnlyHere(path) => outcome.only_here.add(path),
-                Verdict::OnlyThere(path) => outcome.only_there.add(path),
-                Verdict::Unreadable(path) => outcome.unreadable.add(path),
-                Verdict::Equal => outcome.equal += 1,
-                Verdict::Differ { path, same_size } => {
+                EntryVerdict::OnlyHere(path) => outcome.only_here.add(path),
+                EntryVerdict::OnlyThere(path) => outcome.only_there.add(path),
+                EntryVerdict::Unreadable(path) => outcome.unreadable.add(path),
+                EntryVerdict::Equal => outcome.equal += 1,
+                EntryVerdict::Differ { path, same_size } => {
                     if same_size && outcome.differ.paths.len() < PATHS_TOLD {
                         outcome.same_size.push(path.clone());
                     }
@@ -431,22 +435,22 @@ impl Stages for Comparing {
 }
 
 /// Finds out about an entry, or gives it back where the budget or the time is over.
-fn judge(met: Met, budget: &mut u64, halt: &Halt) -> std::result::Result<Verdict, Met> {
+fn judge(met: Met, budget: &mut u64, halt: &Halt) -> std::result::Result<EntryVerdict, Met> {
     let told = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     Ok(match met {
-        Met::OnlyHere(path, kind) => Verdict::OnlyHere(with_slash(told(&path), kind)),
-        Met::OnlyThere(path, kind) => Verdict::OnlyThere(with_slash(told(&path), kind)),
-        Met::Unreadable(path) => Verdict::Unreadable(told(&path)),
-        Met::Unlike(path) => Verdict::Differ {
+        Met::OnlyHere(path, kind) => EntryVerdict::OnlyHere(with_slash(told(&path), kind)),
+        Met::OnlyThere(path, kind) => EntryVerdict::OnlyThere(with_slash(told(&path), kind)),
+        Met::Unreadable(path) => EntryVerdict::Unreadable(told(&path)),
+        Met::Unlike(path) => EntryVerdict::Differ {
             path: told(&path),
             same_size: false,
         },
         Met::Both(pair) => {
             let path = told(&pair.path);
             match pair.compare(budget, halt) {
-                Err(_) => Verdict::Unreadable(path),
-                Ok(PairVerdict::Equal) => Verdict::Equal,
-                Ok(PairVerdict::Differ { same_size }) => Verdict::Differ { path, same_size },
+                Err(_) => EntryVerdict::Unreadable(path),
+                Ok(PairVerdict::Equal) => EntryVerdict::Equal,
+                Ok(PairVerdict::Differ { same_size }) => EntryVerdict::Differ { path, same_size },
                 Ok(PairVerdict::Unfinished(pair)) => return Err(Met::Both(pair)),
             }
         }
@@ -464,11 +468,11 @@ fn with_slash(path: String, kind: FileKind) -> String {
 enum PairVerdict {
     Equal,
     Differ { same_size: bool },
-    Unfinished(Box<Pair>),
+    Unfinished(Box<PathPair>),
 }
 
-impl Pair {
-    fn compare(mut self: Box<Pair>, budget: &mut u64, halt: &Halt) -> Result<PairVerdict> {
+impl PathPair {
+    fn compare(mut self: Box<PathPair>, budget: &mut u64, halt: &Halt) -> Result<PairVerdict> {
         let ((dir, name), (other_dir, other_name)) = (&self.here, &self.there);
         match self.kind {
             FileKind::File => {}

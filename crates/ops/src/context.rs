@@ -109,12 +109,12 @@ impl Cancel {
 
     /// The same, on behalf of this client.
     #[must_use]
-    pub fn of_client(mut self, client: &str) -> Cancel {
-        self.client = Arc::from(client);
+    pub fn of_client(mut self, client: impl Into<Arc<str>>) -> Cancel {
+        self.client = client.into();
         self
     }
 
-    /// The same patience of a call that works in these roots, of which two count: a root that does not answer holds up
+    /// The same for a call that works in these roots, of which the first two count: a root that does not answer holds up
     /// its own calls only.
     #[must_use]
     pub fn in_roots<'root>(

@@ -19,6 +19,7 @@ use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
+use crate::version::Version;
 
 /// How long a failed call removes what it staged before it leaves the rest to a thread of its own.
 const TAKING_BACK: Duration = Duration::from_secs(10);
@@ -59,6 +60,8 @@ pub struct Copied {
     pub skipped: Vec<Skipped>,
     /// How many things were left out.
     pub skipped_total: u64,
+    /// The version of a file's copy, where the caller wants it.
+    pub version: Option<Version>,
 }
 
 impl Operation for Copy {
@@ -90,10 +93,10 @@ impl Copy {
             change: context.change(),
             cancel: &context.cancel,
         };
-        let tally = match (is_directory, target.require()) {
+        let (tally, version) = match (is_directory, target.require()) {
             (false, _) => copying.file(&target)?,
-            (true, Ok(_)) => copying.merge(&target)?,
-            (true, Err(_)) => copying.new_tree(&target)?,
+            (true, Ok(_)) => (copying.merge(&target)?, None),
+            (true, Err(_)) => (copying.new_tree(&target)?, None),
         };
         Ok(Copied {
             source: located.path(),
@@ -105,6 +108,7 @@ impl Copy {
             links: tally.links,
             skipped: tally.skipped,
             skipped_total: tally.skipped_total,
+            version,
         })
     }
 }
@@ -119,7 +123,7 @@ struct Copying<'a, 'root> {
 }
 
 impl Copying<'_, '_> {
-    fn file(&self, target: &Located<'_>) -> Result<CopyTally> {
+    fn file(&self, target: &Located<'_>) -> Result<(CopyTally, Option<Version>)> {
         let open = self.source.located.open_file()?;
         let staged = self
             .change
@@ -128,12 +132,12 @@ impl Copying<'_, '_> {
         copy.run(self.cancel)?;
         let (_lock, now) = self.turn(&LockKey::entry)?;
         copy.confirm(&now)?;
-        let bytes = copy.finish()?;
-        Ok(CopyTally {
+        let tally = CopyTally {
             files: 1,
-            bytes,
+            bytes: copy.finish()?,
             ..CopyTally::default()
-        })
+        };
+        Ok((tally, self.place.version_now(self.cancel)))
     }
 
     /// Waits for the turn to change the destination and looks at it once more: an edit that began before must not undo the
@@ -156,7 +160,7 @@ impl Copying<'_, '_> {
             self.publish(&staging)?;
             Ok(tally)
         });
-        settle(copied, staging, made)
+        settle(copied, staging, made, self.cancel)
     }
 
     /// Makes the copy, and puts it on disk before anybody sees it.
@@ -201,15 +205,16 @@ impl Copying<'_, '_> {
             self.merge_into(&staging, &now)?;
             Ok(tally)
         });
-        discard(staging);
+        discard(staging, self.cancel);
         copied
     }
 
     fn merge_into(&self, staging: &HiddenTree, now: &Located<'_>) -> Result<()> {
         let top = now.open_dir()?;
         let root = &self.place.root;
-        merge(staging.top(), &top, root, &self.change, self.cancel)?;
-        Ok(self.change.sync_tree(&top)?)
+        let change = self.change.with_more_parts();
+        merge(staging.top(), &top, root, &change, self.cancel)?;
+        Ok(self.change.sync_made_tree(&top)?)
     }
 }
 
@@ -218,28 +223,26 @@ pub(crate) fn settle<T>(
     outcome: Result<T>,
     staging: HiddenTree,
     made: Option<NewDirs>,
+    cancel: &Cancel,
 ) -> Result<T> {
     let is_seen = match &outcome {
         Ok(_) | Err(Error::Unsynced { .. } | Error::Unfinished { .. }) => true,
         Err(_) => false,
     };
-    // After a merge that replaced a rename, something is left of it all the same.
-    discard(staging);
+    // A merge leaves the staged directories behind, so this is for successes too.
+    discard(staging, cancel);
     if let Some(made) = made.filter(|_| is_seen) {
         made.keep();
     }
     outcome
 }
 
-/// Removes a staged tree. A large one is removed by a thread of its own, so that the caller has its answer.
-pub(crate) fn discard(staging: HiddenTree) {
-    let patience = Cancel::after(TAKING_BACK);
-    let removed = staging.discard(&|| patience.must_stop());
+/// Removes a staged tree. What takes long is left to a thread of its own, so that the caller has its answer.
+fn discard(staging: HiddenTree, cancel: &Cancel) {
+    let patience = cancel.untiring().within(TAKING_BACK);
+    let removed = staging.discard(&|| patience.check_and_give_way().is_err());
     if matches!(removed, Err(sandbox::Error::Stopped)) {
-        // Where no thread can be started, the sweep at the next start removes it.
-        let _ = std::thread::Builder::new()
-            .name("take-back".to_owned())
-            .spawn(move || drop(staging.discard(&|| false)));
+        staging.discard_later();
     }
 }
 
@@ -249,7 +252,7 @@ mod tests {
     use crate::Limits;
     use crate::copy_tree::SkipReason;
     use crate::error::{ErrorKind, TreeWork};
-    use crate::grep::{Grep, SearchOutput};
+    use crate::grep::{CompressedFiles, Grep, SearchFrom, SearchOutput};
     use crate::ignore_rules::IgnoreRules;
     use crate::pattern::{Case, Pattern, Syntax};
     use crate::remove::{OnMissing, Remove, RemoveTarget};
@@ -290,6 +293,20 @@ mod tests {
             (tree.read("new/dir/tool"), tree.mode("new/dir/tool")),
             ("second".into(), 0o600)
         );
+    }
+
+    #[test]
+    fn a_copied_tree_has_the_mode_of_its_source() {
+        let tree = Tree::new();
+        tree.file("tree/file", "").set_mode("tree", 0o755);
+        copy(&tree, "tree", "new").unwrap();
+        assert_eq!(tree.mode("new"), 0o755);
+        // Another copy goes into the directory that is there, whose mode stays.
+        tree.set_mode("new", 0o711);
+        let mut merge = request(&tree, "tree", &tree, "new");
+        merge.on_directory = OnDirectory::Onto;
+        merge.run(&context()).unwrap();
+        assert_eq!(tree.mode("new"), 0o711);
     }
 
     #[test]
@@ -651,7 +668,7 @@ mod tests {
         Grep {
             place: tree.place("texts"),
             pattern: Pattern {
-                text: "needle".to_owned(),
+                texts: vec!["needle".to_owned()],
                 syntax: Syntax::Literal,
                 case: Case::Sensitive,
             },
@@ -663,6 +680,8 @@ mod tests {
             max_file_size: None,
             ignore_rules: IgnoreRules::Disregard,
             output: SearchOutput::Matches,
+            from: SearchFrom::Start,
+            compressed: CompressedFiles::AsTheyAre,
         }
     }
 

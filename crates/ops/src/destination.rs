@@ -96,8 +96,8 @@ pub(crate) fn target(
         _ => destination.path.clone(),
     };
     Ok(Place {
-        root: destination.root.clone(),
         path,
+        ..destination.clone()
     })
 }
 

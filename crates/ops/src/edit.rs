@@ -21,6 +21,7 @@ use crate::text::edit::Splice;
 use crate::text::encoding::{self, Utf8Check};
 use crate::text::lines::Blocks;
 use crate::text::pieces::{PieceSource, Pieces};
+use crate::version::Version;
 use crate::write::write_failed;
 
 /// The largest file that is edited, or returned whole by tools that cannot return a part.
@@ -44,7 +45,7 @@ pub(crate) struct Edited<'a> {
 impl<'a> Edited<'a> {
     /// Waits for the file's turn and looks it up.
     pub(crate) fn begin(place: &'a Place, context: &'a Context) -> Result<Edited<'a>> {
-        let (lock, located) = EditLock::take(place, &context.cancel)?;
+        let (lock, located) = EditLock::take_to_edit(place, &context.cancel)?;
         Ok(Edited {
             place,
             located,
@@ -54,14 +55,18 @@ impl<'a> Edited<'a> {
         })
     }
 
-    /// Waits for the turn of all files at once and looks them up. Two places may be the same file: see [`Edited::key`].
+    /// Waits for the turn of all files at once and looks them up by `look_up`. Two places may be the same file: see [`Edited::key`].
     pub(crate) fn begin_all(
         places: &'a [Place],
+        look_up: fn(&'a Place) -> Result<Located<'a>>,
         context: &'a Context,
     ) -> Result<(EditLock, Vec<Edited<'a>>)> {
-        let look_up = || places.iter().map(Place::file_to_write).collect();
+        let look_up = || places.iter().map(look_up).collect();
         let keys = |found: &Vec<Located<'a>>| found.iter().map(LockKey::entry).collect();
         let (lock, found) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
+        for (place, located) in places.iter().zip(&found) {
+            place.check_version(located, &context.cancel)?;
+        }
         let edited = places.iter().zip(found).map(|(place, located)| Edited {
             place,
             located,
@@ -80,6 +85,12 @@ impl<'a> Edited<'a> {
     /// The resolved path.
     pub(crate) fn path(&self) -> String {
         self.located.path()
+    }
+
+    /// The version that the file has after [`commit_all`], if the caller wants it; see [`Place::version_written`].
+    pub(crate) fn version(&self, metadata: &Metadata, content: Option<&[u8]>) -> Option<Version> {
+        self.place
+            .version_written(metadata, content, &self.context.cancel)
     }
 
     /// Tells whether the file is there already.
@@ -181,6 +192,11 @@ impl<'a> Edited<'a> {
             .map_err(|error| self.context.cancel.explain(error))
     }
 
+    /// Copies everything, whether or not the caller still waits.
+    fn keep_all(&self, open: &OpenFile, staged: &Staged) -> Result<()> {
+        Ok(copy_part(open, staged, 0..u64::MAX, &|| false).map(drop)?)
+    }
+
     /// Writes the file's whole content, seen by nobody before [`commit_all`]; a missing file gets the directories on the
     /// way.
     pub(crate) fn stage_content(&self, content: &[u8]) -> Result<Staged> {
@@ -213,7 +229,7 @@ impl<'a> Edited<'a> {
     fn put_back(&self) {
         let undone = match self.old.get() {
             Some(old) => self.stage().and_then(|staged| {
-                self.keep(old.open(), &staged, 0..u64::MAX)?;
+                self.keep_all(old.open(), &staged)?;
                 Ok(staged.commit().map(drop)?)
             }),
             None => self.place.locate(Follow::Last).and_then(|made| {
@@ -306,17 +322,26 @@ impl PieceWriter<'_, '_> {
     }
 }
 
-/// Makes all files seen, one after the other; where one fails, those before it are put back.
+/// Makes all files seen, one after the other; where one fails, those before it are put back. Once it has begun, no caller
+/// that gives up stops it: half of the files would be changed.
 ///
-/// A crash in between leaves some of them changed.
+/// A crash in between leaves some of them changed, unless the root keeps a history: then they are put back at the next
+/// start.
 pub(crate) fn commit_all(files: Vec<(&Edited<'_>, Staged)>) -> Result<Vec<Metadata>> {
+    if let Some((edited, _)) = files.first() {
+        edited.context.cancel.check()?;
+    }
     let mut done: Vec<(&Edited<'_>, Metadata)> = Vec::with_capacity(files.len());
-    for (edited, staged) in files {
-        match edited.commit(staged) {
+    let last = files.len().saturating_sub(1);
+    for (index, (edited, mut staged)) in files.into_iter().enumerate() {
+        if index < last {
+            staged.expect_more_parts();
+        }
+        match staged.commit() {
             Ok(metadata) => done.push((edited, metadata)),
             Err(error) => {
                 done.iter().rev().for_each(|(edited, _)| edited.put_back());
-                return Err(error);
+                return Err(error.into());
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
-use crate::edit::{Edited, commit_all};
+use crate::edit::{Edited, WHOLE_FILE_MAX, commit_all};
 use crate::error::{EditFault, Error, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
@@ -13,16 +13,19 @@ use crate::read_at::{read_up_to, reader};
 use crate::syntax::{self, SyntaxFault};
 use crate::text::ReadAt;
 use crate::text::encoding::Utf8Check;
-use crate::text::excerpts::{ChangedLines, changed_lines};
+use crate::text::excerpts::{ChangedLines, changed_lines_from};
+use crate::text::line_index::Mark;
+use crate::text::lines::newlines;
 use crate::text::pieces::{Pieces, SharedSplice};
-use crate::text::replace::{EditPlan, EditScope, plan};
+use crate::text::replace::{EditPlan, EditRoom, EditScope, REPLACED_MAX, plan};
+use crate::version::Version;
 use crate::write::WriteEffect;
 
 /// How many changes of a call are shown.
 pub const CHANGES_SHOWN: usize = 10;
 
 /// One edit of one file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FileEdit {
     /// The file; links are followed.
     pub place: Place,
@@ -72,6 +75,8 @@ pub struct EditedFile {
     pub effect: WriteEffect,
     /// Its size in bytes.
     pub size: u64,
+    /// Its version now, where the caller wants it and the file was changed.
+    pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
     /// Why it can no longer be read by those who read such files.
@@ -89,14 +94,15 @@ impl Operation for EditFiles {
 
 impl EditFiles {
     fn try_run(&self, places: &[Place], context: &Context) -> Result<EditedFiles> {
-        let (_lock, edited) = Edited::begin_all(places, context)?;
+        let (_lock, edited) = Edited::begin_all(places, Place::file_to_edit, context)?;
         let work = self.plan_all(&edited, context)?;
         let described = work.files.iter().map(FileWork::describe);
         let mut files: Vec<EditedFile> = described.collect::<Result<_>>()?;
         if self.rehearsal == Rehearsal::None {
-            let sizes = work.commit()?;
-            for (file, metadata) in files.iter_mut().zip(sizes) {
+            let committed = work.commit()?.into_iter().zip(&work.files);
+            for (file, (metadata, work)) in files.iter_mut().zip(committed) {
                 file.size = metadata.size;
+                file.version = work.edited.version(&metadata, None);
             }
         }
         Ok(EditedFiles {
@@ -112,6 +118,7 @@ impl EditFiles {
     ) -> Result<Work<'e, 'a>> {
         let mut work = Work::default();
         let mut known: HashMap<String, usize> = HashMap::new();
+        let mut room = ROOM;
         for (number, (edit, edited)) in (1..).zip(self.edits.iter().zip(edited)) {
             let at = *known.entry(edited.key()).or_insert(work.files.len());
             if at == work.files.len() {
@@ -126,13 +133,20 @@ impl EditFiles {
                 edits: self.edits.len(),
                 fault,
             };
-            if file.apply(edit)?.map_err(refused)? {
+            if file.apply(edit, &mut room)?.map_err(refused)? {
                 work.folded.push(number);
             }
         }
         Ok(work)
     }
 }
+
+/// What the edits of one call may do together.
+const ROOM: EditRoom = EditRoom {
+    places: REPLACED_MAX as u64,
+    bytes: WHOLE_FILE_MAX,
+    length: WHOLE_FILE_MAX,
+};
 
 /// Everything that a call will do.
 #[derive(Default)]
@@ -160,6 +174,8 @@ struct FileWork<'e, 'a> {
     exists: bool,
     /// Whether the file was seen to be text.
     checked: bool,
+    /// Where its lines are, from the pass that saw it: so they are not counted in another.
+    marks: Vec<Mark>,
     pieces: Pieces,
     replaced: u64,
 }
@@ -171,19 +187,21 @@ impl<'e, 'a> FileWork<'e, 'a> {
             context,
             exists: edited.exists(),
             checked: false,
+            marks: Vec::new(),
             pieces: Pieces::whole(0),
             replaced: 0,
         }
     }
 
     /// Makes an edit, or says why not; tells whether its place differs in what cannot be seen.
-    fn apply(&mut self, edit: &FileEdit) -> Result<Result<bool, EditFault>> {
+    fn apply(&mut self, edit: &FileEdit, room: &mut EditRoom) -> Result<Result<bool, EditFault>> {
         let planned = if edit.old.is_empty() {
             Ok(self.plan_new(edit))
         } else {
-            self.plan(edit)
+            self.plan(edit, *room)
         };
         Ok(planned?.map(|plan| {
+            room.take(&plan);
             self.replaced += plan.splices.len() as u64;
             self.pieces.splice(&plan.splices);
             plan.folded
@@ -203,14 +221,14 @@ impl<'e, 'a> FileWork<'e, 'a> {
         })
     }
 
-    fn plan(&mut self, edit: &FileEdit) -> Result<Result<EditPlan, EditFault>> {
+    fn plan(&mut self, edit: &FileEdit, room: EditRoom) -> Result<Result<EditPlan, EditFault>> {
         if !self.edited.exists() && self.exists {
             // An edit before this one made the file.
-            return self.plan_with(&mut |_, _| Ok(0), edit);
+            return self.plan_with(&mut |_, _| Ok(0), edit, room);
         }
         let open = self.edited.open()?;
         if self.checked {
-            return self.plan_with(&mut reader(open, &self.context.cancel), edit);
+            return self.plan_with(&mut reader(open, &self.context.cancel), edit, room);
         }
         self.pieces = Pieces::whole(open.metadata.size);
         let mut check = CheckedRead::new(self.edited, open);
@@ -218,8 +236,10 @@ impl<'e, 'a> FileWork<'e, 'a> {
         let planned = self.plan_with(
             &mut |offset, buffer| check.pass(offset, base(offset, buffer)?, buffer),
             edit,
+            room,
         )?;
         check.finish()?;
+        self.marks = check.marks;
         self.checked = true;
         Ok(planned)
     }
@@ -228,10 +248,15 @@ impl<'e, 'a> FileWork<'e, 'a> {
         &self,
         base: &mut ReadAt<'_>,
         edit: &FileEdit,
+        room: EditRoom,
     ) -> Result<Result<EditPlan, EditFault>> {
-        let mut read = |offset, buffer: &mut [u8]| self.pieces.read(base, offset, buffer);
+        let mut read = |offset, buffer: &mut [u8]| {
+            // What edits before this one put in is in no file, so nothing else looks whether to stop.
+            self.context.cancel.check_and_give_way()?;
+            self.pieces.read(base, offset, buffer)
+        };
         let size = self.pieces.length();
-        plan(&mut read, size, (&edit.old, &edit.new), edit.scope)
+        plan(&mut read, size, (&edit.old, &edit.new), edit.scope, room)
     }
 
     fn describe(&self) -> Result<EditedFile> {
@@ -245,6 +270,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
                 WriteEffect::Created
             },
             size: self.pieces.length(),
+            version: None,
             changes: self.changes()?,
             fault,
             path,
@@ -272,7 +298,16 @@ impl<'e, 'a> FileWork<'e, 'a> {
     fn changes(&self) -> Result<Vec<ChangedLines>> {
         let mut changes = self.pieces.changes();
         changes.truncate(CHANGES_SHOWN);
-        changed_lines(&mut |offset, buffer| self.read(offset, buffer), &changes)
+        // Before the first change the file is what it was.
+        let first = changes.first().map_or(0, |change| change.start);
+        let known = self.marks.partition_point(|mark| mark.offset <= first);
+        let start = known.checked_sub(1).and_then(|last| self.marks.get(last));
+        let start = start.copied().unwrap_or_default();
+        changed_lines_from(
+            &mut |offset, buffer| self.read(offset, buffer),
+            start,
+            &changes,
+        )
     }
 
     /// Reads what the file will be.
@@ -292,6 +327,9 @@ struct CheckedRead<'c, 'a> {
     open: &'c OpenFile,
     check: Utf8Check,
     next: u64,
+    newlines: u64,
+    /// How many lines end before each piece that was read.
+    marks: Vec<Mark>,
 }
 
 impl<'c, 'a> CheckedRead<'c, 'a> {
@@ -301,13 +339,21 @@ impl<'c, 'a> CheckedRead<'c, 'a> {
             open,
             check: Utf8Check::default(),
             next: 0,
+            newlines: 0,
+            marks: Vec::new(),
         }
     }
 
     /// Looks at what was read, and hands on how much it is.
     fn pass(&mut self, offset: u64, count: usize, buffer: &[u8]) -> Result<usize> {
         if offset == self.next {
-            self.check.feed(buffer.get(..count).unwrap_or_default());
+            let read = buffer.get(..count).unwrap_or_default();
+            self.check.feed(read);
+            self.marks.push(Mark {
+                offset,
+                newlines: self.newlines,
+            });
+            self.newlines += newlines(read);
             self.next += count as u64;
             if self.check.is_broken() {
                 return Err(self.edited.not_text(self.open));
@@ -439,6 +485,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_a_hundred_megabytes_is_edited_and_a_larger_one_is_not() {
+        let tree = Tree::new();
+        let (before, after) = (
+            "line\r\n".repeat(8_000_000),
+            "\u{e9}t\u{e9}\n".repeat(8_000_000),
+        );
+        tree.file("large", format!("\u{feff}{before}needle{after}last"));
+        run(vec![
+            edit(&tree, "large", "line\nneedle", "line\nthread\nneedle"),
+            edit(&tree, "large", "last", "end"),
+        ])
+        .unwrap();
+        let expected = format!("\u{feff}{before}thread\r\nneedle{after}end");
+        assert!(tree.read("large") == expected);
+        tree.sparse_file("larger", crate::WHOLE_FILE_MAX + 1);
+        let refused = run(vec![edit(&tree, "larger", "a", "b")]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
     fn many_places_of_a_large_file() {
         let tree = Tree::new();
         tree.file("large", "some word\n".repeat(200_000));
@@ -457,6 +523,35 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    #[test]
+    fn what_would_become_too_long_is_refused() {
+        let tree = Tree::new();
+        // Each place has other line ends, so that no two can share what comes in.
+        let mixed = "\r\n\n".repeat(1000);
+        tree.file("mixed", &mixed);
+        let mut all = edit(&tree, "mixed", "\n\n", &"line\n".repeat(200_000));
+        all.scope = EditScope::All;
+        let failure = run(vec![all.clone()]).unwrap_err();
+        let is_too_long = |failure: &Error| match failure {
+            Error::EditRefused { fault, .. } => matches!(fault, EditFault::TooLong { .. }),
+            _ => false,
+        };
+        assert!(is_too_long(&failure), "{failure:?}");
+        assert!(tree.read("mixed") == mixed);
+        // A file that edits of the call make counts too.
+        let grow = |old: &str, new: &str| FileEdit {
+            scope: EditScope::All,
+            ..edit(&tree, "new", old, new)
+        };
+        let failure = run(vec![
+            grow("", &"a".repeat(1000)),
+            grow("a", &"b".repeat(100)),
+            grow("b", &"c".repeat(2000)),
+        ]);
+        assert!(is_too_long(&failure.unwrap_err()));
+        assert!(!tree.has("new"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandbox::{Follow, Located, is_within};
+use sandbox::{Follow, Located, Metadata, is_within};
 
 use crate::context::Cancel;
 use crate::error::Result;
@@ -146,21 +146,47 @@ pub(crate) struct EditLock {
 }
 
 impl EditLock {
-    /// Looks up the file to write and waits for its turn.
+    /// Looks up the file to write and waits for its turn. Fails where it is not the version that the caller requires.
     pub(crate) fn take<'place>(
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        EditLock::take_entry(&|| place.file_to_write(), cancel)
+        let (lock, located) = EditLock::take_entry(&|| place.file_to_write(), cancel)?;
+        place.check_version(&located, cancel)?;
+        Ok((lock, located))
+    }
+
+    /// Looks up the file to edit and waits for its turn.
+    pub(crate) fn take_to_edit<'place>(
+        place: &'place Place,
+        cancel: &Cancel,
+    ) -> Result<(EditLock, Located<'place>)> {
+        EditLock::take_entry(&|| place.file_to_edit(), cancel)
     }
 
     /// Looks up what is named, a link itself and not its target, and waits for its turn: an edit that began earlier must
-    /// not bring back what was removed.
+    /// not bring back what was removed. A directory is locked with all below it, so that nothing that is removed with it
+    /// can be moved out meanwhile.
     pub(crate) fn take_named<'place>(
         place: &'place Place,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
-        EditLock::take_entry(&|| place.locate(Follow::Never), cancel)
+        let keys = |found: &Located<'_>| {
+            let is_directory = found.metadata().is_some_and(Metadata::is_directory);
+            let key = if is_directory {
+                LockKey::tree(found)
+            } else {
+                LockKey::entry(found)
+            };
+            vec![key]
+        };
+        let look_up = || place.locate(Follow::Never);
+        let (lock, located) = EditLock::take_found(&look_up, &keys, cancel)?;
+        // Of a missing file the caller says more.
+        if located.metadata().is_some() {
+            place.check_version(&located, cancel)?;
+        }
+        Ok((lock, located))
     }
 
     /// Looks up one entry and waits for its turn.

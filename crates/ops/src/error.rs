@@ -60,6 +60,11 @@ pub enum EditFault {
         /// From 1, in order.
         lines: Vec<u64>,
     },
+    /// The old string is not there, but would be, in these lines, if each `\n` that it spells out were a line end.
+    Escaped {
+        /// From 1, in order.
+        lines: Vec<u64>,
+    },
     /// The old string is there more than once.
     Repeated {
         /// How often.
@@ -72,6 +77,11 @@ pub enum EditFault {
         /// How many there are.
         count: u64,
         /// How many one call changes.
+        most: u64,
+    },
+    /// The files would become too long.
+    TooLong {
+        /// How many bytes one call puts in, and a file may have, at most.
         most: u64,
     },
     /// Both strings are the same, or differ only in line ends, which stay as they are.
@@ -102,6 +112,10 @@ pub enum NearDifference {
     Blanks,
     /// Upper and lower case.
     Case,
+    /// Letters that are one character here and two there.
+    UnicodeForm,
+    /// A line end behind the last of them, or before the first.
+    LastLineEnd,
 }
 
 /// What a tree operation had done when it failed.
@@ -125,6 +139,8 @@ pub enum TreeWork {
     Moved {
         /// The path of the copy.
         destination: String,
+        /// Where what is left of the source is.
+        source: String,
         /// The entries of the source that are left, up to ten thousand.
         left: u64,
     },
@@ -139,9 +155,13 @@ pub enum TreeWork {
 pub enum Error {
     #[error("invalid path {path:?}: {fault:?}")]
     InvalidPath { path: String, fault: PathFault },
-    /// `leads_to` may hold a host path: for the log only.
+    /// `leads_to` may hold a host path: for the log only. `link` is the link that leads out, if one does.
     #[error("{path:?} resolves outside the root")]
-    Outside { path: String, leads_to: String },
+    Outside {
+        path: String,
+        leads_to: String,
+        link: Option<String>,
+    },
     #[error("too many links on the way to {path:?}")]
     Loop { path: String },
     /// `near` holds up to three paths in the same directory that look like the missing one.
@@ -150,6 +170,14 @@ pub enum Error {
         path: String,
         wanted: Wanted,
         near: Vec<String>,
+    },
+    /// A link on the way leads to `target`, where nothing is.
+    #[error("{path:?} does not exist: the link {link:?} leads to nothing")]
+    Dangling {
+        path: String,
+        wanted: Wanted,
+        link: String,
+        target: String,
     },
     #[error("{path:?} already exists")]
     AlreadyExists { path: String, kind: FileKind },
@@ -170,6 +198,9 @@ pub enum Error {
     DirectoryNotEmpty { path: String },
     #[error("{path:?} has {size} bytes, over {limit}")]
     TooLarge { path: String, size: u64, limit: u64 },
+    /// Its decompressed content is larger than what is kept in memory.
+    #[error("{path:?} unfolds to more than {most} bytes")]
+    Unfolds { path: String, most: u64 },
     #[error("the patch is malformed at line {line}: {reason}")]
     PatchMalformed { line: usize, reason: String },
     #[error("hunk {hunk} does not match at line {line}")]
@@ -191,6 +222,9 @@ pub enum Error {
     /// A patch for several files, or one that names none, where the call does not fit that.
     #[error("the patch is for {files} files")]
     PatchFiles { files: usize },
+    /// A patch for more files than one call may change.
+    #[error("the patch is for {files} files, over {most}")]
+    PatchTooManyFiles { files: usize, most: usize },
     /// The old side of the patch is `/dev/null`, but the file is there and not empty.
     #[error("the patch makes {path:?}, which exists")]
     PatchCreates { path: String },
@@ -250,6 +284,13 @@ pub enum Error {
     /// The change was made and can be seen; only a crash of the machine may undo it.
     #[error("{path:?} was changed, but not synced: {reason}")]
     Unsynced { path: String, reason: String },
+    /// It is not what the caller saw; `present` is its version now, if it is there. Nothing was changed.
+    #[error("{path:?} is not at version {expected}")]
+    VersionConflict {
+        path: String,
+        expected: String,
+        present: Option<String>,
+    },
     /// It is not as it was when it was copied, so it was not removed.
     #[error("{path:?} changed while it was moved")]
     Changed { path: String },
@@ -299,6 +340,7 @@ pub enum ErrorKind {
     DiskFull,
     RootProtected,
     IntoItself,
+    VersionConflict,
     NoRoom,
     Timeout,
     Cancelled,
@@ -313,17 +355,18 @@ impl Error {
             Error::InvalidPath { .. } => ErrorKind::InvalidPath,
             Error::Outside { .. } => ErrorKind::Outside,
             Error::Loop { .. } => ErrorKind::Loop,
-            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::NotFound { .. } | Error::Dangling { .. } => ErrorKind::NotFound,
             Error::AlreadyExists { .. } | Error::Irreplaceable { .. } => ErrorKind::AlreadyExists,
             Error::NotADirectory { .. } => ErrorKind::NotADirectory,
             Error::IsADirectory { .. } => ErrorKind::IsADirectory,
             Error::NotAFile { .. } => ErrorKind::NotAFile,
             Error::DirectoryNotEmpty { .. } => ErrorKind::DirectoryNotEmpty,
-            Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::TooLarge { .. } | Error::Unfolds { .. } => ErrorKind::TooLarge,
             Error::PatchMalformed { .. }
             | Error::PatchMismatch { .. }
             | Error::PatchNotUnique { .. }
             | Error::PatchFiles { .. }
+            | Error::PatchTooManyFiles { .. }
             | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
             Error::InvalidArgument { .. } | Error::EmptySearchString => ErrorKind::InvalidArgument,
@@ -337,6 +380,7 @@ impl Error {
             Error::DiskFull { .. } | Error::QuotaExceeded { .. } => ErrorKind::DiskFull,
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
+            Error::VersionConflict { .. } => ErrorKind::VersionConflict,
             Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
@@ -353,6 +397,7 @@ impl Error {
             | Error::Outside { path, .. }
             | Error::Loop { path }
             | Error::NotFound { path, .. }
+            | Error::Dangling { path, .. }
             | Error::AlreadyExists { path, .. }
             | Error::Irreplaceable { path, .. }
             | Error::NotADirectory { path }
@@ -360,6 +405,7 @@ impl Error {
             | Error::NotAFile { path, .. }
             | Error::DirectoryNotEmpty { path }
             | Error::TooLarge { path, .. }
+            | Error::Unfolds { path, .. }
             | Error::PatchMismatch { path, .. }
             | Error::PatchNotUnique { path, .. }
             | Error::PatchCreates { path }
@@ -373,11 +419,13 @@ impl Error {
             | Error::QuotaExceeded { path, .. }
             | Error::IntoItself { path }
             | Error::Unsynced { path, .. }
+            | Error::VersionConflict { path, .. }
             | Error::Changed { path }
             | Error::Io { path, .. } => Some(path),
             Error::Unfinished { cause, .. } => cause.path(),
             Error::PatchMalformed { .. }
             | Error::PatchFiles { .. }
+            | Error::PatchTooManyFiles { .. }
             | Error::InvalidPattern { .. }
             | Error::InvalidArgument { .. }
             | Error::EmptySearchString
@@ -390,17 +438,26 @@ impl Error {
     }
 }
 
+/// Reasons of failures that have no words of the system.
+const COUNTING: &str = "what the root holds is still being counted; try again in a moment";
+const CROSS_DEVICE: &str = "source and destination are on different file systems";
+const TOO_MANY_OPEN: &str = "too many open files; try again in a moment";
+
 impl From<sandbox::Error> for Error {
     fn from(error: sandbox::Error) -> Error {
         use sandbox::Error as E;
         match error {
             E::InvalidPath { path, fault } => Error::InvalidPath { path, fault },
-            E::Outside { path, leads_to } => Error::Outside { path, leads_to },
-            E::NotFound { path, .. } => Error::NotFound {
+            E::Outside {
                 path,
-                wanted: Wanted::Anything,
-                near: Vec::new(),
+                leads_to,
+                link,
+            } => Error::Outside {
+                path,
+                leads_to,
+                link,
             },
+            E::NotFound { path, .. } => not_found(path),
             E::NotADirectory { path } => Error::NotADirectory { path },
             E::IsADirectory { path } => Error::IsADirectory { path },
             E::NotAFile { path, kind } => Error::NotAFile { path, kind },
@@ -427,37 +484,36 @@ impl From<sandbox::Error> for Error {
                 used,
                 needed,
             },
-            E::QuotaUnknown => Error::Io {
-                operation: "count",
-                path: String::new(),
-                reason: "what the root holds is still being counted; try again in a moment"
-                    .to_owned(),
-            },
+            E::QuotaUnknown => failed("count", String::new(), COUNTING),
             E::Stopped => Error::Cancelled,
-            E::Unsynced { path, source } => Error::Unsynced {
-                path,
-                reason: source.to_string(),
-            },
+            E::Unsynced { path, source } => {
+                let reason = source.to_string();
+                Error::Unsynced { path, reason }
+            }
             E::Changed { path } => Error::Changed { path },
-            E::CrossDevice { path } => Error::Io {
-                operation: "rename",
-                path,
-                reason: "source and destination are on different file systems".to_owned(),
-            },
-            E::TooManyOpenFiles => Error::Io {
-                operation: "open",
-                path: String::new(),
-                reason: "too many open files; try again in a moment".to_owned(),
-            },
+            E::CrossDevice { path } => failed("rename", path, CROSS_DEVICE),
+            E::TooManyOpenFiles => failed("open", String::new(), TOO_MANY_OPEN),
             E::Io {
                 operation,
                 path,
                 source,
-            } => Error::Io {
-                operation,
-                path,
-                reason: source.to_string(),
-            },
+            } => failed(operation, path, source),
         }
+    }
+}
+
+fn not_found(path: String) -> Error {
+    Error::NotFound {
+        path,
+        wanted: Wanted::Anything,
+        near: Vec::new(),
+    }
+}
+
+fn failed(operation: &'static str, path: String, reason: impl ToString) -> Error {
+    Error::Io {
+        operation,
+        path,
+        reason: reason.to_string(),
     }
 }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem};
+use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem, WalkOptions};
 
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
@@ -16,6 +16,7 @@ use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{PathGlob, PathMatcher};
 use crate::place::Place;
 use crate::shared_walk::{SharedStep, SharedWalk, WalkFilter, is_invalid_utf8};
+use crate::unread::UnreadTotal;
 
 /// How much a unit does before other calls get their turn: entries that match, and directories.
 const ENTRIES_PER_UNIT: usize = 512;
@@ -84,8 +85,8 @@ pub enum Kinds {
 pub struct Globbed {
     /// The entries, in the order of their paths' bytes.
     pub entries: Vec<GlobEntry>,
-    /// How many directories could not be read.
-    pub directories_skipped: u64,
+    /// The directories that could not be read.
+    pub unread: UnreadTotal,
     /// More follows after what is returned.
     pub truncated: bool,
     /// The time ran out before everything was searched.
@@ -120,7 +121,11 @@ impl Operation for Glob {
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
         let dir = located.open_dir()?;
-        let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        let options = WalkOptions {
+            max_depth: self.max_depth,
+            ..WalkOptions::default()
+        };
+        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
         found.timed_out = ending == RunEnd::Expired;
         self.order.apply(&mut found, self.max_results);
@@ -135,10 +140,15 @@ impl GlobOrder {
             let modified = entry.metadata.modified;
             (modified.seconds, modified.nanoseconds)
         };
+        // What a directory takes for its own list says nothing.
+        let size = |entry: &GlobEntry| match entry.metadata.kind {
+            FileKind::Directory => 0,
+            _ => entry.metadata.size,
+        };
         let entries = &mut found.entries;
         match self {
             GlobOrder::Path => return,
-            GlobOrder::Size => entries.sort_by_key(|entry| Reverse(entry.metadata.size)),
+            GlobOrder::Size => entries.sort_by_key(|entry| Reverse(size(entry))),
             GlobOrder::Modified => entries.sort_by_key(|entry| Reverse(time(entry))),
         }
         found.truncated |= entries.len() > max_results;
@@ -219,11 +229,11 @@ struct GlobUnit {
 }
 
 impl GlobUnit {
-    fn take(&mut self, met: &SharedStep) {
+    fn take(&mut self, met: SharedStep) {
         match met {
-            SharedStep::Item(item) => self.found.entries.extend(GlobSearch::entry(item)),
+            SharedStep::Item(item) => self.found.entries.extend(GlobSearch::entry(&item)),
             SharedStep::Passed => self.directories += 1,
-            SharedStep::Unreadable => self.found.directories_skipped += 1,
+            SharedStep::Unreadable(unread) => self.found.unread.add(unread),
         }
     }
 
@@ -257,13 +267,13 @@ impl Stages for GlobSearch {
             let Some(met) = walked.step(self) else {
                 return self.worked(unit, None);
             };
-            unit.take(&met);
+            unit.take(met);
         }
         self.worked(unit, Some(walked))
     }
 
     fn commit(&self, outcome: &mut Globbed, found: Globbed) -> ControlFlow<()> {
-        outcome.directories_skipped += found.directories_skipped;
+        outcome.unread.extend(found.unread);
         outcome.entries.extend(found.entries);
         if outcome.entries.len() > self.max_results {
             outcome.entries.truncate(self.max_results);

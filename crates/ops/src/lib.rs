@@ -11,6 +11,7 @@ mod content_type;
 mod context;
 mod copy;
 mod copy_tree;
+mod decompress;
 mod destination;
 mod edit;
 mod edit_files;
@@ -20,6 +21,7 @@ mod glob;
 mod go_regex;
 mod grep;
 mod hash;
+mod history;
 mod ignore_rules;
 mod insert_lines;
 mod line_index_cache;
@@ -46,6 +48,9 @@ mod syntax;
 #[cfg(test)]
 mod testing;
 pub mod text;
+mod unread;
+mod version;
+mod watch;
 mod write;
 mod write_files;
 
@@ -64,8 +69,12 @@ pub use error::{
     EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, TreeWork, Wanted,
 };
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, GlobOrder, Globbed, Kinds, PathPattern};
-pub use grep::{CONTEXT_LINES_MAX, FileMatches, Grep, Grepped, LineMatch, SearchOutput};
+pub use grep::{
+    CONTEXT_LINES_MAX, CompressedFiles, FileMatches, Grep, Grepped, LineMatch, SearchFrom,
+    SearchOutput,
+};
 pub use hash::{Algorithm, Hash, Hashed};
+pub use history::{ChangeFilter, ToldChange, Undo, UndoRefusal, UndoTarget, Undone, changes};
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
 pub use line_index_cache::LineIndexCache;
@@ -79,19 +88,24 @@ pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
 pub use pool::{run_heavy, run_light};
 pub use read::{
-    Body, Contents, InlineRead, OpenedRead, Oversize, Read, ReadRange, TextPolicy, Totals,
+    Body, Contents, InlineRead, OpenedRead, Oversize, Read, ReadRange, StoredForm, TextPolicy,
+    Totals,
 };
-pub use remove::{OnMissing, Recurse, Remove, RemoveTarget, Removed};
+pub use remove::{LEFT_COUNTED, OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;
 pub use text::replace::{EditScope, REPLACED_MAX};
+pub use unread::{Unread, UnreadReason, UnreadTotal};
+pub use version::Version;
+pub use watch::{Watch, Watched};
 pub use write::{SyntaxCheck, Write, WriteEffect, WriteMode, Written};
 pub use write_files::{FileToWrite, WriteFiles};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    ChangeNotes, Durability, FileAccess, FileKind, LinkTarget, LiveRoot, Metadata, OnExisting,
-    OnFault, Parents, PathFault, QuotaLimit, Root, Time, Users, first_chars, truncated,
+    Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
+    LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
+    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, first_chars, truncated,
 };

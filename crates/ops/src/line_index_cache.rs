@@ -112,7 +112,8 @@ mod tests {
     use super::*;
     use crate::testing::{Tree, context};
     use crate::{
-        Body, Contents, Context, Operation, Oversize, Read, ReadRange, TextPolicy, Totals,
+        Body, Contents, Context, Operation, Oversize, Read, ReadRange, StoredForm, TextPolicy,
+        Totals,
     };
     use proptest::prelude::*;
 
@@ -138,6 +139,7 @@ mod tests {
             oversize: Oversize::Cut,
             text: TextPolicy::Detect,
             totals: Totals::Count,
+            form: StoredForm::AsStored,
         };
         read.run(context).unwrap()
     }

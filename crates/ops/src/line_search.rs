@@ -15,6 +15,11 @@ use crate::text::lines::{Blocks, Sought, newlines};
 /// The smallest file that is worth remembering: counting a smaller one costs no more than looking it up.
 const REMEMBERED_FROM: u64 = 256 * 1024;
 
+/// Tells whether the lines of a file are remembered. Content in memory may be another than the file's own.
+fn is_remembered(open: &OpenFile) -> bool {
+    open.metadata.size >= REMEMBERED_FROM && !open.is_in_memory()
+}
+
 /// One search for lines in one file.
 pub(crate) struct LineSearch<'a> {
     open: &'a OpenFile,
@@ -24,7 +29,7 @@ pub(crate) struct LineSearch<'a> {
 
 impl<'a> LineSearch<'a> {
     pub(crate) fn new(open: &'a OpenFile, context: &'a Context) -> LineSearch<'a> {
-        let index = if open.metadata.size < REMEMBERED_FROM {
+        let index = if !is_remembered(open) {
             Arc::default()
         } else {
             context.line_index_cache.find(open)
@@ -97,7 +102,7 @@ impl<'a> LineSearch<'a> {
 
     /// Remembers what was learnt, also by a call that failed.
     pub(crate) fn keep(self) {
-        if self.open.metadata.size >= REMEMBERED_FROM {
+        if is_remembered(self.open) {
             self.context.line_index_cache.keep(self.open, self.index);
         }
     }

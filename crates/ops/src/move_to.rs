@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sandbox::{Change, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker};
 
-use crate::context::Context;
+use crate::context::{Cancel, Context};
 use crate::copy_tree::{Attributes, CopyTally, FileCopy};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, LockKey};
@@ -17,6 +17,7 @@ use crate::move_tree;
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::remove::inside_target;
+use crate::version::Version;
 
 /// Moves or renames.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub struct Moved {
     pub bytes: Option<u64>,
     /// The files moved; not counted for a renamed directory.
     pub files: Option<u64>,
+    /// The version of a moved file, where the caller wants it.
+    pub version: Option<Version>,
 }
 
 impl Operation for Move {
@@ -95,6 +98,11 @@ impl Move {
     fn try_run(&self, context: &Context) -> Result<Moved> {
         context.cancel.check()?;
         let kind = self.ends()?.metadata.kind;
+        if kind == FileKind::Directory {
+            // It has none: that is told before anything is looked at below it.
+            self.source
+                .check_version(&self.source.locate(Follow::Never)?, &context.cancel)?;
+        }
         if self.may_rename(context)? {
             let renamed = self.with_turn(context, |moving| {
                 if moving.is_same {
@@ -120,6 +128,7 @@ impl Move {
     ) -> Result<T> {
         let (_lock, ends) =
             EditLock::take_found(&|| self.ends(), &|ends| ends.lock_keys(), &context.cancel)?;
+        self.source.check_version(&ends.source, &context.cancel)?;
         self.with_ends(&ends, context, act)
     }
 
@@ -157,6 +166,7 @@ impl Move {
             place: &ends.place,
             on_existing: self.on_existing,
             is_same,
+            cancel: &context.cancel,
         })
     }
 
@@ -231,6 +241,7 @@ pub(crate) struct Moving<'a, 'root> {
     pub(crate) on_existing: OnExisting,
     /// Both ends are the same place.
     is_same: bool,
+    cancel: &'a Cancel,
 }
 
 impl Moving<'_, '_> {
@@ -267,8 +278,8 @@ impl Moving<'_, '_> {
         if self.is_same {
             return Ok(self.outcome(None));
         }
-        let tally = match self.source.kind {
-            FileKind::Symlink => self.copy_link()?,
+        let (tally, copied) = match self.source.kind {
+            FileKind::Symlink => (self.copy_link()?, self.metadata),
             FileKind::File => self.copy_file(context)?,
             kind => {
                 return Err(Error::NotAFile {
@@ -277,18 +288,35 @@ impl Moving<'_, '_> {
                 });
             }
         };
-        let removed = self.change.unlink(self.source.located);
-        removed.map_err(|error| self.source_stays(error.into(), 1))?;
+        let removed = self.remove_copied(&copied);
+        removed.map_err(|error| self.source_stays(error, 1))?;
         Ok(self.outcome(Some(&tally)))
+    }
+
+    /// Removes the source if it is still what was copied: putting the copy on disk can take long enough for another program
+    /// to change it.
+    fn remove_copied(&self, copied: &Metadata) -> Result<()> {
+        if !self.source.again()?.require()?.same_state(copied) {
+            return Err(Error::Changed {
+                path: self.source.located.path(),
+            });
+        }
+        Ok(self.change.unlink(self.source.located)?)
     }
 
     /// The failure to remove the source of a copy that is whole.
     pub(crate) fn source_stays(&self, cause: Error, left: u64) -> Error {
+        self.source_stays_as(cause, left, self.source.located.path())
+    }
+
+    /// The same, where what is left of the source is at a path.
+    pub(crate) fn source_stays_as(&self, cause: Error, left: u64, source: String) -> Error {
         match cause {
             Error::Unsynced { .. } => cause,
             cause => Error::Unfinished {
                 done: TreeWork::Moved {
                     destination: self.target.path(),
+                    source,
                     left,
                 },
                 cause: Box::new(cause),
@@ -296,10 +324,11 @@ impl Moving<'_, '_> {
         }
     }
 
-    fn copy_file(&self, context: &Context) -> Result<CopyTally> {
+    /// Copies a file, and tells how it was when it was opened.
+    fn copy_file(&self, context: &Context) -> Result<(CopyTally, Metadata)> {
         let open = self.source.located.open_file()?;
         // Whatever the process's durability: the source goes next.
-        let change = self.change.synced();
+        let change = self.change.synced().with_more_parts();
         let staged = change.stage_moved(self.target, self.on_existing)?;
         let mut copy = FileCopy::begin(staged, open, Attributes::All)?;
         copy.run(&context.cancel)?;
@@ -309,11 +338,13 @@ impl Moving<'_, '_> {
                 path: self.source.located.path(),
             });
         }
-        Ok(CopyTally {
+        let copied = *copy.opened();
+        let tally = CopyTally {
             files: 1,
             bytes: copy.finish()?,
             ..CopyTally::default()
-        })
+        };
+        Ok((tally, copied))
     }
 
     fn copy_link(&self) -> Result<CopyTally> {
@@ -356,6 +387,10 @@ impl Moving<'_, '_> {
             },
             bytes,
             files,
+            version: match self.source.kind {
+                FileKind::File => self.place.version_now(self.cancel),
+                _ => None,
+            },
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use sandbox::{Approval, Change, HiddenTree, Located, OnExisting, OnFault, Removal};
+use sandbox::{Approval, Change, HiddenTree, Located, Name, OnExisting, OnFault, Removal, shown};
 
 use crate::context::{Cancel, Context};
 use crate::copy::settle;
@@ -21,8 +21,10 @@ use crate::copy_tree::{
 use crate::destination::parent_dir;
 use crate::error::{Error, Result};
 use crate::move_to::{Move, Moved, Moving};
-use crate::remove::{entries_left, run_remover};
+use crate::remove::{entries_from, entries_left, run_remover};
 
+/// How many other names are tried for what is left of a source.
+const NAMES_MAX: u32 = 100;
 /// The mode of the copy while it is hidden.
 const PRIVATE: u32 = 0o700;
 
@@ -35,7 +37,7 @@ pub(crate) fn by_copying(request: &Move, context: &Context) -> Result<Moved> {
     let moved = tree_move
         .copy()
         .and_then(|_| request.with_turn(context, |moving| tree_move.exchange(moving)));
-    settle(moved, tree_move.staging, made)
+    settle(moved, tree_move.staging, made, &context.cancel)
 }
 
 struct TreeMove<'a> {
@@ -103,7 +105,13 @@ impl<'a> TreeMove<'a> {
         self.staging
             .appear_as(name, moving.on_existing)
             .map_err(|error| moving.occupied(error))?;
-        let hidden = match self.change.hide_tree(moving.source.located) {
+        let source = moving.source.located;
+        match self.change.remove_whole(source, &|| false) {
+            Ok(true) => return Ok(moving.outcome(Some(&tally))),
+            Ok(false) => self.change.note_lost(source)?,
+            Err(error) => return Err(self.take_back(moving, error.into())),
+        }
+        let hidden = match self.change.hide_tree(source) {
             Ok(hidden) => hidden,
             Err(error) => return Err(self.take_back(moving, error.into())),
         };
@@ -147,14 +155,27 @@ fn first_fault((removal, failure): (Removal, Option<Error>)) -> Result<()> {
     failure.or(fault).map_or(Ok(()), Err)
 }
 
-/// Gives what is left of the source its name back.
+/// Gives what is left of the source its name back, or one beside it if another program has taken that name by now: the
+/// sweep at the next start would remove what stays hidden.
 fn restore(moving: &Moving<'_, '_>, hidden: &HiddenTree, cause: Error) -> Error {
     let source: &Located<'_> = moving.source.located;
-    if let Some(name) = source.name() {
-        // If the name is taken by now, the rest stays hidden.
-        let _ = hidden.appear_as(name, OnExisting::Fail);
+    let names = source.name().into_iter().flat_map(|name| {
+        let others = (1..=NAMES_MAX).filter_map(|number| name_beside(name, number));
+        std::iter::once(name.clone()).chain(others)
+    });
+    let mut rest = source.path();
+    for name in names {
+        match hidden.appear_as(&name, OnExisting::Fail) {
+            Err(sandbox::Error::AlreadyExists { .. }) => {}
+            _ => {
+                rest = shown(&hidden.path_as(&name)).into_owned();
+                break;
+            }
+        }
     }
-    let left = moving.source.again();
-    let left = left.map_or(0, |source| entries_left(&source));
-    moving.source_stays(cause, left)
+    moving.source_stays_as(cause, entries_from(hidden.top().clone()), rest)
+}
+
+fn name_beside(name: &Name, number: u32) -> Option<Name> {
+    Name::new(&[name.as_bytes(), format!(".left-{number}").as_bytes()].concat())
 }

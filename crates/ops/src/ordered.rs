@@ -17,7 +17,7 @@ use crate::pool::{self, AfterUnit, Pool, PoolJob};
 
 /// How often a waiting caller looks at its deadline. Mostly the workers notice it before.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many batches are uncommitted at a time for each worker, and besides.
+/// How many batches may be uncommitted at a time: so many for each worker, and a few more.
 const WINDOW_PER_WORKER: usize = 16;
 const WINDOW_BESIDES: usize = 2;
 /// How many units the caller does itself before it asks the pool: small calls need no other thread.

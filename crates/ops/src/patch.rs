@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandbox::{Metadata, Root};
+use sandbox::Root;
 
 use crate::context::Context;
 use crate::edit::{Edited, WHOLE_FILE_MAX, commit_all, refuse_twice};
@@ -15,14 +15,18 @@ use crate::syntax::{self, SyntaxFault};
 use crate::text;
 use crate::text::excerpts::{ChangedLines, changed_lines};
 use crate::text::patch::{self, Applied, FilePatch, HunkPlace};
+use crate::version::Version;
 use crate::write::WriteEffect;
+
+/// The most files that one patch may change: each is held open until all are written.
+const FILES_MAX: usize = 500;
 
 /// Which files a patch is for.
 #[derive(Debug)]
 pub enum PatchTarget {
     /// This one, whatever the patch calls it; links are followed.
     File(Place),
-    /// Those that the patch names, in this root.
+    /// Those that the patch names, in this root; their versions are told.
     Named(Arc<Root>),
 }
 
@@ -46,6 +50,8 @@ pub struct Patched {
     pub effect: WriteEffect,
     /// Its size in bytes.
     pub size: u64,
+    /// Its version now, where the caller wants it.
+    pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
     /// Why it can no longer be read by those who read such files.
@@ -75,10 +81,15 @@ impl Patch {
                 Err(Error::PatchFiles { files: files.len() })
             }
             PatchTarget::File(place) => Ok(vec![place.clone()]),
+            PatchTarget::Named(_) if files.len() > FILES_MAX => Err(Error::PatchTooManyFiles {
+                files: files.len(),
+                most: FILES_MAX,
+            }),
             PatchTarget::Named(root) => {
-                let places = files
-                    .iter()
-                    .map(|file| Place::new(Arc::clone(root), &named(file)?));
+                let places = files.iter().map(|file| {
+                    let place = Place::new(Arc::clone(root), &named(file)?)?;
+                    Ok(place.versioned(None))
+                });
                 places.collect()
             }
         }
@@ -86,7 +97,7 @@ impl Patch {
 }
 
 fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Result<Vec<Patched>> {
-    let (_lock, edited) = Edited::begin_all(places, context)?;
+    let (_lock, edited) = Edited::begin_all(places, Place::file_to_edit, context)?;
     refuse_twice(&edited, "patch")?;
     let mut patched = Vec::with_capacity(files.len());
     let mut staged = Vec::with_capacity(files.len());
@@ -95,9 +106,10 @@ fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Resu
         patched.push(outcome);
         staged.push((edited, edited.stage_content(&content)?));
     }
-    for (patched, metadata) in patched.iter_mut().zip(commit_all(staged)?) {
-        let Metadata { size, .. } = metadata;
-        patched.size = size;
+    let committed = commit_all(staged)?.into_iter().zip(&edited);
+    for (patched, (metadata, edited)) in patched.iter_mut().zip(committed) {
+        patched.size = metadata.size;
+        patched.version = edited.version(&metadata, None);
     }
     Ok(patched)
 }
@@ -111,6 +123,7 @@ fn patch_one(
 ) -> Result<(Patched, Vec<u8>)> {
     let (old, effect) = if edited.exists() {
         let open = edited.open_text()?;
+        context.take_room(open.metadata.size)?;
         let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
         (old, WriteEffect::Replaced)
     } else {
@@ -131,6 +144,7 @@ fn patch_one(
         changes: changed_lines(&mut text::reader(&content), &changes)?,
         fault: syntax::new_fault(&path, &before, &after)?,
         size: content.len() as u64,
+        version: None,
         hunks,
         effect,
         path,
@@ -207,6 +221,91 @@ mod tests {
         let nameless = patch_named(&tree, "@@ -1 +1 @@\n-one\n+x\n").unwrap_err();
         assert!(matches!(nameless, Error::PatchFiles { files: 0 }));
         assert!(tree.outside_is_untouched());
+    }
+
+    /// The patch, the files before it, and those that it changes; none where it is refused.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
+
+    #[test]
+    fn each_part_goes_into_its_own_file_or_nowhere() {
+        const BLOCK: &str = "<<<<<<< SEARCH\nq\n=======\nZ\n>>>>>>> REPLACE\n";
+        let both: &[(&str, &str)] = &[("x", "a\nq\n"), ("y", "q\n")];
+        let changed: &[(&str, &str)] = &[("x", "b\nq\n"), ("y", "Z\n")];
+        let hunks = "@@ -1 +1 @@\n-a\n+b\nINDEX y\n@@ -1 +1 @@\n-q\n+Z\n";
+        let git = format!("diff --git a/x b/x\n{hunks}").replace("INDEX y", "diff --git a/y b/y");
+        let index = format!("Index: x\n{hunks}").replace("INDEX y", "Index: y");
+        let header = "--- b/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+Z\n";
+        let in_b: &[(&str, &str)] = &[("x", "a\n"), ("b/x", "a\n"), ("a/x", "a\n")];
+        let quoted = "--- /dev/null\n+++ \"b/caf\\303\\251.txt\"\n@@ -0,0 +1 @@\n+x\n";
+        let search = |between: &str| {
+            let first = BLOCK.replace("q\n", "a\n").replace('Z', "b");
+            format!("x\n{first}{between}{BLOCK}")
+        };
+        // The counts of the first hunk are so wrong that the next header could be its lines.
+        let swallowed =
+            "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n--- y\n+++ y\n@@ -1 +1 @@\n-q\n+Z\n";
+        let cases: &[Case<'_>] = &[
+            (&git, both, changed),
+            (&index, both, changed),
+            (&search("\ny\n"), both, changed),
+            (&search("y\n\n```\n"), both, changed),
+            (&search("\n**y**:\n"), both, changed),
+            (&search("Now for `y`:\n"), both, &[]),
+            (&search("y\n\nThat is the other file\n"), both, &[]),
+            (&search("```python ./y\n"), both, &[]),
+            (&search("Then this one\n"), both, &[("x", "b\nZ\n")]),
+            (&search("nowhere\n"), both, &[]),
+            (swallowed, both, &[]),
+            (header, in_b, &[("b/x", "Z\n")]),
+            (&header.replace("b/", "a/"), in_b, &[("a/x", "Z\n")]),
+            (quoted, &[], &[("café.txt", "x\n")]),
+            (&quoted.replace("\\303", "\\903"), &[], &[]),
+        ];
+        for (patch, before, expected) in cases {
+            let tree = Tree::with(before);
+            let outcome = patch_named(&tree, patch);
+            assert_eq!(
+                outcome.is_err(),
+                expected.is_empty(),
+                "{outcome:?}\n{patch}"
+            );
+            for (path, content) in *before {
+                let after = expected.iter().find(|(name, _)| name == path);
+                let content = after.map_or(*content, |(_, content)| content);
+                assert_eq!(tree.read(path), content, "{path}\n{patch}");
+            }
+            for (path, content) in *expected {
+                assert_eq!(tree.read(path), *content, "{path}\n{patch}");
+            }
+        }
+        let tree = Tree::with(both);
+        for several in [&git, &index] {
+            let refused = patch(&tree, "x", several).unwrap_err();
+            assert!(
+                matches!(refused, Error::PatchFiles { files: 2 }),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(tree.read("x"), "a\nq\n");
+    }
+
+    #[test]
+    fn a_patch_of_too_many_files_is_refused() {
+        let tree = Tree::new();
+        let add = |count: usize| -> String {
+            let files = (0..count).map(|n| format!("*** Add File: {n}\n+x\n"));
+            files.collect()
+        };
+        // Comparing each with each would take minutes.
+        let refused = patch_named(&tree, &add(50_000)).unwrap_err();
+        let expected = Error::PatchTooManyFiles {
+            files: 50_000,
+            most: FILES_MAX,
+        };
+        assert_eq!(refused.to_string(), expected.to_string());
+        assert!(patch_named(&tree, &add(FILES_MAX + 1)).is_err());
+        assert!(tree.names("").is_empty());
+        assert_eq!(patch_named(&tree, &add(100)).unwrap().len(), 100);
     }
 
     const SECOND: &str = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";

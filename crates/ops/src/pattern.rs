@@ -32,9 +32,9 @@ const STATES_MAX: usize = 4 * 1024 * 1024;
 /// What lines are searched for.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    /// The pattern as the client wrote it; an empty one is in every line.
-    pub text: String,
-    /// How it is read.
+    /// What the client wrote: a line matches where any of them does. An empty one is in every line.
+    pub texts: Vec<String>,
+    /// How they are read.
     pub syntax: Syntax,
     /// Whether upper and lower case differ.
     pub case: Case,
@@ -98,24 +98,24 @@ impl LineMatcher {
             role: PatternRole::Lines,
             reason,
         };
-        check_length(&pattern.text).map_err(invalid)?;
-        let read = match pattern.syntax {
-            Syntax::Regex => read_regex(&pattern.text, LINE_PLACES).map_err(invalid)?,
-            Syntax::Literal => ReadRegex {
-                text: regex_syntax::escape(&pattern.text),
-                places: 1,
-                looks_around: false,
-            },
-        };
-        let build = |ends| build(&read.text, pattern.case, ends);
+        check_length(pattern.texts.iter().map(String::len).sum()).map_err(invalid)?;
+        let read = pattern.texts.iter().map(|text| match pattern.syntax {
+            Syntax::Regex => read_regex(text, LINE_PLACES),
+            Syntax::Literal => Ok(ReadRegex::literal(text)),
+        });
+        let read: Vec<ReadRegex> = read.collect::<Result<_, _>>().map_err(invalid)?;
+        let places = read.iter().map(|one| one.places).sum();
+        regex_cost::check(places, LINE_PLACES).map_err(invalid)?;
+        let texts: Vec<&str> = read.iter().map(|one| one.text.as_str()).collect();
+        let build = |ends| build(&texts, pattern.case, ends);
         let (regex, ends) = build(LineEndKind::Either)
             .or_else(|error| build(LineEndKind::Newline).map_err(|_| error))
             .map_err(|error| invalid(explained(pattern, &error)))?;
         Ok(LineMatcher {
             regex,
             ends,
-            reach: Reach::of(read.places),
-            looks_around: read.looks_around,
+            reach: Reach::of(places),
+            looks_around: read.iter().any(|one| one.looks_around),
         })
     }
 
@@ -218,8 +218,10 @@ impl LineMatcher {
 
 /// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
 fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
-    let has_line_end = pattern.text.contains('\n') || pattern.text.contains("\\n");
-    if has_line_end && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_)) {
+    let has_line_end = |text: &String| text.contains('\n') || text.contains("\\n");
+    if pattern.texts.iter().any(has_line_end)
+        && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_))
+    {
         "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
             .to_owned()
     } else {
@@ -228,7 +230,7 @@ fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
 }
 
 fn build(
-    text: &str,
+    texts: &[&str],
     case: Case,
     ends: LineEndKind,
 ) -> Result<(RegexMatcher, LineEndKind), grep_regex::Error> {
@@ -244,7 +246,7 @@ fn build(
         LineEndKind::Either => builder.crlf(true),
         LineEndKind::Newline => builder.line_terminator(Some(b'\n')),
     };
-    Ok((builder.build(text)?, ends))
+    Ok((builder.build_many(texts)?, ends))
 }
 
 fn line_around(bytes: &[u8], at: usize) -> Range<usize> {
@@ -277,7 +279,7 @@ impl PathMatcher {
             role: PatternRole::PathRegex,
             reason,
         };
-        check_length(text).map_err(invalid)?;
+        check_length(text.len()).map_err(invalid)?;
         let read = read_regex(text, PATH_PLACES).map_err(invalid)?;
         regex::bytes::RegexBuilder::new(&read.text)
             .size_limit(COMPILED_MAX)
@@ -405,11 +407,10 @@ impl FileFilter {
     }
 }
 
-fn check_length(text: &str) -> Result<(), String> {
-    if text.len() > PATTERN_MAX {
+fn check_length(length: usize) -> Result<(), String> {
+    if length > PATTERN_MAX {
         return Err(format!(
-            "{} bytes are over the limit of {PATTERN_MAX}",
-            text.len()
+            "{length} bytes are over the limit of {PATTERN_MAX}"
         ));
     }
     Ok(())
@@ -425,6 +426,17 @@ struct ReadRegex {
     looks_around: bool,
 }
 
+impl ReadRegex {
+    /// The text itself.
+    fn literal(text: &str) -> ReadRegex {
+        ReadRegex {
+            text: regex_syntax::escape(text),
+            places: 1,
+            looks_around: false,
+        }
+    }
+}
+
 /// Reads an expression of Go's and bounds it before it is compiled.
 fn read_regex(text: &str, most_places: u64) -> Result<ReadRegex, String> {
     let text = go_regex::translate(text)?;
@@ -434,10 +446,11 @@ fn read_regex(text: &str, most_places: u64) -> Result<ReadRegex, String> {
         .build()
         .parse(&text)
         .map_err(|error| fault(&error))?;
-    regex_cost::check(&expression, most_places)?;
+    let places = regex_cost::places(&expression);
+    regex_cost::check(places, most_places)?;
     Ok(ReadRegex {
         text,
-        places: regex_cost::places(&expression),
+        places,
         looks_around: !expression.properties().look_set().is_empty(),
     })
 }
@@ -453,7 +466,7 @@ fn fault(error: &regex_syntax::Error) -> String {
 
 /// Bounds a glob before it is parsed.
 pub(crate) fn check_glob(text: &str) -> Result<(), String> {
-    check_length(text)?;
+    check_length(text.len())?;
     // Every brace counts, also an escaped one: this is a bound, not a parser.
     let mut depth = 0_usize;
     for byte in text.bytes() {
@@ -515,7 +528,7 @@ mod tests {
 
     fn pattern(text: &str, syntax: Syntax, case: Case) -> Pattern {
         Pattern {
-            text: text.to_owned(),
+            texts: vec![text.to_owned()],
             syntax,
             case,
         }
@@ -567,6 +580,28 @@ mod tests {
                 "{text:?} in {line:?}"
             );
         }
+    }
+
+    #[test]
+    fn any_of_several_patterns_will_do() {
+        let matcher = |texts: &[&str], syntax| {
+            LineMatcher::new(&Pattern {
+                texts: texts.iter().map(|&text| text.to_owned()).collect(),
+                ..pattern("", syntax, Case::Sensitive)
+            })
+        };
+        let found = |matcher: &LineMatcher| {
+            let lines = ["a(b", "a.b", "one|two", "xyz"];
+            lines.map(|line| matcher.is_match(line.as_bytes()))
+        };
+        let regex = matcher(&["^a.b$", "(?i)Y"], Syntax::Regex).unwrap();
+        assert_eq!(found(&regex), [true, true, false, true]);
+        let literal = matcher(&["a(b", "one|two"], Syntax::Literal).unwrap();
+        assert_eq!(found(&literal), [true, false, true, false]);
+        assert!(matcher(&["fine", "(unclosed"], Syntax::Regex).is_err());
+        let many = matcher(&["[ab]{900}", "[cd]{900}", "[ef]{900}"], Syntax::Regex);
+        let many = many.unwrap_err().to_string();
+        assert!(many.contains("2700 places"), "{many}");
     }
 
     #[test]

@@ -10,9 +10,12 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, Result, Wanted};
 use crate::text::near;
+use crate::version::Versioning;
 
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
+/// How many names of a missing path are looked at, to find a link that leads to nothing.
+const LINKS_LOOKED_AT: usize = 64;
 
 /// A path inside a root, parsed and not yet looked up.
 #[derive(Debug, Clone)]
@@ -21,14 +24,19 @@ pub struct Place {
     pub root: Arc<Root>,
     /// The path inside it.
     pub path: RelPath,
+    /// What the call has to do with its version.
+    pub(crate) versioning: Versioning,
 }
 
 impl Place {
     /// Parses a client's path.
     pub fn new(root: Arc<Root>, path: &str) -> Result<Place> {
+        let path = RelPath::parse(path)?;
+        let path = root.inside_of_host_path(&path).unwrap_or(path);
         Ok(Place {
             root,
-            path: RelPath::parse(path)?,
+            path,
+            versioning: Versioning::None,
         })
     }
 
@@ -38,6 +46,7 @@ impl Place {
             let path = self.path.as_given().to_owned();
             return Err(Error::Outside {
                 leads_to: path.clone(),
+                link: None,
                 path,
             });
         }
@@ -49,17 +58,20 @@ impl Place {
         Ok(self.root.locate(&self.path, follow)?)
     }
 
-    /// Looks up something that must be there.
+    /// Looks up something that must be there, to read it. What removes or moves needs the very name, and so does not call this.
     pub(crate) fn existing(
         &self,
         follow: Follow,
         wanted: Wanted,
     ) -> Result<(Located<'_>, Metadata)> {
         let located = self.locate(follow)?;
-        let metadata = located
-            .require()
-            .map_err(|error| self.explain(error, wanted))?;
-        Ok((located, metadata))
+        match located.require() {
+            Ok(metadata) => Ok((located, metadata)),
+            Err(error) => match self.in_other_form(follow) {
+                Some(found) => Ok(found),
+                None => Err(self.explain(error, wanted)),
+            },
+        }
     }
 
     /// Looks up a regular file that must be there.
@@ -74,24 +86,45 @@ impl Place {
         if let Ok(open) = self.root.open_file(&self.path) {
             return Ok(open);
         }
-        match self.existing_file(wanted) {
-            Ok((located, _)) => Ok(located.open_file()?),
-            Err(error) => match self.same_letters(&error) {
-                Some(other) => Ok(other.root.open_file(&other.path)?),
-                None => Err(error),
-            },
-        }
+        Ok(self.existing_file(wanted)?.0.open_file()?)
     }
 
-    /// The one entry whose name is the missing one in another Unicode form.
-    fn same_letters(&self, error: &Error) -> Option<Place> {
-        let Error::NotFound { path, near, .. } = error else {
+    /// What is there under the same letters in another Unicode form, such as `é` as one character or as two. Each name that
+    /// is missing has to be one entry's and no other's.
+    fn in_other_form(&self, follow: Follow) -> Option<(Located<'_>, Metadata)> {
+        let given = self.path.as_given();
+        if given.is_ascii() {
             return None;
-        };
-        let given: String = path.nfc().collect();
-        let mut same = near.iter().filter(|near| near.nfc().eq(given.chars()));
-        let only = same.next().filter(|_| same.next().is_none())?;
-        Place::new(Arc::clone(&self.root), only).ok()
+        }
+        let mut path = String::new();
+        for (index, name) in given.split('/').enumerate() {
+            let parent = path.clone();
+            if index > 0 {
+                path.push('/');
+            }
+            path.push_str(name);
+            let is_there =
+                || Place::new(Arc::clone(&self.root), &path).is_ok_and(|it| it.is_there());
+            if !name.is_ascii() && !is_there() {
+                let other = self.only_in_other_form(&parent, name)?;
+                path.truncate(path.len() - name.len());
+                path.push_str(&other);
+            }
+        }
+        let located = self
+            .root
+            .locate(&RelPath::parse(&path).ok()?, follow)
+            .ok()?;
+        let metadata = located.require().ok()?;
+        Some((located, metadata))
+    }
+
+    /// The only entry of a directory whose name has these letters.
+    fn only_in_other_form(&self, parent: &str, name: &str) -> Option<String> {
+        let wanted: String = name.nfc().collect();
+        let mut same = self.names_in(parent).ok()?;
+        same.retain(|other| other.nfc().eq(wanted.chars()));
+        same.pop().filter(|_| same.is_empty())
     }
 
     /// Whether something is there.
@@ -122,6 +155,19 @@ impl Place {
         Ok(located)
     }
 
+    /// Looks up a file that is to be edited: one that is there, if need be under the same letters in another Unicode form,
+    /// or a missing place.
+    pub(crate) fn file_to_edit(&self) -> Result<Located<'_>> {
+        let located = self.file_to_write()?;
+        if located.metadata().is_some() {
+            return Ok(located);
+        }
+        match self.in_other_form(Follow::Last) {
+            Some((other, metadata)) => require_file(&other, &metadata).map(|()| other),
+            None => Ok(located),
+        }
+    }
+
     /// Adds to "not found" what was wanted and which names are near.
     pub(crate) fn explain(&self, error: sandbox::Error, wanted: Wanted) -> Error {
         match error {
@@ -129,16 +175,43 @@ impl Place {
                 path,
                 parent,
                 missing,
-            } => Error::NotFound {
-                path,
-                wanted,
-                near: match self.without_first_name() {
-                    Some(rest) => vec![rest],
-                    None => self.near_names(&parent, &missing),
+            } => match self.dangling_link() {
+                Some((link, target)) => Error::Dangling {
+                    path,
+                    wanted,
+                    link,
+                    target,
+                },
+                None => Error::NotFound {
+                    path,
+                    wanted,
+                    near: match self.without_first_name() {
+                        Some(rest) => vec![rest],
+                        None => self.near_names(&parent, &missing),
+                    },
                 },
             },
             other => other.into(),
         }
+    }
+
+    /// The first link on the way that leads to nothing, and where inside the root it leads.
+    fn dangling_link(&self) -> Option<(String, String)> {
+        let given = self.path.as_given();
+        let ends = given.match_indices('/').map(|(at, _)| at);
+        for end in ends.chain([given.len()]).take(LINKS_LOOKED_AT) {
+            let path = given.get(..end).filter(|path| !path.is_empty())?;
+            let link = self.root.locate(&RelPath::parse(path).ok()?, Follow::Never);
+            let link = link.ok()?;
+            match link.metadata()?.kind {
+                FileKind::Symlink => {}
+                _ => continue,
+            }
+            if let Some(target) = link.dangling_target() {
+                return Some((link.path(), target));
+            }
+        }
+        None
     }
 
     /// The path without its first name, if something is there. Agents put the name of the root, or of a directory above it,
@@ -150,20 +223,23 @@ impl Place {
         place.is_there().then(|| rest.to_owned())
     }
 
+    /// The names of a directory's entries, or the first of very many.
+    fn names_in(&self, directory: &str) -> sandbox::Result<Vec<String>> {
+        let directory = RelPath::parse(directory)?;
+        let dir = self.root.locate(&directory, Follow::Last)?.open_dir()?;
+        let mut names = Vec::new();
+        dir.for_each_entry(&mut |entry| {
+            if names.len() < NAMES_COMPARED {
+                names.push(entry.name.shown().into_owned());
+            }
+        })?;
+        Ok(names)
+    }
+
     /// The paths of entries in `parent` that look like `missing`. This only helps a message, so its own failures are ignored.
     fn near_names(&self, parent: &str, missing: &str) -> Vec<String> {
-        let names = || -> sandbox::Result<Vec<String>> {
-            let parent = RelPath::parse(parent)?;
-            let dir = self.root.locate(&parent, Follow::Last)?.open_dir()?;
-            let mut names = Vec::new();
-            dir.for_each_entry(&mut |entry| {
-                if names.len() < NAMES_COMPARED {
-                    names.push(entry.name.shown().into_owned());
-                }
-            })?;
-            Ok(names)
-        };
-        let near = names().map_or_else(|_| Vec::new(), |names| near::near_matches(missing, names));
+        let names = self.names_in(parent).unwrap_or_default();
+        let near = near::near_matches(missing, names);
         // As paths, so that a client can use them as they are.
         match parent {
             "" | "." => near,
@@ -187,8 +263,45 @@ fn require_file(located: &Located<'_>, metadata: &Metadata) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::error::ErrorKind;
     use crate::testing::Tree;
+
+    #[test]
+    fn a_host_path_is_a_path_inside_if_the_root_takes_such_paths() {
+        let tree = Tree::with(&[("a.md", "text"), ("dir/b", "deep")]);
+        let host = |path: &str| tree.host(path).display().to_string();
+        let taking = Arc::new(Root::open(&tree.host("")).unwrap().taking_host_paths());
+        let read = |root: &Arc<Root>, path: &str| {
+            let place = Place::new(Arc::clone(root), path).unwrap();
+            let located = place.existing_file(Wanted::File)?.0;
+            assert!(
+                Place::new(Arc::clone(root), path)
+                    .unwrap()
+                    .relative()
+                    .is_err()
+            );
+            Ok::<String, Error>(located.path())
+        };
+        assert_eq!(read(&taking, &host("a.md")).unwrap(), "a.md");
+        assert_eq!(read(&taking, &host("dir//./b")).unwrap(), "dir/b");
+        assert_eq!(read(&taking, &host("zz/../a.md")).unwrap(), "a.md");
+        assert_eq!(read(&taking, "/a.md").unwrap(), "a.md");
+        // One that leads out again, one beside it, and any of them where the root does not take them.
+        let out = read(&taking, &host("../outside/secret")).unwrap_err();
+        assert_eq!(out.kind(), ErrorKind::Outside);
+        let beside = format!("{}-twin/a.md", host("").trim_end_matches('/'));
+        assert_eq!(
+            read(&taking, &beside).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+        let plain = read(&tree.root, &host("a.md")).unwrap_err();
+        assert_eq!(plain.kind(), ErrorKind::NotFound);
+        // An entry of the root that is called like the first directory of the host path.
+        let first = host("").split('/').nth(1).unwrap().to_owned();
+        tree.directory(&first);
+        assert!(read(&taking, &host("a.md")).is_err());
+    }
 
     #[test]
     fn an_absolute_path_is_outside_where_only_relative_ones_count() {

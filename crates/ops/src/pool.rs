@@ -59,7 +59,7 @@ pub(crate) enum AfterUnit {
 }
 
 /// A call's work from its beginning to its end.
-type CallWork = Box<dyn FnOnce() + Send>;
+type HeavyCall = Box<dyn FnOnce() + Send>;
 
 /// What waits for a seat, and for whom.
 struct Ticket {
@@ -69,7 +69,7 @@ struct Ticket {
 
 enum Waits {
     /// A call that has not begun.
-    Call(CallWork),
+    Call(HeavyCall),
     /// A unit of a job.
     Unit(Arc<dyn PoolJob>),
     /// A thread that waits for its turn.
@@ -209,7 +209,7 @@ impl Pool {
     }
 
     /// Begins a call's work when it is its turn; gives the work back where the system refuses threads.
-    fn begin(&'static self, cancel: &Cancel, work: CallWork) -> Result<(), CallWork> {
+    fn begin(&'static self, cancel: &Cancel, work: HeavyCall) -> Result<(), HeavyCall> {
         if self.workers() == 0 {
             return Err(work);
         }

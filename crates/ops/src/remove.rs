@@ -6,8 +6,8 @@
 use std::ops::ControlFlow;
 
 use sandbox::{
-    Change, EmptiedDir, FileKind, LinkTarget, Located, Metadata, OnFault, Removal, RemovalStep,
-    TreeRemover, WalkOptions, Walker,
+    Change, Dir, EmptiedDir, FileKind, LinkTarget, Located, Metadata, OnFault, Removal,
+    RemovalStep, TreeRemover, WalkOptions, Walker,
 };
 
 use crate::context::{Cancel, Context};
@@ -18,7 +18,7 @@ use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::place::Place;
 
 /// How many entries are counted that a failed removal has left.
-const LEFT_COUNTED: usize = 10_000;
+pub const LEFT_COUNTED: u64 = 10_000;
 /// How many entries one thread looks at before others may go on, be they removed or not.
 const STEPS_PER_UNIT: usize = 256;
 
@@ -62,7 +62,7 @@ pub struct Remove {
     pub recurse: Recurse,
     /// What to say when nothing is there.
     pub on_missing: OnMissing,
-    /// Whether the removal fails at the first thing that cannot go, be it the named one.
+    /// Whether to stop at the first entry that cannot be removed, the named one included.
     pub on_fault: OnFault,
 }
 
@@ -189,7 +189,7 @@ impl Remove {
     }
 }
 
-/// What a named link leads to inside; `None` where that is missing or goes round in circles.
+/// The kind of what a link leads to inside the root; `None` if it dangles or loops.
 ///
 /// Security: a link that leads outside is refused, so that no call on it tells or changes anything.
 pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
@@ -200,13 +200,22 @@ pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     }
 }
 
-/// Removes a directory and all it holds, by several threads where that is much.
+/// Removes a directory and everything in it; large trees use several threads.
 fn remove_tree(
     located: &Located<'_>,
     change: &Change,
     on_fault: OnFault,
     context: &Context,
 ) -> Result<Removal> {
+    let stop = || context.cancel.must_stop();
+    let is_kept = change.remove_whole(located, &stop);
+    if is_kept.map_err(|error| context.cancel.explain(error))? {
+        return Ok(Removal {
+            directories: 1,
+            ..Removal::default()
+        });
+    }
+    change.note_lost(located)?;
     let remover = change.tree_remover(located, on_fault)?;
     let (removal, failure) = run_remover(remover, on_fault, &context.cancel)?;
     let gone = removal.entries();
@@ -249,12 +258,17 @@ pub(crate) fn run_remover(
 
 /// Counts a directory and what is in it, up to a bound.
 pub(crate) fn entries_left(located: &Located<'_>) -> u64 {
-    let Ok(dir) = located.open_dir() else {
-        return 1;
-    };
+    located.open_dir().map_or(1, entries_from)
+}
+
+/// Counts an open directory and what is in it, up to a bound.
+pub(crate) fn entries_from(dir: Dir) -> u64 {
     let mut walker = Walker::new(dir, WalkOptions::default());
     let below = std::iter::from_fn(|| walker.next(&mut |_| true));
-    1 + below.take(LEFT_COUNTED).filter(|item| item.is_ok()).count() as u64
+    1 + below
+        .take(LEFT_COUNTED as usize)
+        .filter(|item| item.is_ok())
+        .count() as u64
 }
 
 /// The stages of a removal.
@@ -350,6 +364,29 @@ mod tests {
 
     fn remove(tree: &Tree, path: &str, target: RemoveTarget) -> Result<Removed> {
         request(tree, path, target, Recurse::Yes).run(&context())
+    }
+
+    #[test]
+    fn a_tree_is_not_removed_while_a_part_of_it_is_moved() {
+        let tree = Tree::new();
+        tree.file("dir/sub/file", "x");
+        let part = tree.place("dir/sub");
+        let (held, _) = EditLock::take_named(&part, &Cancel::never()).unwrap();
+        let mut impatient = context();
+        impatient.cancel = Cancel::after(std::time::Duration::from_millis(100));
+        let request = || Remove {
+            place: tree.place("dir"),
+            target: RemoveTarget::Directory,
+            recurse: Recurse::Yes,
+            on_missing: OnMissing::Fail,
+            on_fault: OnFault::Stop,
+        };
+        let waited = request().run(&impatient).unwrap_err();
+        assert_eq!(waited.kind(), ErrorKind::Timeout);
+        assert_eq!(tree.read("dir/sub/file"), "x");
+        drop(held);
+        request().run(&context()).unwrap();
+        assert!(!tree.has("dir"));
     }
 
     #[test]

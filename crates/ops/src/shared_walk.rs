@@ -1,9 +1,12 @@
 //! The walk that `grep` and `glob` share: several threads go through one directory together.
 
-use sandbox::{Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkItem, WalkOptions, Walker};
+use sandbox::{
+    Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, Walker,
+};
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
 use crate::place::Place;
+use crate::unread::{Unread, UnreadReason};
 
 /// How many directories, with everything below them, one unit of a walk gets. It hands back what it cannot do.
 const DIRECTORIES_PER_CUT: usize = 8;
@@ -30,7 +33,7 @@ pub(crate) enum SharedStep {
     /// A directory was entered or left out.
     Passed,
     /// A directory could not be read.
-    Unreadable,
+    Unreadable(Unread),
 }
 
 impl SharedWalk {
@@ -38,17 +41,11 @@ impl SharedWalk {
     pub(crate) fn new(
         place: &Place,
         dir: Dir,
-        max_depth: Option<usize>,
+        options: WalkOptions,
         rules: IgnoreRules,
     ) -> SharedWalk {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
-        let walker = Walker::new(
-            dir,
-            WalkOptions {
-                max_depth,
-                ..WalkOptions::default()
-            },
-        );
+        let walker = Walker::new(dir, options);
         SharedWalk { walker, ignore }
     }
 
@@ -62,7 +59,10 @@ impl SharedWalk {
             return Some(match self.walker.step(&mut choice)? {
                 WalkEvent::Item(item) => SharedStep::Item(item),
                 WalkEvent::Entered(..) | WalkEvent::Passed => SharedStep::Passed,
-                WalkEvent::Unreadable(..) | WalkEvent::Fault(_) => SharedStep::Unreadable,
+                WalkEvent::Unreadable(item, error) => {
+                    SharedStep::Unreadable(unread(WalkFault::new(&item, error)))
+                }
+                WalkEvent::Fault(fault) => SharedStep::Unreadable(unread(fault)),
                 WalkEvent::Left(_) => continue,
             });
         }
@@ -78,6 +78,13 @@ impl SharedWalk {
             walker,
             ignore: self.ignore.clone(),
         })
+    }
+}
+
+fn unread(fault: WalkFault) -> Unread {
+    Unread {
+        path: fault.path,
+        reason: UnreadReason::of(&fault.error.into()),
     }
 }
 

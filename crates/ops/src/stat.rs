@@ -9,6 +9,7 @@ use crate::operation::Operation;
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::text::encoding::HEAD;
+use crate::version::Version;
 
 /// Whether a file is opened to find out what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct FileStatus {
     pub link: Option<LinkStatus>,
     /// The MIME type of a regular file, if that was asked for and could be found out.
     pub mime_type: Option<&'static str>,
+    /// The version of a regular file, where the caller wants it.
+    pub version: Option<Version>,
 }
 
 impl Operation for Stat {
@@ -71,6 +74,7 @@ impl Operation for Stat {
         if self.content_type == ContentType::Detect && status.metadata.kind == FileKind::File {
             status.mime_type = self.mime_type(&status.name, context)?;
         }
+        status.version = self.place.version_now(&context.cancel);
         Ok(status)
     }
 }
@@ -120,6 +124,7 @@ fn status(
         access,
         link,
         mime_type: None,
+        version: None,
     }
 }
 

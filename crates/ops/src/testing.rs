@@ -96,6 +96,15 @@ impl Tree {
         self
     }
 
+    /// Writes into a file that is there.
+    pub(crate) fn write_at(&self, path: &str, offset: u64, content: &str) {
+        use std::os::unix::fs::FileExt as _;
+        let file = std::fs::File::options().write(true).open(self.host(path));
+        file.unwrap()
+            .write_all_at(content.as_bytes(), offset)
+            .unwrap();
+    }
+
     /// A file of this size without content.
     pub(crate) fn sparse_file(&self, path: &str, size: u64) -> &Tree {
         std::fs::File::create(self.host(path))

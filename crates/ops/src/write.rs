@@ -11,6 +11,7 @@ use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax::{self, SyntaxFault};
+use crate::version::Version;
 
 /// How much is written between two checks of the deadline.
 const PIECE: usize = 1024 * 1024;
@@ -72,6 +73,8 @@ pub struct Written {
     pub effect: WriteEffect,
     /// The file as it is now.
     pub metadata: Metadata,
+    /// Its version now, where the caller wants it.
+    pub version: Option<Version>,
     /// Why it can no longer be read by those who read such files.
     pub fault: Option<SyntaxFault>,
 }
@@ -107,6 +110,7 @@ impl Write {
             path: located.path(),
             bytes_written: self.bytes.len() as u64,
             effect: self.effect(&located),
+            version: self.version(&metadata, context),
             metadata,
             fault,
         })
@@ -154,6 +158,15 @@ impl Write {
         }
         context.cancel.check()?;
         Ok(staged.commit()?)
+    }
+
+    fn version(&self, metadata: &Metadata, context: &Context) -> Option<Version> {
+        let content = match self.mode {
+            WriteMode::Append => None,
+            WriteMode::Overwrite | WriteMode::CreateOnly => Some(self.bytes.as_slice()),
+        };
+        let place = &self.place;
+        place.version_written(metadata, content, &context.cancel)
     }
 
     fn effect(&self, located: &Located<'_>) -> WriteEffect {

@@ -41,7 +41,7 @@ impl Operation for WriteFiles {
 
 impl WriteFiles {
     fn try_run(&self, places: &[Place], context: &Context) -> Result<Vec<Written>> {
-        let (_lock, edited) = Edited::begin_all(places, context)?;
+        let (_lock, edited) = Edited::begin_all(places, Place::file_to_write, context)?;
         refuse_twice(&edited, "files")?;
         let mut written = Vec::with_capacity(self.files.len());
         let mut staged = Vec::with_capacity(self.files.len());
@@ -110,8 +110,17 @@ impl FileToWrite {
                 (true, WriteMode::Append) => WriteEffect::Appended,
                 (true, _) => WriteEffect::Replaced,
             },
+            version: edited.version(&metadata, self.whole_content()),
             metadata,
             fault,
+        }
+    }
+
+    /// What the file holds afterwards, where this call wrote all of it.
+    fn whole_content(&self) -> Option<&[u8]> {
+        match self.mode {
+            WriteMode::Append => None,
+            WriteMode::Overwrite | WriteMode::CreateOnly => Some(&self.bytes),
         }
     }
 }

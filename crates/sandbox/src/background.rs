@@ -6,7 +6,7 @@ use std::thread;
 const NICENESS: i32 = 19;
 
 /// Runs some work on a new thread. If no thread can be started, the work is not done.
-pub(crate) fn run(name: &str, work: impl FnOnce() + Send + 'static) {
+pub fn run(name: &str, work: impl FnOnce() + Send + 'static) {
     let work = move || {
         // Per thread on Linux. If it is refused the work runs at normal priority.
         let _ = rustix::process::setpriority_process(None, NICENESS);

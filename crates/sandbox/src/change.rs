@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::attributes;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::history::{Author, CallChanges, Incoming, Part, PartKind, Stamp};
 use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
 use crate::planted_fault::{PlantedFault, planted};
-use crate::quota::Amount;
+use crate::quota::{self, Amount};
 use crate::resolve::Tail;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
@@ -65,15 +66,45 @@ pub enum Parents {
 pub struct Change {
     durability: Durability,
     notes: ChangeNotes,
+    /// Further parts follow, so that this one alone is not the whole change.
+    has_more_parts: bool,
 }
 
 /// What a call learns about its change only while it is made. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeNotes {
     rewritten_in_place: Arc<AtomicBool>,
+    changes: Arc<CallChanges>,
 }
 
 impl ChangeNotes {
+    /// Notes for a call of this author.
+    #[must_use]
+    pub fn of(author: Author) -> ChangeNotes {
+        ChangeNotes {
+            changes: Arc::new(CallChanges::by(author)),
+            ..ChangeNotes::default()
+        }
+    }
+
+    /// Who makes the call.
+    #[must_use]
+    pub fn author(&self) -> &Author {
+        self.changes.author()
+    }
+
+    /// The names of the changes that the call made, one for each root whose history is kept.
+    #[must_use]
+    pub fn change_ids(&self) -> Vec<String> {
+        self.changes.ids()
+    }
+
+    /// Tells whether something was changed that cannot be taken back.
+    #[must_use]
+    pub fn cannot_be_undone(&self) -> bool {
+        self.changes.has_lost()
+    }
+
     /// Tells whether a file was rewritten in place, because it is a mount point: that is not atomic.
     #[must_use]
     pub fn rewritten_in_place(&self) -> bool {
@@ -94,7 +125,30 @@ impl Change {
         Change {
             durability,
             notes: notes.clone(),
+            has_more_parts: false,
         }
+    }
+
+    /// The same change for a part that others follow: after a crash it is taken back unless they were made too.
+    #[must_use]
+    pub fn with_more_parts(&self) -> Change {
+        Change {
+            has_more_parts: true,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn is_last_part(&self) -> bool {
+        !self.has_more_parts
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// What the call has written down so far.
+    pub(crate) fn recorder(&self) -> &CallChanges {
+        &self.notes.changes
     }
 
     /// The same change for parts that must be on disk whatever the call's durability is.
@@ -102,7 +156,7 @@ impl Change {
     pub fn synced(&self) -> Change {
         Change {
             durability: Durability::Fsync,
-            notes: self.notes.clone(),
+            ..self.clone()
         }
     }
 
@@ -111,14 +165,24 @@ impl Change {
     pub fn unsynced(&self) -> Change {
         Change {
             durability: Durability::Fast,
-            notes: self.notes.clone(),
+            ..self.clone()
         }
     }
 
     /// Writes a finished tree to disk, with everything else on its file system.
     pub fn sync_tree(&self, top: &Dir) -> Result<()> {
-        self.sync_with(|| syscall::sync_filesystem_unchecked(top.fd()))
+        self.sync_filesystem(top)
             .map_err(|errno| Error::from_errno("sync", top.path(), errno))
+    }
+
+    /// Writes a tree to disk that others can see already; on a failure the change is made all the same.
+    pub fn sync_made_tree(&self, top: &Dir) -> Result<()> {
+        self.sync_filesystem(top)
+            .map_err(|errno| Error::unsynced(top.path(), errno))
+    }
+
+    fn sync_filesystem(&self, top: &Dir) -> SysResult<()> {
+        self.sync_with(|| syscall::sync_filesystem_unchecked(top.fd()))
     }
 
     /// Writes a file's content to disk, if this change is durable.
@@ -215,7 +279,8 @@ impl Change {
 
     /// Makes a directory in an open one, and opens it.
     pub fn make_dir_in(&self, dir: &Dir, name: &Name, mode: u32) -> Result<Dir> {
-        self.add_entry("mkdir", dir, name, || {
+        let part = || Part::new(PartKind::MakeDir, dir.join(name));
+        self.add_entry("mkdir", dir, name, part, || {
             syscall::make_dir_unchecked(dir.fd(), name, mode & 0o777)
         })?;
         dir.open_dir(name)
@@ -223,7 +288,11 @@ impl Change {
 
     /// Makes a link with the given text in an open directory.
     pub fn make_link_in(&self, dir: &Dir, name: &Name, target: &[u8]) -> Result<()> {
-        self.add_entry("symlink", dir, name, || {
+        let part = || Part {
+            new: Some(Stamp::of_new_link()),
+            ..Part::new(PartKind::Create, dir.join(name))
+        };
+        self.add_entry("symlink", dir, name, part, || {
             syscall::make_link_unchecked(dir.fd(), name, target)
         })
     }
@@ -233,14 +302,15 @@ impl Change {
         operation: &'static str,
         dir: &Dir,
         name: &Name,
+        part: impl FnOnce() -> Part,
         make: impl FnOnce() -> SysResult<()>,
     ) -> Result<()> {
         let entry = (dir.fd(), name);
+        let observers = dir.observers();
+        let make = || self.noted(observers, part, make);
         let failed = |errno| dir.failed(operation, name, errno);
         let sync = self.prepare_sync(dir.fd()).map_err(failed)?;
-        let made =
-            dir.observers()
-                .put(entry, &|| dir.join(name), || Ok(Amount::ENTRY), None, make)?;
+        let made = observers.put(entry, &|| dir.join(name), || Ok(Amount::ENTRY), None, make)?;
         made.map_err(failed)?;
         sync.finish_change(|| dir.join(name))
     }
@@ -268,21 +338,29 @@ impl Change {
         to_name: &Name,
         new: Amount,
     ) -> Result<()> {
-        let target = (to.fd(), to_name);
-        let rename = || {
-            let source = (from.fd(), name);
-            rename_entry(source, target, OnExisting::Replace, FileKind::File)
-        };
+        let (source, target) = ((from.fd(), name), (to.fd(), to_name));
+        let on_existing = OnExisting::Replace;
         let path = || to.join(to_name);
-        let renamed = to
-            .observers()
-            .put(target, &path, || Ok(new), None, rename)?;
+        let observers = to.observers();
+        let rename = || {
+            let mut plain =
+                |_: &mut Incoming<'_>| rename_entry(source, target, on_existing, FileKind::File);
+            let incoming = Incoming::Entry(source);
+            self.put_kept(
+                observers,
+                incoming,
+                (target, &path),
+                on_existing,
+                &mut plain,
+            )
+        };
+        let renamed = observers.put(target, &path, || Ok(new), None, rename)?;
         renamed.map_err(|errno| to.failed("rename", to_name, errno))
     }
 
     /// Moves a file or link from a tree of ours to a directory of the same root, over what is there.
     ///
-    /// A file that is there has to be writable, and the new one takes after it.
+    /// A file that is there has to be writable, and the new one inherits its owner, mode and attributes.
     pub fn put_over(&self, from: &Dir, name: &Name, there: &Located<'_>, to: &Dir) -> Result<()> {
         let failed = |errno| from.failed("open", name, errno);
         let moved = from.stat(name)?;
@@ -333,7 +411,11 @@ impl Change {
         let failed = |errno| place.failed("unlink", errno);
         // What was confirmed to be gone does not come back after a crash.
         let sync = self.prepare_sync(place.parent()).map_err(failed)?;
-        unlink_entry(place.root().observers(), (place.parent(), name)).map_err(failed)?;
+        let (observers, entry) = (place.root().observers(), (place.parent(), name));
+        let path = || place.path();
+        let plain = || syscall::unlink_unchecked(entry.0, entry.1);
+        let unlink = || self.remove_kept(observers, (entry, &path), &plain);
+        observers.take_away(entry, unlink).map_err(failed)?;
         sync.finish_change(|| place.given().to_owned())
     }
 
@@ -347,8 +429,48 @@ impl Change {
         }
         let failed = |errno| place.failed("rmdir", errno);
         let sync = self.prepare_sync(place.parent()).map_err(failed)?;
-        remove_dir_entry(place.root().observers(), (place.parent(), name)).map_err(failed)?;
+        let (observers, entry) = (place.root().observers(), (place.parent(), name));
+        let path = || place.path();
+        let plain = || syscall::remove_dir_unchecked(entry.0, entry.1);
+        let remove = || self.remove_empty_kept(observers, (entry, &path), &plain);
+        observers.take_away(entry, remove).map_err(failed)?;
         sync.finish_change(|| place.given().to_owned())
+    }
+
+    /// Removes a directory with all it holds in one step, because its root keeps what is removed; `false` if that cannot
+    /// be done here, and nothing has happened.
+    pub fn remove_whole(&self, place: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let (name, ..) = place.entry()?;
+        let observers = place.root().observers();
+        if observers.history.is_none() {
+            return Ok(false);
+        }
+        let weight = match &observers.quota {
+            Some(_) => quota::measure(place.open_dir()?, true, stop)?.plus(Amount::ENTRY),
+            None => Amount::default(),
+        };
+        let failed = |errno| place.failed("rename", errno);
+        let sync = self.prepare_sync(place.parent()).map_err(failed)?;
+        let (entry, path) = ((place.parent(), name), || place.path());
+        let removed = self.remove_tree_kept(observers, (entry, &path));
+        if !removed.map_err(failed)? {
+            return Ok(false);
+        }
+        observers.moved_away(weight);
+        sync.finish_change(|| place.given().to_owned())?;
+        Ok(true)
+    }
+
+    /// Writes down that something goes entry by entry, and so cannot be taken back.
+    pub fn note_lost(&self, place: &Located<'_>) -> Result<()> {
+        let part = || Part {
+            lost: true,
+            ..Part::new(PartKind::Remove, place.path())
+        };
+        let noted = self.with_more_parts().note(place.root().observers(), part);
+        noted
+            .map(drop)
+            .map_err(|errno| place.failed("unlink", errno))
     }
 
     pub(crate) fn unlink_in(&self, dir: &Dir, name: &Name) -> SysResult<()> {

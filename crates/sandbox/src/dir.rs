@@ -13,6 +13,7 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::open_file::{self, OpenFile};
 use crate::replace::UnnamedFiles;
+use crate::reserved::is_reserved;
 use crate::resolve::{Resolved, Tail, joined};
 use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose};
@@ -39,11 +40,25 @@ pub(crate) struct RootShare {
     pub(crate) observers: Observers,
 }
 
-/// What a listing does with entries that have a temporary name: nobody's files yet, or not any more.
+/// Which entries a listing has beside those that clients see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Temporary {
+pub(crate) enum Unlisted {
+    /// None.
     LeftOut,
-    Included,
+    /// Those with a temporary name: nobody's files yet, or not any more.
+    Temporary,
+    /// Those and what has the reserved name, for whoever removes a directory with all it holds.
+    All,
+}
+
+impl Unlisted {
+    fn lists(self, name: &[u8]) -> bool {
+        match self {
+            Unlisted::LeftOut => !leftovers::is_temporary(name) && !is_reserved(name),
+            Unlisted::Temporary => !is_reserved(name),
+            Unlisted::All => true,
+        }
+    }
 }
 
 /// One entry of a directory.
@@ -75,6 +90,16 @@ impl Dir {
     pub(crate) fn named(&self, path: Vec<u8>) -> Result<Dir, Errno> {
         let fd = self.fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
         Ok(self.kin(fd, path))
+    }
+
+    /// The same directory, in which no change is written down: what nobody sees is nobody's change.
+    pub(crate) fn unrecorded(&self) -> Result<Dir, Errno> {
+        let fd = self.fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+        let share = RootShare {
+            unnamed: self.0.share.unnamed,
+            observers: self.observers().unrecorded(),
+        };
+        Ok(Dir::new(fd, self.path_bytes().to_vec(), share))
     }
 
     /// Its path as clients see it; empty for the root itself, so that it joins as a prefix.
@@ -117,7 +142,7 @@ impl Dir {
     ///
     /// What is still in the making is left out.
     pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
-        self.for_each_name(Temporary::LeftOut, &mut |name, kind| {
+        self.for_each_name(Unlisted::LeftOut, &mut |name, kind| {
             if let Some(name) = Name::new(name) {
                 take(DirEntry { name, kind });
             }
@@ -127,7 +152,7 @@ impl Dir {
     /// Feeds every name and kind to `take`, without allocating: for callers that keep few of many names.
     pub(crate) fn for_each_name(
         &self,
-        temporary: Temporary,
+        unlisted: Unlisted,
         take: &mut dyn FnMut(&[u8], FileKind),
     ) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
@@ -139,7 +164,7 @@ impl Dir {
         };
         let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
         syscall::read_dir_unchecked(fd, &mut |name, kind| {
-            if temporary == Temporary::Included || !leftovers::is_temporary(name) {
+            if unlisted.lists(name) {
                 take(name, self.known_kind(name, kind));
             }
         })

@@ -36,6 +36,8 @@ pub enum Error {
         path: String,
         /// Where it leads, as text, for the log only: it may hold a host path.
         leads_to: String,
+        /// The path inside the root of the link that leads out, if one does.
+        link: Option<String>,
     },
     /// Nothing is there.
     #[error("{path:?} does not exist")]

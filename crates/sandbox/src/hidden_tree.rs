@@ -3,9 +3,11 @@
 //! No listing and no walk shows it to a client, and one rename makes it appear or vanish. `leftovers.rs` removes what a
 //! killed process leaves behind.
 
+use crate::background;
 use crate::change::{Change, OnExisting, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::history::{Part, PartKind, Stamp};
 use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::FileKind;
@@ -46,13 +48,15 @@ impl Change {
     fn make_hidden(&self, parent: &Dir, path: Vec<u8>, mode: u32) -> Result<HiddenTree> {
         let failed = |errno| Error::from_errno("mkdir", parent.path(), errno);
         let hidden = leftovers::temporary_name().map_err(failed)?;
+        // Nothing of it is written down before it appears.
+        let unrecorded = parent.unrecorded().map_err(failed)?;
         let made = self
             .unsynced()
-            .make_dir_in(parent, &hidden, mode & 0o777 | PRIVATE)?;
+            .make_dir_in(&unrecorded, &hidden, mode & 0o777 | PRIVATE)?;
         // The umask and the lists of its directory decided about the mode.
         let mode = made.metadata()?.mode & 0o777;
         let top = made.named(path).map_err(failed)?;
-        // It holds nothing yet, so nothing is told where this is refused.
+        // Ignored if refused: the directory is still empty, so nothing can leak.
         let _ = syscall::set_mode_unchecked(top.fd(), PRIVATE);
         Ok(HiddenTree {
             change: self.clone(),
@@ -72,6 +76,7 @@ impl Change {
         let parent = place.parent().try_clone_to_owned();
         let parent = parent.map_err(|_| failed(Errno::MFILE))?;
         let parent = Dir::new(parent, place.parent_path().to_vec(), place.root().share());
+        let parent = parent.unrecorded().map_err(failed)?;
         let mode = top.metadata()?.mode & 0o7777;
         let (from, to) = ((parent.fd(), name), (parent.fd(), &hidden));
         rename_entry(from, to, OnExisting::Fail, FileKind::Directory).map_err(failed)?;
@@ -82,6 +87,17 @@ impl Change {
             top,
             mode,
         })
+    }
+
+    /// Removes an entry of an open directory with all below it, but nothing that is mounted there.
+    pub(crate) fn clear_unmounted(&self, dir: &Dir, name: &Name) -> Result<()> {
+        let failed = |errno| dir.failed("unlink", name, errno);
+        if dir.stat(name)?.kind != FileKind::Directory {
+            return self.unlink_in(dir, name).map_err(failed);
+        }
+        let mut remover = TreeRemover::of_own(self.clone(), dir.open_dir(name)?).staying_on_mount();
+        remover.run(&|| false, &|_| {}, &mut Removal::default())?;
+        self.remove_dir_in(dir, name).map_err(failed)
     }
 
     /// Removes an entry of an open directory, with all below it if it is a directory.
@@ -107,6 +123,12 @@ impl HiddenTree {
     #[must_use]
     pub fn top(&self) -> &Dir {
         &self.top
+    }
+
+    /// The path that it has under a name in its directory.
+    #[must_use]
+    pub fn path_as(&self, name: &Name) -> Vec<u8> {
+        joined(self.parent.path_bytes(), name)
     }
 
     /// Tells whether it is in the directory that a place is in.
@@ -140,15 +162,21 @@ impl HiddenTree {
         };
         syscall::set_mode_unchecked(self.top.fd(), self.mode).map_err(failed)?;
         let (from, to) = ((self.parent.fd(), &self.hidden), (self.parent.fd(), name));
-        let rename = || rename_entry(from, to, on_existing, FileKind::Directory);
-        let nothing_new = || Ok(Amount::default());
         let path = || self.parent.join(name);
         let observers = self.parent.observers();
+        let metadata = self.top.metadata()?;
+        let part = || Part {
+            new: Some(Stamp::of(&metadata)),
+            ..Part::new(PartKind::Create, path())
+        };
+        let plain = || rename_entry(from, to, on_existing, FileKind::Directory);
+        let rename = || self.change.noted(observers, part, plain);
+        let nothing_new = || Ok(Amount::default());
         let renamed = observers.put(to, &path, nothing_new, None, rename)?;
         renamed.map_err(failed)
     }
 
-    /// Begins to remove everything in it that `approves` is content with.
+    /// Begins to remove every entry in it that `approves` accepts.
     #[must_use]
     pub fn remover(&self, approves: crate::remove::Approval) -> TreeRemover {
         let top = self.top.clone();
@@ -166,8 +194,19 @@ impl HiddenTree {
         sync.finish_change(|| self.top.path().to_owned())
     }
 
+    /// Removes it with all it holds on a thread that gives way to everything else. Where no thread can be started, the
+    /// sweep at the next start removes it.
+    pub fn discard_later(self) {
+        background::run("take-back", move || drop(self.discard(&|| false)));
+    }
+
     /// Removes it with all it holds, if it still has its temporary name.
     pub fn discard(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        let top = self.top.metadata()?;
+        let there = self.parent.stat(&self.hidden);
+        if !there.is_ok_and(|there| there.same_file(&top)) {
+            return Ok(());
+        }
         let _ = syscall::set_mode_unchecked(self.top.fd(), PRIVATE);
         self.change.clear_in(&self.parent, &self.hidden, stop)
     }

@@ -71,7 +71,7 @@ pub struct Exception<'a> {
 pub enum ExceptionRights {
     /// Files may be read.
     Read,
-    /// Files may be made and written, not removed.
+    /// Files may be made, written and read, not removed.
     Write,
 }
 
@@ -140,6 +140,12 @@ fn restrict(
         };
         allow(rules, PathBeneath::new(root.root.fd(), rights))
     })?;
+    let histories = roots.iter().filter_map(|root| root.root.history());
+    let ruleset = histories
+        .filter_map(|history| history.outside())
+        .try_fold(ruleset, |rules, dir| {
+            allow(rules, PathBeneath::new(dir, read_rights() | write_rights()))
+        })?;
     let ruleset = exceptions.iter().try_fold(ruleset, allow_exception)?;
     Ok(ruleset.restrict_self()?)
 }
@@ -153,7 +159,7 @@ fn allow_exception(
     let is_dir = exception.path.is_dir();
     let wanted = match exception.rights {
         ExceptionRights::Read => read_rights(),
-        ExceptionRights::Write => AccessFs::WriteFile | AccessFs::MakeReg,
+        ExceptionRights::Write => AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::MakeReg,
     };
     let rights = if is_dir {
         wanted

@@ -1,7 +1,7 @@
 //! The place: a root is an open directory, and every path is looked up inside it, by file descriptor.
 //!
 //! This crate is the only one that talks to the file system. It knows nothing of operations, tools,
-//! JSON or protocols. Everything above it names files by a [`Root`] and a [`RelPath`] and gets back
+//! tools or protocols; the only JSON are the records of its own history. Everything above it names files by a [`Root`] and a [`RelPath`] and gets back
 //! open descriptors and the resolved path inside the root, so that nothing is ever looked up twice.
 //!
 //! What it promises, also against an attacker who renames and links inside the root while we work:
@@ -26,6 +26,7 @@ mod descriptors;
 mod dir;
 mod error;
 mod hidden_tree;
+mod history;
 mod in_place;
 mod landlock;
 mod leftovers;
@@ -43,6 +44,7 @@ mod quota;
 mod rel_path;
 mod remove;
 mod replace;
+mod reserved;
 mod resolve;
 mod root;
 mod roots;
@@ -52,7 +54,9 @@ mod syscall;
 mod tests;
 mod users;
 mod walk;
+mod watch;
 
+pub use background::run as run_in_background;
 pub use change::{Change, ChangeNotes, Durability, OnExisting, Parents};
 pub use copy_content::{ContentCopy, CopyStep, Sharing, copy_part};
 pub use descent::Descent;
@@ -60,6 +64,10 @@ pub use descriptors::raise_descriptor_limit;
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
 pub use hidden_tree::HiddenTree;
+pub use history::{
+    Author, BrokenChain, ChangeRecord, Found, History, HistoryFigures, HistoryPlace,
+    HistorySettings, Part, PartKind, Pruned, Recovered, UndoFault, change_id, parse_change_id,
+};
 pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;
 pub use live_root::{LiveRoot, Reopen, RootChange};
@@ -81,3 +89,4 @@ pub use walk::{
     AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,
     Walker,
 };
+pub use watch::{SeenChange, TreeChanges, TreeWatch};

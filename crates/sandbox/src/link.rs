@@ -45,8 +45,20 @@ impl Located<'_> {
             _ => Error::Outside {
                 path: self.given().to_owned(),
                 leads_to: String::new(),
+                link: Some(self.path()),
             },
         }
+    }
+}
+
+impl Located<'_> {
+    /// Where inside the root a link leads that leads to nothing; `None` for any other link.
+    #[must_use]
+    pub fn dangling_target(&self) -> Option<String> {
+        let found = follow(self).ok()?;
+        let is_missing = matches!(found.tail, Tail::Missing { .. });
+        let target = Located::new(self.root(), self.given().to_owned(), found);
+        is_missing.then(|| target.path())
     }
 }
 

@@ -167,6 +167,17 @@ impl<'root> Located<'root> {
         Ok(Dir::new(fd, self.path_bytes(), self.root.share()))
     }
 
+    /// Opens the directory that it is in.
+    pub(crate) fn open_parent_dir(&self) -> Result<Dir> {
+        let fd = syscall::reopen_dir_unchecked(self.parent());
+        let fd = fd.map_err(|errno| self.failed("open", errno))?;
+        Ok(Dir::new(
+            fd,
+            self.parent_path().to_owned(),
+            self.root.share(),
+        ))
+    }
+
     /// Tells where a link leads, without touching anything outside.
     pub fn link_target(&self) -> Result<LinkTarget> {
         link::target(self)

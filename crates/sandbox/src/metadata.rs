@@ -94,6 +94,13 @@ impl Metadata {
         self.kind == FileKind::Directory
     }
 
+    /// Tells whether both describe the same file in the same state, as far as size and times tell.
+    #[must_use]
+    pub fn same_state(&self, other: &Metadata) -> bool {
+        let state = |of: &Metadata| (of.size, of.modified, of.changed);
+        self.same_file(other) && state(self) == state(other)
+    }
+
     /// Tells whether both describe the same file.
     #[must_use]
     pub fn same_file(&self, other: &Metadata) -> bool {

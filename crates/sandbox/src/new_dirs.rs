@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::change::{Change, Observers, remove_dir_entry};
 use crate::error::Result;
+use crate::history::{NotedPart, Part, PartKind};
 use crate::located::Located;
-use crate::name::Name;
+use crate::name::{Name, shown};
 use crate::quota::Amount;
-use crate::resolve::{Means, open_dir_below};
+use crate::resolve::{Means, joined, open_dir_below};
 use crate::syscall::{self, Errno, SysResult};
 
 /// The mode of new directories before the umask.
@@ -26,6 +27,9 @@ pub struct NewDirs {
     old: usize,
     innermost: OwnedFd,
     observers: Observers,
+    change: Change,
+    /// What was written down of each directory; nothing of those that were there.
+    noted: Vec<Option<NotedPart>>,
 }
 
 impl NewDirs {
@@ -40,9 +44,14 @@ impl NewDirs {
             old: 0,
             innermost: copy().map_err(no_descriptor)?,
             observers: place.root().observers().clone(),
+            // What they were made for follows.
+            change: change.with_more_parts(),
+            noted: Vec::with_capacity(names.len()),
         };
+        let mut path = place.parent_path().to_vec();
         for name in names {
-            if made.add(place.given(), name)?.map_err(failed)? == MadeDir::New {
+            path = joined(&path, name);
+            if made.add(place.given(), &path, name)?.map_err(failed)? == MadeDir::New {
                 change.sync_dir(made.innermost.as_fd()).map_err(failed)?;
             }
             // Security: whatever took the name in between is entered only if it is a real directory.
@@ -53,20 +62,30 @@ impl NewDirs {
     }
 
     /// Makes one more directory inside the innermost.
-    fn add(&mut self, given: &str, name: &Name) -> Result<SysResult<MadeDir>> {
+    fn add(&mut self, given: &str, path: &[u8], name: &Name) -> Result<SysResult<MadeDir>> {
         let dir = self.innermost.as_fd();
-        let make = || syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE);
-        let path = || given.to_owned();
+        let part = || Part::new(PartKind::MakeDir, shown(path).into_owned());
+        let make = || {
+            let noted = self.change.note(&self.observers, part)?;
+            syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE)
+                .inspect_err(|_| self.change.disown(noted.as_ref()))?;
+            Ok(noted)
+        };
+        let given = || given.to_owned();
+        let mut noted = None;
+        let make = || make().map(|made| noted = made);
         let made = self
             .observers
-            .put((dir, name), &path, || Ok(Amount::ENTRY), None, make)?;
+            .put((dir, name), &given, || Ok(Amount::ENTRY), None, make)?;
         Ok(match made {
             Ok(()) => {
                 self.names.push(name.clone());
+                self.noted.push(noted);
                 Ok(MadeDir::New)
             }
             Err(Errno::EXIST) => {
                 self.names.push(name.clone());
+                self.noted.push(None);
                 self.old = self.names.len();
                 Ok(MadeDir::Old)
             }
@@ -106,6 +125,7 @@ impl Drop for NewDirs {
             if self.remove_last(&name).is_err() {
                 return;
             }
+            self.change.disown(self.noted.pop().flatten().as_ref());
         }
     }
 }

@@ -56,6 +56,20 @@ impl OpenFile {
         Ok(length)
     }
 
+    /// The same file with other content in memory, such as what it unfolds to; its size is then that of the content.
+    #[must_use]
+    pub fn with_content(mut self, content: Vec<u8>) -> OpenFile {
+        self.metadata.size = content.len() as u64;
+        self.content = Some(content);
+        self
+    }
+
+    /// Tells whether its content is in memory.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.content.is_some()
+    }
+
     /// Reads all of it, if it is at most `most` bytes long and in memory, so that nothing is waited for.
     ///
     /// Tells whether it was read; then [`OpenFile::read_at`] needs no system call.

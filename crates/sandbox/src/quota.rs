@@ -66,7 +66,7 @@ impl Amount {
         Amount { bytes, files: 1 }
     }
 
-    fn plus(self, other: Amount) -> Amount {
+    pub(crate) fn plus(self, other: Amount) -> Amount {
         Amount {
             bytes: self.bytes.saturating_add(other.bytes),
             files: self.files.saturating_add(other.files),

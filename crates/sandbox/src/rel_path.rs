@@ -122,6 +122,34 @@ impl RelPath {
         last.and_then(Name::new)
     }
 
+    /// The first name, if the path begins with one.
+    pub(crate) fn first_name(&self) -> Option<Name> {
+        match self.steps().into_iter().next()? {
+            PathStep::Into(name) => Some(name),
+            PathStep::Up => None,
+        }
+    }
+
+    /// What follows after these names, as a path that is still absolute.
+    pub(crate) fn below(&self, names: &[Name]) -> Option<RelPath> {
+        let steps = self.steps();
+        let (above, rest) = steps.split_at_checked(names.len())?;
+        let is_named = |(step, name): (&PathStep, &Name)| *step == PathStep::Into(name.clone());
+        if !above.iter().zip(names).all(is_named) {
+            return None;
+        }
+        let pieces = rest.iter().map(|step| match step {
+            PathStep::Into(name) => name.shown(),
+            PathStep::Up => Cow::Borrowed(".."),
+        });
+        let text = pieces.collect::<Vec<_>>().join("/");
+        Some(RelPath {
+            absolute: true,
+            directory: self.directory,
+            ..RelPath::of(&text)?
+        })
+    }
+
     pub(crate) fn steps(&self) -> Vec<PathStep> {
         steps(self.as_bytes())
     }

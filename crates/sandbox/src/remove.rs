@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::located::Located;
 use crate::syscall::{self, Errno};
-use crate::walk::{AllLeaves, Cut, WalkEvent, WalkItem, WalkOptions, WalkOrder, Walker};
+use crate::walk::{
+    AllLeaves, Choice, Cut, Seen, WalkEvent, WalkItem, WalkOptions, WalkOrder, Walker,
+};
 
 /// How many times a removal empties a directory again that others fill meanwhile.
 const REFILLS_MAX: u32 = 64;
@@ -145,6 +147,8 @@ pub struct TreeRemover {
     on_fault: OnFault,
     /// Only what this lets go is removed.
     approval: Option<Approval>,
+    /// What is mounted inside is left alone.
+    stays_on_mount: bool,
     /// The tree is one of our own making: a directory that forbids its owner to change it is opened up.
     is_own: bool,
     /// Something stayed, so that the directories around it cannot go.
@@ -179,9 +183,10 @@ impl TreeRemover {
         };
         TreeRemover {
             change,
-            walker: Walker::with_temporary(top, options),
+            walker: Walker::with_all(top, options),
             on_fault,
             approval: None,
+            stays_on_mount: false,
             is_own: false,
             is_incomplete: false,
             refills_left: REFILLS_MAX,
@@ -210,9 +215,20 @@ impl TreeRemover {
         TreeRemover { is_own, ..remover }
     }
 
+    /// Leaves alone what is mounted inside the tree.
+    pub(crate) fn staying_on_mount(mut self) -> TreeRemover {
+        self.stays_on_mount = true;
+        self
+    }
+
     /// Removes one entry or opens one directory.
     pub fn step(&mut self, removal: &mut Removal) -> Result<RemovalStep> {
-        let Some(event) = self.walker.step(&mut AllLeaves) else {
+        let event = if self.stays_on_mount {
+            self.walker.step(&mut UnmountedLeaves)
+        } else {
+            self.walker.step(&mut AllLeaves)
+        };
+        let Some(event) = event else {
             return Ok(RemovalStep::Finished);
         };
         match event {
@@ -236,7 +252,9 @@ impl TreeRemover {
                 // Where this is refused the removal says why it cannot go on.
                 let _ = syscall::set_mode_unchecked(dir.fd(), OWNER_MAY);
             }
-            WalkEvent::Entered(..) | WalkEvent::Passed => {}
+            // Something is mounted there, so that the directories around it stay.
+            WalkEvent::Passed => self.is_incomplete = true,
+            WalkEvent::Entered(..) => {}
         }
         Ok(RemovalStep::Progressed)
     }
@@ -314,6 +332,27 @@ impl TreeRemover {
     fn fault(&mut self, error: Error, removal: &mut Removal) -> Result<()> {
         self.is_incomplete = true;
         removal.fault(self.on_fault, error)
+    }
+}
+
+/// Chooses everything but directories, and enters those that are no mount points.
+struct UnmountedLeaves;
+
+impl Choice for UnmountedLeaves {
+    fn wants(&self, seen: &Seen<'_>) -> bool {
+        AllLeaves.wants(seen)
+    }
+
+    fn enters(&self, _: &Seen<'_>) -> bool {
+        true
+    }
+
+    fn emits(&mut self, _: &WalkItem) -> bool {
+        true
+    }
+
+    fn descends(&mut self, item: &WalkItem) -> bool {
+        syscall::is_mount_point_unchecked(item.dir.fd(), &item.name) == Ok(false)
     }
 }
 

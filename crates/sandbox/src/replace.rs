@@ -12,6 +12,7 @@ use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, Parents, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::history::Incoming;
 use crate::in_place;
 use crate::leftovers;
 use crate::located::Located;
@@ -287,6 +288,11 @@ impl Staged {
         Ok(())
     }
 
+    /// Says that further parts of the change follow this one.
+    pub fn expect_more_parts(&mut self) {
+        self.change = self.change.with_more_parts();
+    }
+
     /// Makes the file seen under its name, whole, and tells what is known of it then.
     pub fn commit(mut self) -> Result<Metadata> {
         self.make_seen()?;
@@ -340,31 +346,68 @@ impl Staged {
         let entry = (self.dir.as_fd(), &self.name);
         let (file, path, existing) = (&self.file, &self.path, self.existing.as_ref());
         let (temporary, on_existing) = (&mut self.temporary, self.on_existing);
+        let (change, observers) = (&self.change, &self.observers);
         let mut rewritten = None;
-        let put = self.observers.put(
+        let shown = || path.clone();
+        let put = observers.put(
             entry,
-            &|| path.clone(),
+            &shown,
             || syscall::stat_unchecked(file.as_fd()).map(|file| Amount::of(&file)),
             self.reservation.take(),
-            || match give_name(file.as_fd(), entry, temporary, on_existing) {
-                Err(Errno::BUSY) if on_existing == OnExisting::Replace => {
-                    rewritten = Some(in_place::rewrite(file, entry, existing)?);
-                    Ok(())
+            || {
+                // A file in a tree that nobody sees has its name already.
+                if temporary.as_ref() == Some(entry.1) {
+                    *temporary = None;
+                    return Ok(());
                 }
-                named => named,
+                let incoming = Incoming::Staged {
+                    file: file.as_fd(),
+                    temporary,
+                };
+                let mut plain =
+                    |incoming: &mut Incoming<'_>| match incoming.take_name(entry, on_existing) {
+                        Err(Errno::BUSY) if on_existing == OnExisting::Replace => {
+                            rewritten = Some(in_place::rewrite(file, entry, existing)?);
+                            Ok(())
+                        }
+                        named => named,
+                    };
+                change.put_kept(
+                    observers,
+                    incoming,
+                    (entry, &shown),
+                    on_existing,
+                    &mut plain,
+                )
             },
         )?;
-        Ok(match rewritten {
-            Some(file) => put.and_then(|()| self.take_rewritten(file)),
-            None => put,
-        })
+        if let Some(file) = rewritten
+            && put.is_ok()
+        {
+            self.take_rewritten(file)?;
+        }
+        Ok(put)
     }
 
     /// Goes on with the file that was rewritten in place, which has the name already.
-    fn take_rewritten(&mut self, file: File) -> SysResult<()> {
+    fn take_rewritten(&mut self, file: File) -> Result<()> {
         self.file = file;
         self.change.note_rewritten_in_place();
-        self.change.sync_file(self.file.as_fd())
+        self.change
+            .sync_file(self.file.as_fd())
+            .map_err(|errno| Error::unsynced(&self.path, errno))
+    }
+}
+
+impl Incoming<'_> {
+    /// Gives what is staged its name, by way of a temporary one if something has to be replaced.
+    fn take_name(&mut self, entry: EntryRef<'_>, on_existing: OnExisting) -> SysResult<()> {
+        match self {
+            Incoming::Staged { file, temporary } => give_name(*file, entry, temporary, on_existing),
+            Incoming::Entry(from) | Incoming::Object(from) => {
+                rename_entry(*from, entry, on_existing, FileKind::File)
+            }
+        }
     }
 }
 
@@ -376,10 +419,6 @@ fn give_name(
     on_existing: OnExisting,
 ) -> SysResult<()> {
     let (dir, name) = entry;
-    if temporary.as_ref() == Some(name) {
-        *temporary = None;
-        return Ok(());
-    }
     if temporary.is_none() {
         match syscall::link_unnamed_unchecked(file, dir, name) {
             Err(Errno::EXIST) if on_existing == OnExisting::Replace => {}
@@ -405,9 +444,18 @@ fn refuse_directory((dir, name): EntryRef<'_>) -> SysResult<()> {
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match self.file.write(bytes) {
+            // What is kept of old changes goes before a new one fails.
+            Err(error) if is_full(&error) && self.observers.make_room() => self.file.write(bytes),
+            written => written,
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

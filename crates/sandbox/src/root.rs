@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::change::Observers;
 use crate::dir::RootShare;
 use crate::error::{Error, Result};
+use crate::history::{History, HistorySettings};
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
@@ -20,6 +21,7 @@ use crate::open_file::OpenFile;
 use crate::quota::{Ledger, Quota};
 use crate::rel_path::{self, PathStep, RelPath};
 use crate::replace::UnnamedFiles;
+use crate::reserved::may_name_reserved;
 use crate::resolve::{self, Follow, Resolver};
 use crate::syscall;
 
@@ -33,6 +35,8 @@ pub struct Root {
     proc: bool,
     /// Its files are this machine's own.
     local: bool,
+    /// An absolute path on the host that leads into it is taken as the path inside it.
+    host_paths: bool,
     observers: Observers,
 }
 
@@ -59,14 +63,48 @@ impl Root {
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
             proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+            host_paths: false,
             observers: Observers::default(),
         })
+    }
+
+    /// Takes absolute paths on the host that lead into the root as paths inside it.
+    #[must_use]
+    pub fn taking_host_paths(mut self) -> Root {
+        self.host_paths = true;
+        self
+    }
+
+    /// The path inside the root that an absolute path on the host means; `None` if it means none, or if the root takes no
+    /// such paths. Where the first name is an entry of the root, a leading slash is the root as always.
+    ///
+    /// Security: this only reads names off a text. What is left is looked up as any path of a client.
+    #[must_use]
+    pub fn inside_of_host_path(&self, path: &RelPath) -> Option<RelPath> {
+        if !self.host_paths || !path.is_absolute() {
+            return None;
+        }
+        let spellings = self.spellings().filter(|spelling| !spelling.is_empty());
+        let inside = spellings
+            .filter_map(|spelling| path.below(spelling))
+            .next()?;
+        let first = path.first_name()?;
+        let taken = self.locate(&RelPath::root().join(&first), Follow::Never);
+        let is_taken = taken.is_ok_and(|first| first.metadata().is_some());
+        (!is_taken).then_some(inside)
     }
 
     /// Limits what changes through this root may make it hold.
     pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
         let top = self.fd.try_clone()?;
         self.observers.quota = Some(Arc::new(Ledger::new(quota, top)));
+        Ok(self)
+    }
+
+    /// Keeps what changes through this root replace or remove.
+    pub fn with_history(mut self, settings: HistorySettings) -> io::Result<Root> {
+        let history = History::find(self.fd(), settings)?;
+        self.observers.history = Some(Arc::new(history));
         Ok(self)
     }
 
@@ -132,6 +170,7 @@ impl Root {
             return None;
         }
         path.downward()
+            .filter(|names| !may_name_reserved(names.as_bytes()))
     }
 
     /// What is known of the root directory itself.

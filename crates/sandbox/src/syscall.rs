@@ -3,6 +3,8 @@
 //! directory by itself; a path is a [`NamePath`], so it never goes up.
 
 mod attributes;
+mod kept;
+mod notify;
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -23,6 +25,15 @@ use crate::planted_fault::{self, PlantedFault};
 pub(crate) use attributes::{
     copy_xattr_unchecked, has_xattr_unchecked, remove_xattr_unchecked, set_mode_unchecked,
     set_owner_unchecked, set_times_unchecked, xattr_names_unchecked,
+};
+
+pub(crate) use kept::{
+    exchange_unchecked, lock_unchecked, open_own_unchecked, sync_data_unchecked,
+    try_lock_unchecked, unlock_unchecked,
+};
+pub(crate) use notify::{
+    Notice, changes_unseen_unchecked, has_notices_unchecked, listen_unchecked, notices_unchecked,
+    unwatch_unchecked, watch_dir_unchecked,
 };
 
 pub(crate) type SysResult<T> = Result<T, Errno>;

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::descent::Descent;
-use crate::dir::{Dir, Temporary};
+use crate::dir::{Dir, Unlisted};
 use crate::error::Error;
 use crate::metadata::FileKind;
 use crate::name::{Name, shown};
@@ -32,6 +32,8 @@ pub enum WalkOrder {
     /// The order of full paths, compared as bytes.
     #[default]
     Paths,
+    /// The same from its end.
+    PathsReversed,
     /// As the file system lists them: cheaper if nobody sees the order.
     Listed,
 }
@@ -170,7 +172,7 @@ pub struct Cut {
 #[derive(Debug)]
 pub struct Walker {
     options: WalkOptions,
-    temporary: Temporary,
+    unlisted: Unlisted,
     top: Option<Dir>,
     /// How many bytes of a directory's path lead to where the walk began.
     prefix: usize,
@@ -212,18 +214,23 @@ impl Walker {
     /// A walk over everything below a directory but what is still in the making.
     #[must_use]
     pub fn new(dir: Dir, options: WalkOptions) -> Walker {
-        Walker::meeting(dir, options, Temporary::LeftOut)
+        Walker::meeting(dir, options, Unlisted::LeftOut)
     }
 
-    /// A walk that meets temporary entries too, for those who remove or count everything.
+    /// A walk that meets temporary entries too, for those who count or sweep.
     pub(crate) fn with_temporary(dir: Dir, options: WalkOptions) -> Walker {
-        Walker::meeting(dir, options, Temporary::Included)
+        Walker::meeting(dir, options, Unlisted::Temporary)
     }
 
-    fn meeting(dir: Dir, options: WalkOptions, temporary: Temporary) -> Walker {
+    /// A walk that meets everything, for those who remove a directory.
+    pub(crate) fn with_all(dir: Dir, options: WalkOptions) -> Walker {
+        Walker::meeting(dir, options, Unlisted::All)
+    }
+
+    fn meeting(dir: Dir, options: WalkOptions, unlisted: Unlisted) -> Walker {
         Walker {
             options,
-            temporary,
+            unlisted,
             prefix: dir.path_bytes().len(),
             top: Some(dir),
             base: 0,
@@ -303,7 +310,7 @@ impl Walker {
             .for_each(|level| level.is_shared = true);
         let first = Walker {
             options: self.options,
-            temporary: self.temporary,
+            unlisted: self.unlisted,
             top: None,
             prefix: self.prefix,
             base: depth.saturating_sub(1),
@@ -390,7 +397,7 @@ impl Walker {
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
         let mut steps = Vec::new();
-        dir.for_each_name(self.temporary, &mut |name, kind| {
+        dir.for_each_name(self.unlisted, &mut |name, kind| {
             path.truncate(before);
             path.extend_from_slice(name);
             let seen = Seen {
@@ -407,6 +414,7 @@ impl Walker {
         })?;
         match self.options.order {
             WalkOrder::Paths => steps.sort_unstable_by(|a, b| in_order(b, a)),
+            WalkOrder::PathsReversed => steps.sort_unstable_by(in_order),
             WalkOrder::Listed => steps.reverse(),
         }
         Ok(steps)

@@ -88,11 +88,42 @@ enum CommandArgs {
         #[arg(value_name = "JSON|-")]
         arguments: Option<String>,
     },
+    /// Show the changes of roots that keep a history, the newest first.
+    History {
+        #[command(subcommand)]
+        action: Option<HistoryAction>,
+        /// The root [default: all].
+        #[arg(value_name = "ROOT")]
+        root: Option<String>,
+        /// Only changes of this path, or below it.
+        #[arg(value_name = "PATH")]
+        path: Option<String>,
+    },
+    /// Take back a change that `history` shows.
+    Undo {
+        /// Its name, such as 4f2a.
+        #[arg(value_name = "CHANGE")]
+        change: String,
+        /// The root, where there are several.
+        #[arg(value_name = "ROOT")]
+        root: Option<String>,
+        /// Take back everything after it too.
+        #[arg(long)]
+        since: bool,
+        /// Only say whether it could be taken back.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
     Health {
         /// Its address [default: where these options and this config file make a server listen].
         #[arg(value_name = "URL")]
         url: Option<String>,
+    },
+    /// Look after the audit file.
+    Audit {
+        #[command(subcommand)]
+        command: AuditArgs,
     },
     /// Print the completions of a shell, to be put where that shell looks for them.
     Completions {
@@ -102,6 +133,67 @@ enum CommandArgs {
     },
     /// Print the manual page (roff): mcp-filesystem man | man -l -
     Man,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditArgs {
+    /// Tell whether lines of the audit file were altered or removed; exit code 0 if not.
+    Verify {
+        /// The file, or rotated files with the oldest first; `-` is standard input.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// A hash that was noted earlier (`audit head` in the log): its line has to be there.
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+    },
+}
+
+/// What else can be done with a history.
+#[derive(Debug, Subcommand)]
+enum HistoryAction {
+    /// Check the chain of records; exit code 1 if a line was altered.
+    Verify,
+    /// Remove all that is kept of a path, for good.
+    Forget {
+        /// The path inside the root.
+        #[arg(value_name = "PATH")]
+        path: String,
+        /// The root, where there are several.
+        #[arg(value_name = "ROOT")]
+        root: Option<String>,
+    },
+}
+
+/// What is to be done with histories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HistoryRequest {
+    /// Show changes.
+    Show {
+        /// Of this root, or of all.
+        root: Option<String>,
+        /// Of this path, or of all.
+        path: Option<String>,
+    },
+    /// Check the records.
+    Verify,
+    /// Remove what is kept.
+    Forget {
+        /// Of this path.
+        path: String,
+        /// In this root.
+        root: Option<String>,
+    },
+    /// Take back a change.
+    Undo {
+        /// Its name.
+        change: String,
+        /// Its root.
+        root: Option<String>,
+        /// With everything after it.
+        since: bool,
+        /// Only look.
+        dry_run: bool,
+    },
 }
 
 /// The command that was typed.
@@ -115,8 +207,17 @@ pub(crate) enum Task {
     Tools(Format),
     /// Print the reference of the config file, or a file to begin with.
     Settings(SettingsFormat),
+    /// See or take back changes.
+    History(HistoryRequest),
     /// Ask a server whether it is well.
     Health(Option<String>),
+    /// Verify audit files.
+    VerifyAudit {
+        /// The files, the oldest first.
+        files: Vec<PathBuf>,
+        /// A hash that has to be among them.
+        head: Option<String>,
+    },
     /// Print completions.
     Completions(Shell),
     /// Print the manual page.
@@ -128,6 +229,26 @@ pub(crate) enum Task {
         /// Where its arguments come from.
         arguments: CallArguments,
     },
+}
+
+impl HistoryRequest {
+    fn of(
+        action: Option<&HistoryAction>,
+        root: &Option<String>,
+        path: &Option<String>,
+    ) -> HistoryRequest {
+        match action {
+            None => HistoryRequest::Show {
+                root: root.clone(),
+                path: path.clone(),
+            },
+            Some(HistoryAction::Verify) => HistoryRequest::Verify,
+            Some(HistoryAction::Forget { path, root }) => HistoryRequest::Forget {
+                path: path.clone(),
+                root: root.clone(),
+            },
+        }
+    }
 }
 
 /// How the tool reference is printed.
@@ -229,7 +350,28 @@ impl Cli {
             Some(CommandArgs::Check { .. }) => Task::Check,
             Some(CommandArgs::Tools { format }) => Task::Tools(*format),
             Some(CommandArgs::Settings { format }) => Task::Settings(*format),
+            Some(CommandArgs::History { action, root, path }) => {
+                Task::History(HistoryRequest::of(action.as_ref(), root, path))
+            }
+            Some(CommandArgs::Undo {
+                change,
+                root,
+                since,
+                dry_run,
+            }) => Task::History(HistoryRequest::Undo {
+                change: change.clone(),
+                root: root.clone(),
+                since: *since,
+                dry_run: *dry_run,
+            }),
             Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
+            Some(CommandArgs::Audit { command }) => {
+                let AuditArgs::Verify { files, head } = command;
+                Task::VerifyAudit {
+                    files: files.clone(),
+                    head: head.clone(),
+                }
+            }
             Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
             Some(CommandArgs::Man) => Task::Man,
             Some(CommandArgs::Call { tool, arguments }) => Task::Call {

@@ -4,6 +4,7 @@ mod command_line;
 mod commands;
 mod deployment;
 mod guide_project;
+mod histories;
 mod http;
 mod log;
 mod open_roots;

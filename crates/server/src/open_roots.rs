@@ -8,12 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Change, Durability, FileAccess, Follow, NamedRoot, OnExisting, Parents, RelPath, Root, Roots,
+    Change, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot, OnExisting,
+    Parents, RelPath, Root, Roots,
 };
 
-use crate::operator_files::reason;
+use crate::operator_files::{self, reason};
 use crate::settings::SettingsError;
-use crate::settings::{OnMissingRoot, RootAccess, RootSettings, Settings};
+use crate::settings::{
+    HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, Settings,
+};
 
 /// Opens every root. The error names the first that is not a usable directory.
 pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
@@ -59,9 +62,33 @@ fn open_directory(root: &RootSettings) -> io::Result<Root> {
     if is_storage && !takes_files(&opened) {
         return Err(io::Error::other("no file can be made in it"));
     }
-    match root.quota {
-        Some(quota) => opened.with_quota(quota),
-        None => Ok(opened),
+    let opened = if root.host_paths {
+        opened.taking_host_paths()
+    } else {
+        opened
+    };
+    let opened = match root.quota {
+        Some(quota) => opened.with_quota(quota)?,
+        None => opened,
+    };
+    match &root.history {
+        Some(kept) if root.access == RootAccess::ReadWrite => {
+            opened.with_history(history_settings(kept))
+        }
+        _ => Ok(opened),
+    }
+}
+
+fn history_settings(kept: &HistoryKept) -> HistorySettings {
+    HistorySettings {
+        place: match &kept.place {
+            HistoryWhere::Auto => HistoryPlace::Auto(operator_files::state_directories()),
+            HistoryWhere::Root => HistoryPlace::Root,
+            HistoryWhere::At(path) => HistoryPlace::At(path.clone()),
+        },
+        keep: kept.keep,
+        max_bytes: kept.max_bytes,
+        max_changes: kept.max_changes,
     }
 }
 

@@ -7,12 +7,30 @@
 )]
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The largest size that such a file may have.
 const MAX_SIZE: u64 = 1024 * 1024;
+
+/// The directories where this server may keep what has to last, the first choice first.
+pub(crate) fn state_directories() -> Vec<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    // systemd gives several with colons between them.
+    let given = variable("STATE_DIRECTORY");
+    let given = given.and_then(|all| std::env::split_paths(&all).next());
+    let of_user = variable("XDG_STATE_HOME").map(PathBuf::from);
+    let of_home = variable("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let own = of_user
+        .or(of_home)
+        .map(|state| state.join("mcp-filesystem"));
+    given
+        .into_iter()
+        .chain(own)
+        .filter(|path| path.is_absolute())
+        .collect()
+}
 
 /// Reads a regular file of at most 1 MiB of UTF-8. Returns its text and its mode bits.
 pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
@@ -49,20 +67,33 @@ pub(crate) fn is_superuser() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Opens a regular file for appending. A missing file is created, readable by its owner only.
+/// Opens a regular file of any size for reading.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // Check the type first: opening a FIFO would block.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
+
+/// Opens a regular file for appending and reading. A missing file is created, readable by its owner only.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(io::Error::other("not a regular file"));
     }
     let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600).open(path)
+    options.read(true).append(true);
+    options.create(true).mode(0o600).open(path)
 }
 
 /// Tells whether a file could be opened by [`append`], without making it.
 pub(crate) fn may_append(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(io::Error::other("not a regular file")),
-        Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(_) => {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).open(path).map(drop)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_files(directory_of(path)),
         Err(error) => Err(error),
     }
@@ -73,6 +104,27 @@ fn may_make_files(directory: &Path) -> io::Result<()> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     accessat(CWD, directory, wanted, AtFlags::EACCESS)?;
     Ok(())
+}
+
+/// Reads at most `length` bytes from a position on.
+pub(crate) fn read_from(file: &File, position: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = file;
+    // Lines are appended, so the position is nobody else's.
+    file.seek(SeekFrom::Start(position))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Locks a file against other processes that lock it. False where the file system has no locks.
+pub(crate) fn lock(file: &File) -> bool {
+    file.lock().is_ok()
+}
+
+/// Ends [`lock`].
+pub(crate) fn unlock(file: &File) {
+    // It also ends with the process.
+    let _ = file.unlock();
 }
 
 /// Keeps room for `length` bytes from a position on, without making the file longer. A file system that cannot do that

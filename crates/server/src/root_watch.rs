@@ -11,26 +11,24 @@ use toolset::Deployment;
 /// How long the watcher pauses between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Starts a thread that compares each root with what is at its path: calls themselves make no system call for it. A look
-/// can wait long for a dead network mount, so it has a thread of its own.
+/// Starts a thread for each root that compares it with what is at its path: calls themselves make no system call for it. A
+/// look can wait long for a dead network mount, which must not keep the other roots from being looked at.
 pub(crate) fn start(deployment: &Deployment) -> io::Result<()> {
-    let roots = deployment.roots.iter();
-    let roots: Vec<(String, Arc<LiveRoot>)> = roots
-        .map(|grant| (grant.name.clone(), Arc::clone(&grant.root)))
-        .collect();
-    if roots.is_empty() {
-        return Ok(());
-    }
+    let mut roots = deployment.roots.iter();
+    roots.try_for_each(|grant| watch(grant.name.clone(), Arc::clone(&grant.root)))
+}
+
+fn watch(name: String, root: Arc<LiveRoot>) -> io::Result<()> {
     let watch = move || {
         loop {
             thread::sleep(PAUSE);
-            for (name, root) in &roots {
-                root.check().iter().for_each(|change| tell(name, *change));
+            if let Some(change) = root.check() {
+                tell(&name, change);
             }
         }
     };
     thread::Builder::new()
-        .name("roots".to_owned())
+        .name("root".to_owned())
         .spawn(watch)
         .map(drop)
 }

@@ -36,7 +36,9 @@ pub(crate) async fn reload_on_hangup(reopen_audit: impl Fn(), credentials: Arc<C
         Err(error) => return tracing::warn!(%error, "SIGHUP cannot be listened to"),
     };
     while hangup.recv().await.is_some() {
-        credentials.reload();
+        let credentials = Arc::clone(&credentials);
+        // Reading the operator's files can wait for a slow disk. A panic in it must not end the listening.
+        let _ = tokio::task::spawn_blocking(move || credentials.reload()).await;
         reopen_audit();
     }
 }

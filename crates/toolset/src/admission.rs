@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ops::text::near::nearest;
 use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Root};
@@ -21,9 +21,12 @@ use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
 use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
+use crate::watch::WatchCounts;
 
 /// How long a client that finds the queue full should wait: by then many of the waiting calls have run.
 const LATER_MS: u64 = 1000;
+/// How long to look whether the directory of a root is gone.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// Admits the calls of every tool set of the process.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub struct Admission {
     line_index_cache: Arc<LineIndexCache>,
     byte_budget: Arc<ByteBudget>,
     closing: CancellationToken,
+    watches: WatchCounts,
 }
 
 impl Admission {
@@ -55,12 +59,18 @@ impl Admission {
             by_name,
             line_index_cache: Arc::default(),
             closing: CancellationToken::new(),
+            watches: WatchCounts::default(),
         })
     }
 
     /// The line indexes that all calls of the process share.
     pub(crate) fn line_index_cache(&self) -> Arc<LineIndexCache> {
         Arc::clone(&self.line_index_cache)
+    }
+
+    /// The watches that wait.
+    pub(crate) fn watches(&self) -> &WatchCounts {
+        &self.watches
     }
 
     /// The budget for the bytes that clients make the process hold.
@@ -121,7 +131,7 @@ impl Admission {
     }
 
     /// Says of a call that found nothing that its root's directory is gone, if it is. Only a call that failed pays for the look.
-    pub(crate) fn if_root_is_gone(&self, failure: Failure, subject: &CallSubject) -> Failure {
+    pub(crate) async fn if_root_is_gone(&self, failure: Failure, subject: &CallSubject) -> Failure {
         let found_nothing = match &failure {
             Failure::Operation(error) => error.kind() == ErrorKind::NotFound,
             _ => false,
@@ -133,19 +143,24 @@ impl Admission {
             .places
             .iter()
             .filter_map(|place| place.root.as_deref());
-        let mut grants = names.filter_map(|name| self.named(name).ok());
-        let is_gone = |grant: &&RootGrant| match grant.root.current() {
-            Some(root) => root.is_removed(),
-            None => true,
-        };
-        match grants.find(is_gone) {
-            Some(grant) => root_gone(grant),
-            None => failure,
+        let grants = names.filter_map(|name| self.named(name).ok());
+        let roots: Vec<_> = grants
+            .map(|grant| (grant.name.clone(), grant.root.current()))
+            .collect();
+        // A mount that does not answer must hold up neither this thread nor the call.
+        let look = tokio::task::spawn_blocking(move || first_gone(roots));
+        match tokio::time::timeout(LOOK_MAX, look).await {
+            Ok(Ok(Some(root))) => Failure::RootGone { root },
+            _ => failure,
         }
     }
 
     /// Waits for a client's turn, which lasts until the work itself has ended.
-    pub(crate) async fn enter(&self, client: &str, weight: Weight) -> Result<CallSlot, Failure> {
+    pub(crate) async fn enter(
+        &self,
+        client: &Arc<str>,
+        weight: Weight,
+    ) -> Result<CallSlot, Failure> {
         let slot = self.slots.take(client, weight).await;
         slot.map_err(|QueueFull| Failure::RateLimited {
             retry_after_ms: LATER_MS,
@@ -153,14 +168,14 @@ impl Admission {
     }
 
     /// Takes a slot for a small call if one is free now.
-    pub(crate) fn try_enter(&self, client: &str) -> Option<CallSlot> {
+    pub(crate) fn try_enter(&self, client: &Arc<str>) -> Option<CallSlot> {
         self.slots.try_take(client, Weight::Small)
     }
 
     /// Waits for a client's turn, then does some work on the blocking pool.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        client: &str,
+        client: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.enter(client, Weight::Small).await?;
@@ -323,7 +338,7 @@ pub(crate) async fn run_in_pool<T: Send + 'static>(
         let _ = told.send(outcome);
     });
     if let Err(run) = ops::run_heavy(cancel, run) {
-        // The system refuses threads, so the runtime's have to do.
+        // No thread could be started: fall back to the runtime's blocking pool.
         tokio::task::spawn_blocking(run);
     }
     match outcome.await {
@@ -348,6 +363,13 @@ pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
 pub(crate) fn current_roots(grants: &[&RootGrant]) -> Result<Vec<Arc<Root>>, Failure> {
     let current = |grant: &&RootGrant| grant.root.current().ok_or_else(|| root_gone(grant));
     grants.iter().map(current).collect()
+}
+
+/// The first root whose directory was removed.
+fn first_gone(roots: Vec<(String, Option<Arc<Root>>)>) -> Option<String> {
+    let is_gone = |root: &Option<Arc<Root>>| root.as_ref().is_none_or(|root| root.is_removed());
+    let mut gone = roots.into_iter().filter(|(_, root)| is_gone(root));
+    gone.next().map(|(name, _)| name)
 }
 
 fn root_gone(grant: &RootGrant) -> Failure {

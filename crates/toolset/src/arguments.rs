@@ -3,6 +3,8 @@
 //! Only what our schemas use is understood: types, enumerations, bounds, lengths, nested objects and arrays, and
 //! references into `$defs` for types that contain themselves.
 
+use std::borrow::Cow;
+
 use ops::text::near::nearest;
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
@@ -127,7 +129,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     slips: Slips,
 ) -> Result<T, BadArgument> {
     let mut judge = Judge {
-        definitions: schema.get("$defs"),
+        definitions: keyword(schema, "$defs"),
         slips,
         wrong: Vec::new(),
     };
@@ -203,8 +205,8 @@ impl<'schema> Judge<'schema> {
         value: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let required = schema.get("required").and_then(Value::as_array);
+        let properties = keyword(schema, "properties").and_then(Value::as_object);
+        let required = keyword(schema, "required").and_then(Value::as_array);
         let is_required = |name: &str| {
             let mut names = required.into_iter().flatten();
             names.any(|required| required == name)
@@ -215,18 +217,28 @@ impl<'schema> Judge<'schema> {
             let is_absent = value.is_null() && !DECIDING.contains(&name.as_str());
             !is_empty && !is_absent
         });
-        if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+        let is_closed = keyword(schema, "additionalProperties") == Some(&Value::Bool(false));
+        let required = required.into_iter().flatten().filter_map(Value::as_str);
+        let required: Vec<&str> = required.collect();
+        let is_incomplete = required.iter().any(|name| !value.contains_key(*name));
+        // What is missing is probably there under another name.
+        if is_closed || is_incomplete {
             self.wrong.extend(unknown(properties, prefix, value));
         }
-        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        for name in required {
             if !value.contains_key(name) {
-                let missing = missing(schema.get("properties"), name, prefix);
+                let missing = missing(keyword(schema, "properties"), name, prefix);
                 self.wrong.push(missing);
             }
         }
         for (name, property) in properties.into_iter().flatten() {
-            if let Some(value) = value.get_mut(name) {
-                self.value(property, &format!("{prefix}{name}"), value, depth);
+            // Most calls give few of the arguments: comparing names costs less than hashing them.
+            if let Some((_, value)) = value.iter_mut().find(|(given, _)| *given == name) {
+                let name = match prefix {
+                    "" => Cow::Borrowed(name),
+                    prefix => Cow::Owned(format!("{prefix}{name}")),
+                };
+                self.value(property, &name, value, depth);
             }
         }
     }
@@ -252,7 +264,7 @@ impl<'schema> Judge<'schema> {
     }
 
     fn items(&mut self, schema: &'schema Value, name: &str, items: &mut [Value], depth: usize) {
-        let Some(each) = schema.get("items") else {
+        let Some(each) = keyword_of(schema, "items") else {
             return;
         };
         for (index, item) in items.iter_mut().enumerate() {
@@ -266,11 +278,21 @@ impl<'schema> Judge<'schema> {
 
     /// Follows a reference to a type that contains itself.
     fn resolve(&self, schema: &'schema Value) -> &'schema Value {
-        let reference = schema.get("$ref").and_then(Value::as_str);
+        let reference = keyword_of(schema, "$ref").and_then(Value::as_str);
         let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
         name.and_then(|name| self.definitions?.get(name))
             .unwrap_or(schema)
     }
+}
+
+/// A keyword of a schema. A schema has few of them, so comparing them costs less than hashing one.
+fn keyword<'schema>(schema: &'schema Map<String, Value>, name: &str) -> Option<&'schema Value> {
+    let mut keywords = schema.iter();
+    keywords.find_map(|(keyword, value)| (keyword == name).then_some(value))
+}
+
+fn keyword_of<'schema>(schema: &'schema Value, name: &str) -> Option<&'schema Value> {
+    keyword(schema.as_object()?, name)
 }
 
 /// Judges a value without what is in it.
@@ -280,7 +302,7 @@ fn plain_value(
     value: &mut Value,
     slips: Slips,
 ) -> Result<(), BadArgument> {
-    let Some(kind) = schema.get("type").and_then(Value::as_str) else {
+    let Some(kind) = keyword_of(schema, "type").and_then(Value::as_str) else {
         return Ok(());
     };
     if slips == Slips::Forgiven {
@@ -315,6 +337,9 @@ fn unknown(
     value: &Map<String, Value>,
 ) -> Vec<BadArgument> {
     let known = |name: &String| properties.is_some_and(|all| all.contains_key(name));
+    if value.keys().all(known) {
+        return Vec::new();
+    }
     let valid: Vec<String> = properties
         .into_iter()
         .flat_map(|all| all.keys().cloned())
@@ -406,7 +431,7 @@ fn is_of(kind: &str, value: &Value) -> bool {
 }
 
 fn one_of(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> {
-    let Some(valid) = schema.get("enum").and_then(Value::as_array) else {
+    let Some(valid) = keyword_of(schema, "enum").and_then(Value::as_array) else {
         return Ok(());
     };
     if valid.contains(value) {
@@ -441,7 +466,7 @@ fn bounds(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> 
         ),
         _ => return Ok(()),
     };
-    let [least, most] = keys.map(|key| schema.get(key).and_then(Value::as_number));
+    let [least, most] = keys.map(|key| keyword_of(schema, key).and_then(Value::as_number));
     let Some(size) = size else { return Ok(()) };
     let bound = match (least, most) {
         (Some(least), _) if least.as_f64().is_some_and(|least| size < least) => {

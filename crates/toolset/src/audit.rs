@@ -23,12 +23,12 @@ pub(crate) struct CallRecord<'call> {
 
 impl CallRecord<'_> {
     pub(crate) fn success(&self) {
-        let place = self.subject.places.first().cloned().unwrap_or_default();
+        let place = self.subject.places.first();
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
-            root = root(&place),
-            path = path(&place),
+            root = place.and_then(root),
+            path = place.and_then(path),
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
             paths = self.listed().as_deref(),
@@ -68,6 +68,25 @@ impl CallRecord<'_> {
             error_code = worded.code,
             client = self.client,
             "a refused call is only counted in the audit file: too many lines wait for it"
+        );
+    }
+
+    /// Tells how a change ended that did not stop with its call.
+    pub(crate) fn ended_late(&self, outcome: &str, code: Option<&str>) {
+        let place = self.subject.places.first().cloned().unwrap_or_default();
+        tracing::warn!(
+            toolset = self.toolset,
+            tool = self.subject.tool,
+            root = root(&place),
+            path = path(&place),
+            destination_root = self.destination().and_then(root),
+            destination_path = self.destination().and_then(path),
+            paths = self.listed().as_deref(),
+            outcome,
+            error_code = code,
+            duration_ms = milliseconds(self.duration),
+            client = self.client,
+            "a change has ended after its call"
         );
     }
 

@@ -17,7 +17,7 @@ const STOPPING: Duration = Duration::from_millis(100);
 /// How often a client that asked for progress is told of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-/// Watches over the work of one call. Dropping it, because the connection closed, cancels the work.
+/// Waits for the work of one call. Dropping it cancels work that has not ended.
 pub(crate) struct CallWatch<'call> {
     cancel: Cancel,
     caller: &'call Caller,

@@ -108,9 +108,9 @@ pub struct Caller {
     /// What the client's program calls itself, without its version.
     pub program: Option<String>,
     /// Who it is for statistics and uploads: token, session or address. A client cannot choose it.
-    pub account: String,
+    pub account: Arc<str>,
     /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
-    pub allowance: String,
+    pub allowance: Arc<str>,
     /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
     /// The client's answers to an earlier question, if it calls again.
@@ -133,8 +133,8 @@ impl Default for Caller {
         Caller {
             name: String::new(),
             program: None,
-            account: String::new(),
-            allowance: String::new(),
+            account: Arc::default(),
+            allowance: Arc::default(),
             room: None,
             answers: None,
             client: Arc::new(Silent::default()),

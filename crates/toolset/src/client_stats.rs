@@ -53,7 +53,7 @@ impl StatsTable {
     pub(crate) fn called(&self, client: &str, usual: Option<u64>, now: Instant) -> Option<u64> {
         let mut clients = self.clients();
         let client = clients.entry(client, now);
-        client.slot(now);
+        client.roll_window(now);
         client.calls += 1;
         client.in_window += 1;
         let is_unusual = usual.is_some_and(|usual| client.in_window > usual) && !client.is_told;
@@ -73,7 +73,7 @@ impl StatsTable {
     pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(ClientStats, bool)> {
         let mut clients = self.clients();
         let each = clients.table.iter_mut().map(|(name, client)| {
-            client.slot(now);
+            client.roll_window(now);
             (client.stats(), name == asking)
         });
         let mut table: Vec<(ClientStats, bool)> = each.collect();
@@ -119,7 +119,7 @@ impl ClientRecord {
     }
 
     /// Begins a new window once the last one is over.
-    fn slot(&mut self, now: Instant) {
+    fn roll_window(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.window_began);
         if age < WINDOW {
             return;

@@ -1,10 +1,11 @@
 //! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
-use ops::{Error, PathFault, QuotaLimit, TreeWork, truncated};
+use ops::{Error, LEFT_COUNTED, PathFault, QuotaLimit, TreeWork, truncated};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use crate::arguments::BadArgument;
+use crate::text_form::{is_unshowable, shown};
 use crate::tool::{Definition, RootSource};
 
 /// Every way a call can fail, as facts.
@@ -16,6 +17,8 @@ use crate::tool::{Definition, RootSource};
 pub enum Failure {
     /// The operation failed.
     Operation(ops::Error),
+    /// The call ended by its deadline or because it was cancelled, and its change did not stop in time.
+    LeftRunning(ops::Error),
     /// No root has this name.
     UnknownRoot {
         root: String,
@@ -72,7 +75,7 @@ pub struct CallSubject {
     pub tool: &'static str,
     /// The places it names, in the tool's order.
     pub places: Vec<NamedPlace>,
-    /// The places that it names in a list.
+    /// The places that it names in a list, or inside an argument.
     pub listed: Vec<NamedPlace>,
 }
 
@@ -114,6 +117,12 @@ impl CallSubject {
         let listed = LISTS.iter().filter_map(|list| arguments.get(*list));
         let listed = listed.filter_map(Value::as_array).flatten();
         let listed = listed.filter_map(|entry| listed_place(entry, places.first()));
+        let inner = (definition.inner_paths)(arguments);
+        let inner = inner.into_iter().map(|path| NamedPlace {
+            root: places.first().and_then(|place| place.root.clone()),
+            path: Some(path),
+        });
+        let listed = listed.chain(inner);
         let mut listed: Vec<NamedPlace> = listed.take(LISTED_MAX).collect();
         // Several edits of one file stand behind each other.
         listed.dedup();
@@ -185,13 +194,16 @@ pub struct Worded {
 const MESSAGE_MAX: usize = 1_999;
 
 impl Worded {
-    /// The failure with messages that are not longer than a model should read. Long paths can make them so.
-    pub(crate) fn bounded(mut self) -> Worded {
-        self.message = truncated(&self.message, MESSAGE_MAX);
+    /// The failure with messages as a model should read them: not too long, and with no name that ends a line or steers a
+    /// terminal. The details have names as they are.
+    pub(crate) fn readable(mut self, failure: &Failure, subject: &CallSubject) -> Worded {
+        let names = names_in(failure, subject);
+        let readable = |message: &str| truncated(&names_shown(message, &names), MESSAGE_MAX);
+        self.message = readable(&self.message);
         let messages = ["/message", "/error/message", "/error", "/instruction"];
         for pointer in messages {
             if let Some(Value::String(message)) = self.object.pointer_mut(pointer) {
-                *message = truncated(message, MESSAGE_MAX);
+                *message = readable(message);
             }
         }
         self
@@ -274,6 +286,49 @@ pub(crate) fn error_object_schema() -> Value {
     })
 }
 
+/// The names that a message about a failure may have, the longest first: a shorter one may be a part of it.
+fn names_in<'f>(failure: &'f Failure, subject: &'f CallSubject) -> Vec<&'f str> {
+    let places = subject.places.iter().chain(&subject.listed);
+    let mut names: Vec<&str> = places.filter_map(|place| place.path.as_deref()).collect();
+    if let Failure::Operation(error) = failure {
+        names.extend(names_of(error));
+    }
+    names.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
+    names
+}
+
+/// The names that a message about an error may have.
+pub(crate) fn names_of(error: &Error) -> Vec<&str> {
+    let mut names: Vec<&str> = error.path().into_iter().collect();
+    match error {
+        Error::NotFound { near, .. } => names.extend(near.iter().map(String::as_str)),
+        Error::Unfinished { done, cause } => {
+            names.extend(names_of(cause));
+            if let TreeWork::Moved {
+                destination,
+                source,
+                ..
+            } = done
+            {
+                names.extend([destination.as_str(), source]);
+            }
+        }
+        _ => {}
+    }
+    names
+}
+
+/// A message whose names cannot be taken for anything else.
+pub(crate) fn names_shown(message: &str, names: &[&str]) -> String {
+    names.iter().fold(message.to_owned(), |message, name| {
+        if name.chars().any(is_unshowable) {
+            message.replace(name, &shown(name))
+        } else {
+            message
+        }
+    })
+}
+
 /// What is wrong with a root whose directory is gone.
 pub(crate) fn root_gone(root: &str) -> String {
     format!(
@@ -281,6 +336,10 @@ pub(crate) fn root_gone(root: &str) -> String {
          the operator to put it back or to restart the server"
     )
 }
+
+/// What became of a change that did not stop in time.
+pub(crate) const LEFT_RUNNING: &str = "the call has ended, because its time was up or it was cancelled, but its change could \
+     not be stopped and may still be made; look before you repeat it";
 
 /// Why a change is refused that cannot be recorded.
 pub(crate) const UNRECORDABLE: &str = "changes are refused because the audit file cannot be written, and nothing was changed; \
@@ -300,7 +359,15 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
     match done {
         TreeWork::Removed { gone, left } => {
             let all = gone + left;
-            format!("removed {gone} of {all} entries, then: {cause}; the rest is still there")
+            // What is left is counted up to a bound only.
+            let at_least = if *left > LEFT_COUNTED {
+                "at least "
+            } else {
+                ""
+            };
+            format!(
+                "removed {gone} of {at_least}{all} entries, then: {cause}; the rest is still there"
+            )
         }
         TreeWork::Merged {
             replaced,
@@ -308,8 +375,12 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
         } => format!(
             "replaced {replaced} files, then: {cause}; these stay replaced, and {taken_back} new entries were taken back"
         ),
-        TreeWork::Moved { destination, left } => format!(
-            "copied everything to {destination}, then: {cause}; {left} entries of the source are still there: \
+        TreeWork::Moved {
+            destination,
+            source,
+            left,
+        } => format!(
+            "copied everything to {destination}, then: {cause}; {left} entries of the source are still there, at {source}: \
              compare the two, and remove what you do not need"
         ),
     }

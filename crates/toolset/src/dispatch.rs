@@ -19,6 +19,7 @@ use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
+use crate::late_end::LateEnd;
 use crate::metrics::OK;
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
 use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
@@ -146,7 +147,7 @@ impl<'call> Dispatch<'call> {
             Ok(begun) => begun,
             Err(failure) => return self.refused(&subject, start, &failure, encode),
         };
-        match self.run(begun).await {
+        match self.run(begun, &subject).await {
             Ok(Ended::Question(question)) => {
                 let outcome = CallOutcome::Question(question);
                 let size = encode(&outcome);
@@ -157,13 +158,13 @@ impl<'call> Dispatch<'call> {
                 self.succeeded(&subject, start, reply, encode)
             }
             Ok(Ended::Reply(reply)) => {
-                let bytes = reply.bytes();
+                let bytes = reply.bytes() as u64;
                 // Nothing was changed, so the client may call again.
                 let failure = ops::Error::NoRoom { bytes }.into();
                 self.fail(&subject, start, &failure, true, encode)
             }
             Err(failure) => {
-                let failure = self.admission.if_root_is_gone(failure, &subject);
+                let failure = self.admission.if_root_is_gone(failure, &subject).await;
                 self.fail(&subject, start, &failure, true, encode)
             }
         }
@@ -171,9 +172,8 @@ impl<'call> Dispatch<'call> {
 
     /// Whether there is room for a reply. A change that was made is always answered.
     fn fits(self, reply: &EncodedReply) -> bool {
-        let changes = self.entry.tool.definition().effect != ToolEffect::Read;
         let room = self.caller.room.as_ref();
-        changes || room.is_none_or(|room| room.try_fit(reply.bytes()).is_ok())
+        self.changes() || room.is_none_or(|room| room.try_fit(reply.bytes() as u64).is_ok())
     }
 
     /// Counts a call, and warns when its client calls more often than is usual for the set.
@@ -207,7 +207,7 @@ impl<'call> Dispatch<'call> {
         })
     }
 
-    async fn run(self, begun: BegunCall<'_>) -> Result<Ended, Failure> {
+    async fn run(self, begun: BegunCall<'_>, subject: &CallSubject) -> Result<Ended, Failure> {
         let BegunCall {
             call,
             work,
@@ -215,7 +215,7 @@ impl<'call> Dispatch<'call> {
         } = begun;
         match work {
             CallWork::Blocking(work) => {
-                let reply = self.run_blocking(work, call, &mut watch).await;
+                let reply = self.run_blocking(work, call, &mut watch, subject).await;
                 reply.map(Ended::Reply)
             }
             CallWork::Asking(work) => watch.wait(work(call, self.admission)).await?,
@@ -234,14 +234,14 @@ impl<'call> Dispatch<'call> {
         let prepared = entry.tool.prepare(arguments, timeout, &deployment.limits)?;
         let roots = admission::current_roots(&grants)?;
         let cancel = Cancel::after(prepared.timeout)
-            .of_client(&self.caller.allowance)
+            .of_client(Arc::clone(&self.caller.allowance))
             .in_roots(&roots);
         let call = Call {
             context: Context {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
                 line_index_cache: self.admission.line_index_cache(),
-                change_notes: ops::ChangeNotes::default(),
+                change_notes: self.change_notes(),
                 cancel,
                 room: self.caller.room.clone(),
             },
@@ -253,6 +253,20 @@ impl<'call> Dispatch<'call> {
             client_stats: self.admission.client_stats(),
         };
         Ok((call, prepared))
+    }
+
+    /// Notes that say who makes the call, for the history of what it changes.
+    fn change_notes(self) -> ops::ChangeNotes {
+        let definition = self.entry.tool.definition();
+        if definition.effect == ToolEffect::Read {
+            return ops::ChangeNotes::default();
+        }
+        ops::ChangeNotes::of(ops::Author {
+            client: self.caller.name.clone(),
+            account: self.caller.account.to_string(),
+            tool: definition.name.to_owned(),
+            ..ops::Author::default()
+        })
     }
 
     /// Waits until the call can be recorded. A call whose time runs out here has changed nothing.
@@ -278,18 +292,23 @@ impl<'call> Dispatch<'call> {
         work: Blocking,
         call: Call,
         watch: &mut CallWatch<'_>,
+        subject: &CallSubject,
     ) -> Result<EncodedReply, Failure> {
         let RestOfWork { work, weight, slot } = match self.try_inline(work, &call) {
             Ok(reply) => return reply,
             Err(rest) => rest,
         };
+        let late_end = self
+            .changes()
+            .then(|| LateEnd::new(self.entry.contract, subject, &self.caller.name));
+        let work = observed(work, late_end.clone());
         let run = async {
             let slot = match slot {
                 Some(slot) => slot,
                 None => self.admission.enter(&self.caller.allowance, weight).await?,
             };
             match weight {
-                Weight::Small => run_with(slot, move || work.run(&call)).await,
+                Weight::Small => run_with(slot, move || work(&call)).await,
                 Weight::Heavy => {
                     let cancel = call.context.cancel.clone();
                     // The process does not end before the work has cleaned up.
@@ -298,13 +317,23 @@ impl<'call> Dispatch<'call> {
                         let _running = running;
                         // What gave up while it waited must not touch a root that may be the reason.
                         call.context.cancel.check()?;
-                        work.run(&call)
+                        work(&call)
                     };
                     run_in_pool(slot, &cancel, work).await
                 }
             }
         };
-        watch.wait(run).await??
+        match watch.wait(run).await {
+            Ok(reply) => reply?,
+            Err(Failure::Operation(error)) if late_end.is_some_and(|end| end.leave()) => {
+                Err(Failure::LeftRunning(error))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn changes(self) -> bool {
+        self.entry.tool.definition().effect != ToolEffect::Read
     }
 
     /// Runs work on this thread if it need not wait for anything: waking two threads would cost more than a small read.
@@ -376,7 +405,7 @@ impl<'call> Dispatch<'call> {
         encode: &mut Encode<'_>,
     ) -> CallOutcome {
         let contract = self.entry.contract;
-        let worded = contract.word(failure, subject).bounded();
+        let worded = contract.word(failure, subject).readable(failure, subject);
         let structured = self.halves().structured();
         let outcome = CallOutcome::Result(ToolResult {
             reply: encode_failure(&worded, contract.failure_text(), structured),
@@ -426,7 +455,24 @@ fn encode_failure(worded: &Worded, text: FailureText, structured: bool) -> Encod
         FailureText::Message => worded.message.clone(),
         FailureText::Object => object.clone(),
     };
-    EncodedReply::new(structured.then_some(object), text)
+    EncodedReply::new(structured.then(|| object.into_bytes()), text)
+}
+
+/// The work of a call, with its beginning and its end noted if it is a change.
+fn observed(
+    work: Blocking,
+    late_end: Option<Arc<LateEnd>>,
+) -> impl FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static {
+    move |call| {
+        if let Some(late_end) = &late_end {
+            late_end.begin();
+        }
+        let reply = work.run(call);
+        if let Some(late_end) = late_end {
+            late_end.end(&reply);
+        }
+        reply
+    }
 }
 
 #[cfg(test)]

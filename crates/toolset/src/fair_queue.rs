@@ -28,22 +28,22 @@ pub(crate) struct CallSlots {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    running: Held,
-    running_of: HashMap<Arc<str>, Held>,
-    small: Line,
-    heavy: Line,
+    running: SlotCount,
+    running_of: HashMap<Arc<str>, SlotCount>,
+    small: ClientLine,
+    heavy: ClientLine,
 }
 
 /// How many slots somebody has.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Held {
+struct SlotCount {
     small: usize,
     heavy: usize,
 }
 
 /// Calls that wait, by client.
 #[derive(Debug, Default)]
-struct Line {
+struct ClientLine {
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
@@ -77,7 +77,7 @@ impl CallSlots {
     /// Takes a slot if the client need not wait for one.
     pub(crate) fn try_take(
         self: &Arc<CallSlots>,
-        client: &str,
+        client: &Arc<str>,
         weight: Weight,
     ) -> Option<CallSlot> {
         self.take_free(&mut self.calls(), client, weight)
@@ -86,7 +86,7 @@ impl CallSlots {
     /// Waits for a slot. Dropping the future gives the place in line up.
     pub(crate) async fn take(
         self: &Arc<CallSlots>,
-        client: &str,
+        client: &Arc<str>,
         weight: Weight,
     ) -> Result<CallSlot, QueueFull> {
         let waiting = {
@@ -96,10 +96,10 @@ impl CallSlots {
                 return Ok(slot);
             }
             let line = calls.line_mut(weight);
-            if line.waiting >= self.most_waiting {
+            if self.is_full(line, client) {
                 line.forget_the_gone();
             }
-            if line.waiting >= self.most_waiting {
+            if self.is_full(line, client) {
                 return Err(QueueFull);
             }
             line.enqueue(client)
@@ -111,11 +111,18 @@ impl CallSlots {
     fn take_free(
         self: &Arc<CallSlots>,
         calls: &mut WaitingCalls,
-        client: &str,
+        client: &Arc<str>,
         weight: Weight,
     ) -> Option<CallSlot> {
         let may_run = self.may_run(calls, client, weight);
-        may_run.then(|| self.slot(calls, client.into(), weight))
+        may_run.then(|| self.slot(calls, Arc::clone(client), weight))
+    }
+
+    /// Tells whether a client has to be sent away. No client can fill the line for others: it gets half of it at most, and
+    /// one that has no call in it always finds a place.
+    fn is_full(&self, line: &ClientLine, client: &str) -> bool {
+        let own = line.queues.get(client).map_or(0, VecDeque::len);
+        own > 0 && (line.waiting >= self.most_waiting || own >= self.most_waiting / 2)
     }
 
     /// Tells whether a client may have one more slot: there is one, and it has less than its share of that kind. Its
@@ -190,21 +197,21 @@ impl CallSlots {
 }
 
 impl WaitingCalls {
-    fn line(&self, weight: Weight) -> &Line {
+    fn line(&self, weight: Weight) -> &ClientLine {
         match weight {
             Weight::Small => &self.small,
             Weight::Heavy => &self.heavy,
         }
     }
 
-    fn line_mut(&mut self, weight: Weight) -> &mut Line {
+    fn line_mut(&mut self, weight: Weight) -> &mut ClientLine {
         match weight {
             Weight::Small => &mut self.small,
             Weight::Heavy => &mut self.heavy,
         }
     }
 
-    fn count_of(&self, client: &str) -> Held {
+    fn count_of(&self, client: &str) -> SlotCount {
         self.running_of.get(client).copied().unwrap_or_default()
     }
 
@@ -225,7 +232,7 @@ impl WaitingCalls {
     }
 }
 
-impl Held {
+impl SlotCount {
     fn all(self) -> usize {
         self.small + self.heavy
     }
@@ -238,16 +245,16 @@ impl Held {
     }
 }
 
-impl Line {
-    fn enqueue(&mut self, client: &str) -> oneshot::Receiver<CallSlot> {
+impl ClientLine {
+    fn enqueue(&mut self, client: &Arc<str>) -> oneshot::Receiver<CallSlot> {
         let (sender, receiver) = oneshot::channel();
         self.waiting += 1;
         match self.queues.get_mut(client) {
             Some(queue) => queue.push_back(sender),
             None => {
-                let client: Arc<str> = client.into();
-                self.order.push_back(Arc::clone(&client));
-                self.queues.insert(client, VecDeque::from([sender]));
+                self.order.push_back(Arc::clone(client));
+                let queue = VecDeque::from([sender]);
+                self.queues.insert(Arc::clone(client), queue);
             }
         }
         receiver

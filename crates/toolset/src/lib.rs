@@ -11,6 +11,7 @@ mod call_watch;
 mod catalogue;
 mod client;
 mod client_stats;
+mod comparison;
 mod contract;
 mod defaults;
 mod deployment;
@@ -18,9 +19,12 @@ mod dispatch;
 mod fair_queue;
 pub mod files;
 pub mod guide;
+mod hash_algorithm;
 mod iso_time;
 mod json;
+mod json_text;
 mod known_clients;
+mod late_end;
 mod match_text;
 mod media;
 pub mod memory;
@@ -34,6 +38,8 @@ mod text_form;
 mod tool;
 mod tool_names;
 mod tool_reference;
+mod unread_note;
+mod watch;
 pub mod workspace;
 
 pub use admission::Admission;
@@ -46,6 +52,7 @@ pub use deployment::{
 };
 pub use dispatch::{Encode, Service};
 pub use json::escape;
+pub use json_text::JsonText;
 pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 /// For callers that know only this crate.

@@ -1,11 +1,12 @@
 //! Matching lines as text, the way ripgrep prints them with headings.
 
 use crate::text_form::{TextLines, counted, shown};
+use crate::unread_note::UnreadNote;
 
 /// A matching line and the lines around it.
 pub(crate) struct MatchedLine<'reply> {
-    /// Its number, from 1.
-    pub(crate) number: u64,
+    /// Its number, from 1; below 0 it is counted from the file's end.
+    pub(crate) number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     pub(crate) column: u64,
     /// The line.
@@ -28,11 +29,12 @@ pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine
     let has_context = matches
         .iter()
         .any(|found| !found.before.is_empty() || !found.after.is_empty());
-    let mut last = 0;
+    let mut last = i64::MIN;
     let next_numbers = matches.iter().skip(1).map(|next| next.number);
-    for (found, next) in matches.iter().zip(next_numbers.chain([u64::MAX])) {
-        let first = found.number.saturating_sub(found.before.len() as u64);
-        if has_context && last > 0 && first > last + 1 {
+    for (found, next) in matches.iter().zip(next_numbers.chain([i64::MAX])) {
+        let before = i64::try_from(found.before.len()).unwrap_or(i64::MAX);
+        let first = found.number.saturating_sub(before);
+        if has_context && last != i64::MIN && first > last + 1 {
             lines.line("--");
         }
         let before = (first..).zip(&found.before);
@@ -55,27 +57,34 @@ pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine
 }
 
 /// How a search ended.
-pub(crate) struct SearchEnd {
+pub(crate) struct SearchEnd<'reply> {
     /// How many matches are told.
     pub(crate) found: u64,
     /// How many files were searched.
     pub(crate) files_searched: u64,
+    /// What could not be read.
+    pub(crate) unread: Option<&'reply UnreadNote>,
     /// How many lines were too long to be matched as a whole.
     pub(crate) lines_in_parts: u64,
-    /// Whether more matches follow.
+    /// Whether there are more matches.
     pub(crate) is_truncated: bool,
+    /// Whether these are the last ones.
+    pub(crate) is_from_end: bool,
     /// Whether the time was over before everything was searched.
     pub(crate) is_timed_out: bool,
     /// How to get the rest.
     pub(crate) narrow: &'static str,
 }
 
-impl SearchEnd {
+impl SearchEnd<'_> {
     /// Says what is unusual about it: nothing found, or not everything told.
     pub(crate) fn add_notes(&self, lines: &mut TextLines) {
         if self.found == 0 {
             let files = counted(self.files_searched, "file", "files");
             lines.note(format!("no match in {files}"));
+        }
+        if let Some(unread) = self.unread {
+            unread.add_to(lines);
         }
         if self.lines_in_parts > 0 {
             let long = counted(self.lines_in_parts, "line is", "lines are");
@@ -85,7 +94,12 @@ impl SearchEnd {
         }
         if self.is_truncated {
             let matches = counted(self.found, "match", "matches");
-            lines.note(format!("{matches}; more follow: {}", self.narrow));
+            let more = if self.is_from_end {
+                "more come before"
+            } else {
+                "more follow"
+            };
+            lines.note(format!("{matches}; {more}: {}", self.narrow));
         }
         if self.is_timed_out {
             lines.note(format!(
@@ -100,7 +114,7 @@ impl SearchEnd {
 mod tests {
     use super::*;
 
-    fn found<'a>(number: u64, before: &[&'a str], after: &[&'a str]) -> MatchedLine<'a> {
+    fn found<'a>(number: i64, before: &[&'a str], after: &[&'a str]) -> MatchedLine<'a> {
         MatchedLine {
             number,
             column: 1,
@@ -126,5 +140,13 @@ mod tests {
             lines.finish(),
             "x\n1-a\n2:hit\n3:hit\n4-c\n5:hit\n6-d\n--\n8-e\n9:hit\n\ny\n1:hit\n7:hit"
         );
+    }
+
+    #[test]
+    fn lines_counted_from_the_end_come_in_order_too() {
+        let mut lines = TextLines::default();
+        let last = [found(-9, &["a"], &["b"]), found(-2, &[], &["c"])];
+        add_file(&mut lines, "x", &last);
+        assert_eq!(lines.finish(), "x\n-10-a\n-9:hit\n-8-b\n--\n-2:hit\n-1-c");
     }
 }

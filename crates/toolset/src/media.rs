@@ -58,41 +58,18 @@ pub(crate) fn recognized(bytes: &[u8]) -> Option<MediaFacts> {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => {
             image("image/gif", "GIF", gif_pixels(bytes))
         }
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => image("image/webp", "WebP", webp_pixels(bytes)),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'A',
-            b'V',
-            b'E',
-            ..,
-        ] => audio("audio/wav", "WAV"),
+        _ if is_riff(bytes, b"WEBP") => image("image/webp", "WebP", webp_pixels(bytes)),
+        _ if is_riff(bytes, b"WAVE") => audio("audio/wav", "WAV"),
         [b'I', b'D', b'3', ..] | [0xff, 0xfb | 0xf3 | 0xf2, ..] => audio("audio/mpeg", "MP3"),
         [b'O', b'g', b'g', b'S', ..] => audio("audio/ogg", "Ogg"),
         [b'f', b'L', b'a', b'C', ..] => audio("audio/flac", "FLAC"),
         _ => return None,
     })
+}
+
+/// Whether bytes are a RIFF container of this kind.
+fn is_riff(bytes: &[u8], kind: &[u8; 4]) -> bool {
+    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(kind)
 }
 
 fn png_pixels(bytes: &[u8]) -> Option<(u32, u32)> {

@@ -9,13 +9,14 @@ use serde::Serialize;
 use crate::contract::Failure;
 use crate::deployment::ReplyHalves;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::media::Media;
 
 /// What a call says, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct EncodedReply {
     /// The whole reply object, as JSON.
-    structured: Option<String>,
+    structured: Option<Vec<u8>>,
     text: Option<Text>,
     media: Option<Media>,
 }
@@ -24,17 +25,17 @@ pub struct EncodedReply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// In words of its own.
-    Own(String),
+    Own(JsonText),
     /// The JSON of the structured half.
     Same,
 }
 
 impl EncodedReply {
     /// A reply whose text has words of its own.
-    pub(crate) fn new(structured: Option<String>, text: String) -> EncodedReply {
+    pub(crate) fn new(structured: Option<Vec<u8>>, text: String) -> EncodedReply {
         EncodedReply {
             structured,
-            text: Some(Text::Own(text)),
+            text: Some(Text::Own(text.into())),
             media: None,
         }
     }
@@ -53,45 +54,75 @@ impl EncodedReply {
 
     /// The text block, if one is sent.
     #[must_use]
-    pub fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<String> {
         match self.text.as_ref()? {
-            Text::Own(text) => Some(text),
-            Text::Same => self.structured.as_deref(),
+            Text::Own(text) => Some(text.decoded()),
+            Text::Same => self
+                .structured()
+                .map(|json| String::from_utf8_lossy(json).into_owned()),
+        }
+    }
+
+    /// Whether a text block is sent.
+    #[must_use]
+    pub fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Writes the text block as the inside of a JSON string.
+    pub fn write_text(&self, out: &mut Vec<u8>) {
+        match &self.text {
+            None => {}
+            Some(Text::Own(text)) => out.extend_from_slice(text.as_json()),
+            Some(Text::Same) => {
+                json::escape_bytes(self.structured().unwrap_or_default(), out, |_, _| {});
+            }
         }
     }
 
     /// The whole reply object as JSON, where it is sent.
     #[must_use]
-    pub fn structured(&self) -> Option<&str> {
+    pub fn structured(&self) -> Option<&[u8]> {
         self.structured.as_deref()
     }
 
     /// About how many bytes its message has.
-    pub(crate) fn bytes(&self) -> u64 {
-        let halves = [self.text(), self.structured()];
-        halves
-            .into_iter()
-            .flatten()
-            .map(|half| half.len() as u64)
-            .sum()
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let halves = self.text_bytes().unwrap_or(0) + self.structured().map_or(0, <[u8]>::len);
+        halves + self.media_bytes()
     }
 
     /// The bytes of the half a client is most likely to read: the text, or the structured half if there is no text.
     pub(crate) fn size(&self) -> usize {
-        let half = self.text().or(self.structured.as_deref());
-        let media = self.media.as_ref().map_or(0, |media| media.data.len());
-        half.map_or(0, str::len) + media
+        let structured = self.structured().map_or(0, <[u8]>::len);
+        self.text_bytes().unwrap_or(structured) + self.media_bytes()
+    }
+
+    /// About how many bytes the text block takes in a message, if one is sent.
+    fn text_bytes(&self) -> Option<usize> {
+        match self.text.as_ref()? {
+            Text::Own(text) => Some(text.as_json().len()),
+            Text::Same => self
+                .structured
+                .as_deref()
+                .map(|json| json.len() + json.len() / 4),
+        }
+    }
+
+    fn media_bytes(&self) -> usize {
+        self.media.as_ref().map_or(0, |media| media.data.len())
     }
 }
 
 /// Only what will be sent is made.
 pub(crate) fn halves<R: Serialize>(
     reply: &R,
-    own_text: impl FnOnce(&R) -> Option<String>,
+    own_text: impl FnOnce(&R) -> Option<JsonText>,
     replies: ReplyHalves,
 ) -> Result<EncodedReply, Failure> {
     let encoded = || {
-        json::to_string(reply).map_err(|error| Failure::Internal {
+        json::to_vec(reply).map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })
     };
@@ -100,7 +131,7 @@ pub(crate) fn halves<R: Serialize>(
         (None, _) => None,
         (Some(Some(own)), _) => Some(Text::Own(own)),
         (Some(None), Some(_)) => Some(Text::Same),
-        (Some(None), None) => Some(Text::Own(encoded()?)),
+        (Some(None), None) => Some(Text::Own(JsonText::of_json(&encoded()?))),
     };
     Ok(EncodedReply {
         structured,

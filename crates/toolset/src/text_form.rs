@@ -3,10 +3,11 @@
 //! A model reads it. So it is short: no key is repeated, nothing is padded, times are to the second. A name cannot forge
 //! a line. What is unusual comes last, in one line in square brackets that says what to do next.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt::{Display, Write as _};
 
 use crate::deployment::ReplyHalves;
+use crate::json_text::JsonText;
 
 /// Builds the text half of a reply line by line.
 #[derive(Debug, Default)]
@@ -16,14 +17,6 @@ pub(crate) struct TextLines {
 }
 
 impl TextLines {
-    /// Starts with this text, which may have many lines.
-    pub(crate) fn starting_with(text: String) -> TextLines {
-        TextLines {
-            text,
-            notes: Vec::new(),
-        }
-    }
-
     /// Adds a line.
     pub(crate) fn line(&mut self, line: impl Display) -> &mut TextLines {
         self.end_line();
@@ -60,7 +53,7 @@ impl TextLines {
             return self.text;
         }
         self.end_line();
-        let _ = write!(self.text, "[{}]", self.notes.join("; "));
+        self.text.push_str(&bracketed(&self.notes));
         self.text
     }
 
@@ -69,6 +62,11 @@ impl TextLines {
             self.text.push('\n');
         }
     }
+}
+
+/// The last line of a text that has something unusual to say.
+pub(crate) fn bracketed<Note: Borrow<str>>(notes: &[Note]) -> String {
+    format!("[{}]", notes.join("; "))
 }
 
 /// A name or path as a line shows it. One that could be taken for something else, such as one with a line end, is quoted
@@ -95,7 +93,7 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character ends lines, moves the cursor or turns the direction of text.
-fn is_unshowable(c: char) -> bool {
+pub(crate) fn is_unshowable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -106,17 +104,17 @@ pub(crate) fn shown_directory(path: &str) -> String {
 }
 
 /// What a reply of bytes says where nobody can read them: how large they are, and where they are.
-pub(crate) fn binary(path: &str, size: u64, base64: &str, replies: ReplyHalves) -> String {
-    let about = format!(
-        "{}: binary, {}",
-        shown(path),
-        counted(size, "byte", "bytes")
-    );
+pub(crate) fn binary(path: &str, size: u64, base64: &JsonText, replies: ReplyHalves) -> JsonText {
+    let mut text = JsonText::from(shown(path).as_ref());
+    text.push(": binary, ");
+    text.push(&counted(size, "byte", "bytes"));
     if replies.structured() {
-        format!("{about}; structuredContent has it as base64")
+        text.push("; structuredContent has it as base64");
     } else {
-        format!("{about}, as base64:\n{base64}")
+        text.push(", as base64:\n");
+        text.append(base64);
     }
+    text
 }
 
 /// A time in ISO 8601, without fractions of its second.
@@ -170,9 +168,6 @@ mod tests {
             lines.finish(),
             "a\nsize: 3\n[more follow; 2 files were not read]"
         );
-        let mut content = TextLines::starting_with("1\tx".to_owned());
-        content.note("cut");
-        assert_eq!(content.finish(), "1\tx\n[cut]");
     }
 
     #[test]

@@ -14,10 +14,12 @@ use serde::de::DeserializeOwned;
 
 use crate::admission::Admission;
 use crate::arguments::{self, BadArgument, Slips};
+use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
-use crate::contract::{Contract, Failure};
+use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
 use crate::deployment::{ReplyHalves, TextForm};
+use crate::json_text::JsonText;
 use crate::media::Media;
 use crate::reply::{self, EncodedReply};
 use crate::schema;
@@ -62,6 +64,11 @@ pub trait Tool: Send + Sync + 'static {
         Weight::Small
     }
 
+    /// The paths that a call names inside an argument, such as a patch, for the log. Nobody has judged the arguments yet.
+    fn inner_paths(_arguments: &JsonObject) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Does the work, on the threads that [`Tool::weight`] chooses; must check `call.context.cancel` in every loop.
     fn run(arguments: Self::Arguments, call: &Call) -> ops::Result<Self::Reply>;
 
@@ -76,6 +83,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The words and the rules are in `text_form`.
     fn text(_reply: &Self::Reply, _replies: ReplyHalves) -> Option<String> {
         None
+    }
+
+    /// The same as JSON. Tools whose text is mostly the content of a file have it as JSON already.
+    fn json_text(reply: &Self::Reply, replies: ReplyHalves) -> Option<JsonText> {
+        Self::text(reply, replies).map(JsonText::from)
     }
 
     /// A block of the reply that is seen or heard. It is taken out of the reply, which is not sent with it.
@@ -241,6 +253,34 @@ impl Call {
         place(self.roots.last(), path)
     }
 
+    /// Records the refusal of one of several places, if it is one that operators look for: the call itself may succeed.
+    pub(crate) fn record_violation(
+        &self,
+        contract: &dyn Contract,
+        tool: &'static str,
+        place: NamedPlace,
+        failure: Failure,
+    ) {
+        if audit::violation(&failure).is_none() {
+            return;
+        }
+        let subject = CallSubject {
+            tool,
+            places: vec![place],
+            listed: Vec::new(),
+        };
+        let now = std::time::Instant::now();
+        let record = CallRecord {
+            toolset: contract.name(),
+            subject: &subject,
+            client: &self.caller.name,
+            stats: self.client_stats.violated(&self.caller.account, now),
+            duration: Duration::ZERO,
+            response_size: 0,
+        };
+        record.failure(&failure, &contract.word(&failure, &subject));
+    }
+
     /// What clients may know of every root.
     #[must_use]
     pub fn root_infos(&self) -> &[RootInfo] {
@@ -285,6 +325,8 @@ pub struct Definition {
     pub effect: ToolEffect,
     /// See [`Tool::ROOTS`].
     pub roots: &'static [RootUse],
+    /// See [`Tool::inner_paths`].
+    pub inner_paths: fn(&JsonObject) -> Vec<String>,
     /// The schema of the arguments, flat.
     pub input: Schema,
     /// The schema of the reply.
@@ -396,6 +438,7 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: T::ROOTS,
+            inner_paths: T::inner_paths,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(output_schema::<T>())),
             large_replies: T::LARGE_REPLIES,
@@ -465,14 +508,23 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
     let mut reply = reply?;
     let media = T::media(&mut reply);
     let own_text = |reply: &T::Reply| match call.text_form {
-        TextForm::Compact => T::text(reply, call.replies),
+        TextForm::Compact => T::json_text(reply, call.replies),
         TextForm::Json => None,
     };
-    if T::REPLACES_CONTENT && call.context.change_notes.rewritten_in_place() {
-        let own_text = |reply: &InPlace<'_, T::Reply>| {
-            own_text(reply.reply).map(|text| format!("{text}\n{IN_PLACE}"))
+    let notes = &call.context.change_notes;
+    let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
+    let change = match T::EFFECT {
+        ToolEffect::Read => None,
+        ToolEffect::Write { .. } => notes.change_ids().pop(),
+    };
+    if in_place || change.is_some() {
+        let changed = Changed::new(&reply, in_place, change, notes.cannot_be_undone());
+        let own_text = |changed: &Changed<'_, T::Reply>| {
+            let mut text = own_text(changed.reply)?;
+            changed.notes.add_to(&mut text);
+            Some(text)
         };
-        return reply::halves(&InPlace::new(&reply), own_text, call.replies);
+        return reply::halves(&changed, own_text, call.replies);
     }
     let encoded = reply::halves(&reply, own_text, call.replies)?;
     Ok(encoded.with_media(media))
@@ -480,36 +532,82 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
 
 fn output_schema<T: Tool>() -> JsonObject {
     let mut output = schema::output::<T::Reply>();
+    if T::EFFECT != ToolEffect::Read {
+        schema::add_optional::<ChangeFields>(&mut output);
+    }
     if T::REPLACES_CONTENT {
         schema::add_optional::<NotAtomic>(&mut output);
     }
     output
 }
 
-/// What the text of a reply says then.
+/// What the text of a reply says of a file that was rewritten in place.
 const IN_PLACE: &str = "Not atomic: the file is a mount point and was rewritten in place.";
 
-/// A reply that says that a file was rewritten in place.
+/// A reply with what became known of its change on the way.
 #[derive(Serialize)]
-struct InPlace<'reply, Reply> {
+struct Changed<'reply, Reply> {
     #[serde(flatten)]
     reply: &'reply Reply,
     #[serde(flatten)]
-    not_atomic: NotAtomic,
+    notes: NotedChange,
 }
 
 /// What such a reply has besides its own fields.
+#[derive(Serialize)]
+struct NotedChange {
+    #[serde(flatten)]
+    not_atomic: Option<NotAtomic>,
+    #[serde(flatten)]
+    change: ChangeFields,
+}
+
+/// What a reply says of a file that was rewritten in place.
 #[derive(Serialize, JsonSchema)]
 struct NotAtomic {
     /// True where the file is a mount point: it was rewritten in place, so a reader or a crash may have seen a part of it.
     not_atomic: bool,
 }
 
-impl<'reply, Reply> InPlace<'reply, Reply> {
-    fn new(reply: &'reply Reply) -> Self {
-        InPlace {
-            reply,
-            not_atomic: NotAtomic { not_atomic: true },
+/// What a reply says of a change that is kept.
+#[derive(Serialize, JsonSchema)]
+struct ChangeFields {
+    /// Names the change, if the root keeps a history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<String>,
+    /// True where it cannot be undone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_kept: bool,
+}
+
+impl<'reply, Reply> Changed<'reply, Reply> {
+    fn new(
+        reply: &'reply Reply,
+        in_place: bool,
+        change: Option<String>,
+        not_kept: bool,
+    ) -> Changed<'reply, Reply> {
+        let not_atomic = in_place.then_some(NotAtomic { not_atomic: true });
+        let change = ChangeFields { change, not_kept };
+        let notes = NotedChange { not_atomic, change };
+        Changed { reply, notes }
+    }
+}
+
+impl NotedChange {
+    /// Adds to the text of a reply what is to be said of the change.
+    fn add_to(&self, text: &mut JsonText) {
+        if self.not_atomic.is_some() {
+            text.push("\n");
+            text.push(IN_PLACE);
+        }
+        match &self.change {
+            ChangeFields { change: None, .. } => {}
+            ChangeFields { not_kept: true, .. } => text.push("\n[cannot be undone]"),
+            ChangeFields {
+                change: Some(change),
+                ..
+            } => text.push(&format!("\n[undo: {change}]")),
         }
     }
 }

@@ -9,11 +9,7 @@ use mcp::{EventStream, HttpClient, NoRoom, Session, SessionLimits, Sessions};
 use crate::service::{call, cancelled, greeting, server};
 
 fn client() -> HttpClient {
-    HttpClient {
-        address: "127.0.0.1:1".into(),
-        token: None,
-        session: None,
-    }
+    HttpClient::at(([127, 0, 0, 1], 1).into())
 }
 
 fn sessions(most: usize) -> Arc<Sessions> {

@@ -62,7 +62,7 @@ impl Merge<'_> {
     fn run(&mut self, staged: &Dir) -> Result<()> {
         let mut walker = Walker::new(staged.clone(), WalkOptions::default());
         while let Some(event) = walker.step(&mut AllLeaves) {
-            self.cancel.check()?;
+            self.cancel.check_and_give_way()?;
             match event {
                 WalkEvent::Item(item) => self.put(&item)?,
                 WalkEvent::Entered(item, dir) => self.enter(&item.name, &dir)?,
@@ -131,7 +131,7 @@ impl Merge<'_> {
         let mut copy = FileCopy::begin(staged, open, Attributes::Mode)?;
         let sharing = Sharing::default();
         while let CopyStep::Copied(_) = copy.step(&sharing)? {
-            self.cancel.check()?;
+            self.cancel.check_and_give_way()?;
         }
         copy.finish().map(drop)
     }

@@ -66,6 +66,7 @@ impl Skipped {
         let path = self.path;
         match self.reason {
             SkipReason::LeadsOutside => Error::Outside {
+                link: Some(path.clone()),
                 path,
                 leads_to: String::new(),
             },
@@ -536,9 +537,12 @@ impl FileCopy {
 
     /// Tells whether something is still as it was when it was opened to be copied.
     pub(crate) fn is_of(&self, now: &Metadata) -> bool {
-        let was = &self.open.metadata;
-        was.same_file(now)
-            && (was.size, was.modified, was.changed) == (now.size, now.modified, now.changed)
+        self.opened().same_state(now)
+    }
+
+    /// What was copied, as it was when it was opened.
+    pub(crate) fn opened(&self) -> &Metadata {
+        &self.open.metadata
     }
 
     /// Makes the file visible and tells its bytes.

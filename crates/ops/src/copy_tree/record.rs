@@ -81,7 +81,7 @@ impl CopyRecord {
             .insert(self.key(path, part), Noted { stamp, pass });
     }
 
-    /// Tells whether something was copied as it is now; then it counts as met.
+    /// Tells whether an entry was copied in its present state, and marks it as met in this pass.
     pub(crate) fn has(&self, path: &[u8], part: Part, now: &Metadata) -> bool {
         let pass = self.pass();
         let mut stamps = self.lock();

@@ -23,7 +23,7 @@ pub(crate) fn prune(
     let is_met = |item: &WalkItem| record.is_met(below(&item.path_bytes(), top));
     let mut walker = Walker::new(copy.top().clone(), WalkOptions::default());
     while let Some(item) = walker.next(&mut |item| is_met(item)) {
-        cancel.check()?;
+        cancel.check_and_give_way()?;
         let item = item.map_err(|fault| fault.error)?;
         if !is_met(&item) {
             let stop = || cancel.must_stop();
@@ -46,7 +46,7 @@ pub(crate) fn dress(
     let mut copies = Descent::new();
     copies.enter(copy.top().clone(), ())?;
     while let Some(event) = walker.step(&mut DirectoriesOnly) {
-        cancel.check()?;
+        cancel.check_and_give_way()?;
         let innermost = copies.innermost().map(|(dir, ())| dir.clone());
         let innermost = innermost.ok_or(sandbox::Error::Stopped)?;
         match event {

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::file::{Hits, weight};
-use super::{FileMatches, GrepSearch, Grepped, SearchOutput};
+use super::{FileMatches, GrepSearch, Grepped, SearchFrom, SearchOutput};
+use crate::unread::{Unread, UnreadTotal};
 
 /// What a unit found.
 #[derive(Default)]
@@ -12,13 +13,23 @@ pub(super) struct BatchMatches {
     pub(super) searched: u64,
     pub(super) skipped: u64,
     pub(super) too_large: u64,
+    pub(super) unread: UnreadTotal,
     pub(super) lines_in_parts: u64,
     /// The unit had to stop because it held enough text.
     pub(super) full: bool,
-    /// Set for a piece of a large file: where it begins and how many lines begin in it.
-    pub(super) piece: Option<(u64, u64)>,
+    /// Set for a piece of a large file.
+    pub(super) piece: Option<PieceLines>,
     /// The piece could not be read.
-    pub(super) unreadable: bool,
+    pub(super) unreadable: Option<Unread>,
+}
+
+/// A piece of a large file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PieceLines {
+    /// No other piece of the file was before it.
+    pub(super) is_first: bool,
+    /// How many lines begin in it.
+    pub(super) lines: u64,
 }
 
 /// What is committed so far.
@@ -27,7 +38,7 @@ pub(super) struct GrepProgress {
     pub(super) found: Grepped,
     /// The text that is held.
     pub(super) text: usize,
-    /// Lines of the large file under way before the next piece.
+    /// Lines of the large file under way in the pieces that were committed.
     pub(super) lines: u64,
     /// The large file under way has matches.
     pub(super) open_file: bool,
@@ -46,7 +57,11 @@ impl GrepSearch {
         progress.found.files_skipped += found.skipped;
         progress.found.files_too_large += found.too_large;
         progress.found.lines_in_parts += found.lines_in_parts;
-        let continues = progress.enter_piece(&mut found);
+        progress
+            .found
+            .unread
+            .extend(std::mem::take(&mut found.unread));
+        let continues = progress.enter_piece(&mut found, self.wanted.from);
         for file in found.files {
             self.commit_file(progress, file, continues)?;
         }
@@ -126,6 +141,12 @@ impl GrepSearch {
 }
 
 impl BatchMatches {
+    /// Counts a file or directory that could not be read.
+    pub(super) fn skip(&mut self, unread: Unread) {
+        self.skipped += 1;
+        self.unread.add(unread);
+    }
+
     pub(super) fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
         if hits.count > 0 {
             let Hits { count, matches, .. } = hits;
@@ -148,23 +169,29 @@ impl FileMatches {
 
 impl GrepProgress {
     /// Puts a piece's line numbers right, and tells whether its file has an entry already.
-    fn enter_piece(&mut self, found: &mut BatchMatches) -> bool {
-        let Some((start, lines)) = found.piece else {
+    fn enter_piece(&mut self, found: &mut BatchMatches, from: SearchFrom) -> bool {
+        let Some(PieceLines { is_first, lines }) = found.piece else {
             return false;
         };
-        if start == 0 {
+        if is_first {
             self.lines = 0;
             self.open_file = false;
             self.unreadable = false;
         }
-        if found.unreadable && !self.unreadable {
+        if let Some(unread) = found.unreadable.take().filter(|_| !self.unreadable) {
             self.unreadable = true;
+            self.found.unread.add(unread);
             // It was counted as searched when it was opened.
             self.found.files_searched = self.found.files_searched.saturating_sub(1);
             self.found.files_skipped += 1;
         }
+        let signed = |lines: u64| i64::try_from(lines).unwrap_or(i64::MAX);
+        let moved = match from {
+            SearchFrom::Start => signed(self.lines),
+            SearchFrom::End => -signed(self.lines + lines + 1),
+        };
         for line in found.files.iter_mut().flat_map(|file| &mut file.matches) {
-            line.line_number += self.lines;
+            line.line_number += moved;
         }
         self.lines += lines;
         let continues = self.open_file;

@@ -11,12 +11,13 @@ use super::lines::{
     shown_match,
 };
 use super::window::{Window, read_at, without_mark};
-use super::{LineMatch, SearchOutput};
+use super::{LineMatch, SearchFrom, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd};
 use crate::text::encoding::{HEAD, characters, is_binary};
 use crate::text::lines::newlines;
+use crate::unread::UnreadReason;
 
 /// Files up to this size are read whole, by one call.
 pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
@@ -34,6 +35,7 @@ const MATCH_OVERHEAD: usize = 96;
 pub(super) struct Collected {
     pub output: SearchOutput,
     pub context_lines: usize,
+    pub from: SearchFrom,
 }
 
 /// What one thread needs again and again.
@@ -44,18 +46,45 @@ pub(super) struct Scratch {
 
 /// How much more a unit may collect.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct HitRoom {
     pub matches: usize,
     pub text: usize,
 }
 
-/// What was found in a file or a piece of it. Line numbers count from the piece's first line.
+/// What was found in a file or a piece of it. Line numbers count from the piece's first line; in a search from the end the
+/// last match comes first.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
     pub count: u64,
     pub matches: Vec<LineMatch>,
     /// How many lines were matched part by part.
     pub lines_in_parts: u64,
+}
+
+/// What a file gave.
+pub(super) struct FileSearched {
+    /// `None` where the file is binary or cannot be read at all.
+    pub hits: Option<Hits>,
+    pub ended: Searched,
+    /// Why it could not be read, or not to its end.
+    pub unread: Option<UnreadReason>,
+}
+
+impl FileSearched {
+    pub(super) fn binary() -> FileSearched {
+        FileSearched {
+            hits: None,
+            ended: Searched::All,
+            unread: None,
+        }
+    }
+
+    pub(super) fn unreadable(reason: UnreadReason) -> FileSearched {
+        FileSearched {
+            unread: Some(reason),
+            ..FileSearched::binary()
+        }
+    }
 }
 
 /// A file too large for one unit, from a position on.
@@ -73,8 +102,8 @@ pub(super) struct PieceMatches {
     /// How many lines begin in it.
     pub lines: u64,
     pub searched: Searched,
-    /// It could not be read.
-    pub unreadable: bool,
+    /// Why it could not be read.
+    pub unreadable: Option<UnreadReason>,
 }
 
 impl Default for PieceMatches {
@@ -83,7 +112,7 @@ impl Default for PieceMatches {
             hits: Hits::default(),
             lines: 0,
             searched: Searched::All,
-            unreadable: false,
+            unreadable: None,
         }
     }
 }
@@ -95,19 +124,22 @@ pub(super) fn is_binary_file(file: &OpenFile) -> bool {
     read.is_ok_and(|read| first.get(..read).is_some_and(is_binary))
 }
 
-/// Searches a whole file; `None` when it is binary or cannot be read.
+/// Searches a whole file.
 pub(super) fn search_whole(
     opened: &OpenFile,
     wanted: Collected,
     scratch: &mut Scratch,
-    room: &mut Room,
+    room: &mut HitRoom,
     halt: &Halt,
-) -> Option<(Hits, Searched)> {
-    let size = usize::try_from(opened.metadata.size).ok()?;
-    let read = read_at(opened, space(&mut scratch.buffer, size), 0).ok()?;
-    let all = scratch.buffer.get(..read)?;
+) -> FileSearched {
+    let size = usize::try_from(opened.metadata.size).unwrap_or(usize::MAX);
+    let read = match read_at(opened, space(&mut scratch.buffer, size), 0) {
+        Ok(read) => read,
+        Err(error) => return FileSearched::unreadable(UnreadReason::of(&error)),
+    };
+    let all = scratch.buffer.get(..read).unwrap_or_default();
     if is_binary(all) {
-        return None;
+        return FileSearched::binary();
     }
     let bytes = without_mark(all);
     let window = Window {
@@ -119,12 +151,17 @@ pub(super) fn search_whole(
         cut: false,
     };
     let mut collector = Collector::new(&window, &scratch.matcher, wanted, room);
-    let searched = search(&scratch.matcher, bytes, halt, &mut collector);
-    Some((collector.hits, searched))
+    let searched = search(&scratch.matcher, bytes, 0, halt, &mut collector);
+    let ended = collector.finish(searched);
+    FileSearched {
+        hits: Some(collector.hits),
+        ended,
+        unread: None,
+    }
 }
 
 /// The first bytes of a buffer, which only ever grows.
-fn space(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
+pub(super) fn space(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
     if buffer.len() < size {
         buffer.resize(size, 0);
     }
@@ -136,15 +173,18 @@ pub(super) fn search_piece(
     large: &LargeFile,
     wanted: Collected,
     scratch: &mut Scratch,
-    room: &mut Room,
+    room: &mut HitRoom,
     halt: &Halt,
 ) -> PieceMatches {
     let file = &*large.opened;
-    let Ok(loaded) = load(large, &mut scratch.buffer) else {
-        return PieceMatches {
-            unreadable: true,
-            ..PieceMatches::default()
-        };
+    let loaded = match load(large, &mut scratch.buffer) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            return PieceMatches {
+                unreadable: Some(UnreadReason::of(&error)),
+                ..PieceMatches::default()
+            };
+        }
     };
     let bytes = loaded
         .as_ref()
@@ -166,17 +206,18 @@ pub(super) fn search_piece(
     // A line that was cut has no end here, so it must not be matched as if it had.
     let whole = if loaded.cut { last } else { bytes.len() };
     let whole = bytes.get(..whole).unwrap_or_default();
-    let mut searched = search(matcher, whole, halt, &mut collector);
+    let mut searched = search(matcher, whole, 0, halt, &mut collector);
     if loaded.cut && searched == Searched::All {
         let found = search_long_line(file, matcher, loaded.offset + last as u64, halt);
         searched = end_long_line(last..bytes.len(), found, &mut collector);
     }
+    let searched = collector.finish(searched);
     collector.count_to(last);
     PieceMatches {
         lines: collector.counted + 1,
         hits: collector.hits,
         searched,
-        unreadable: false,
+        unreadable: None,
     }
 }
 
@@ -286,23 +327,25 @@ fn search_long_line(
 }
 
 /// Takes matching lines as they are found.
-struct Collector<'a> {
+pub(super) struct Collector<'a> {
     window: &'a Window<'a>,
     matcher: &'a LineMatcher,
     wanted: Collected,
-    room: &'a mut Room,
-    hits: Hits,
+    room: &'a mut HitRoom,
+    pub(super) hits: Hits,
+    /// In a search from the end: the last lines that match so far.
+    last: Vec<(Range<usize>, Found)>,
     /// The newlines before `counted_to`.
-    counted: u64,
+    pub(super) counted: u64,
     counted_to: usize,
 }
 
 impl<'a> Collector<'a> {
-    fn new(
+    pub(super) fn new(
         window: &'a Window<'a>,
         matcher: &'a LineMatcher,
         wanted: Collected,
-        room: &'a mut Room,
+        room: &'a mut HitRoom,
     ) -> Self {
         let hits = Hits::default();
         Collector {
@@ -311,13 +354,47 @@ impl<'a> Collector<'a> {
             wanted,
             room,
             hits,
+            last: Vec::new(),
             counted: 0,
             counted_to: 0,
         }
     }
 
+    /// Ends a search: one from the end keeps the last lines only now, because only now it knows them.
+    pub(super) fn finish(&mut self, searched: Searched) -> Searched {
+        let last = std::mem::take(&mut self.last);
+        if searched == Searched::Halted && self.wanted.from == SearchFrom::End {
+            // Behind what was found there may be more.
+            return searched;
+        }
+        let surplus = last.len().saturating_sub(self.room.matches);
+        let last: Vec<_> = last.into_iter().skip(surplus).collect();
+        let numbers: Vec<u64> = last.iter().map(|(line, _)| self.number(line)).collect();
+        for ((line, found), number) in last.into_iter().zip(numbers).rev() {
+            if self.keep(&line, found, number).is_break() {
+                return Searched::Enough;
+            }
+        }
+        searched
+    }
+
+    /// Remembers a line for the end, and forgets those that are too far from it by now and then.
+    fn remember(&mut self, line: Range<usize>, found: Found) {
+        self.last.push((line, found));
+        let most = self.room.matches;
+        if self.last.len() >= most.saturating_mul(2) {
+            self.last.drain(..self.last.len() - most);
+        }
+    }
+
+    /// A line's number; lines have to come in order.
+    fn number(&mut self, line: &Range<usize>) -> u64 {
+        self.count_to(line.start);
+        self.counted + 1
+    }
+
     /// Counts lines up to a position, if the output has line numbers.
-    fn count_to(&mut self, position: usize) {
+    pub(super) fn count_to(&mut self, position: usize) {
         if self.wanted.output == SearchOutput::Matches {
             let between = self
                 .window
@@ -329,15 +406,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn keep(&mut self, line: &Range<usize>, found: Found) -> ControlFlow<()> {
-        self.count_to(line.start);
+    fn keep(&mut self, line: &Range<usize>, found: Found, number: u64) -> ControlFlow<()> {
         let line_in_parts = matches!(found, Found::InPart(_));
         let (text, line_truncated, column) = match found {
             Found::InLine => self.show(line),
             Found::InPart(part) => (part.shown, true, part.column),
         };
         let found = LineMatch {
-            line_number: self.counted + 1,
+            line_number: i64::try_from(number).unwrap_or(i64::MAX),
             column,
             line: text,
             line_truncated,
@@ -368,7 +444,14 @@ impl LineSink for Collector<'_> {
     fn matched(&mut self, line: Range<usize>, found: Found) -> ControlFlow<()> {
         self.hits.count += 1;
         match self.wanted.output {
-            SearchOutput::Matches => self.keep(&line, found),
+            SearchOutput::Matches if self.wanted.from == SearchFrom::End => {
+                self.remember(line, found);
+                ControlFlow::Continue(())
+            }
+            SearchOutput::Matches => {
+                let number = self.number(&line);
+                self.keep(&line, found, number)
+            }
             SearchOutput::Files => ControlFlow::Break(()),
             SearchOutput::Count => ControlFlow::Continue(()),
         }

@@ -53,14 +53,14 @@ pub(super) struct PartMatch {
     pub(super) shown: String,
 }
 
-/// Hands every matching line of `bytes`, which begin a line, to `sink`.
+/// Hands every matching line of `bytes` from a position on, where a line begins, to `sink`.
 pub(super) fn search(
     matcher: &LineMatcher,
     bytes: &[u8],
+    mut from: usize,
     halt: &Halt,
     sink: &mut impl LineSink,
 ) -> Searched {
-    let mut from = 0;
     while from < bytes.len() {
         if from > 0 {
             halt.give_way();

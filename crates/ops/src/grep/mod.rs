@@ -2,9 +2,12 @@
 //!
 //! The walk hands out files in path order; the pool's threads read small ones whole into their own buffers and
 //! large ones in pieces, and results are put together in path order. The first results are therefore the same
-//! whatever the number of threads, and memory grows with the answer only.
+//! whatever the number of threads, and memory grows with the answer only. A search from the end does all of that
+//! backwards: the last file first, and a large one from its last piece on.
 
+mod batch;
 mod commit;
+mod compressed;
 mod file;
 mod lines;
 mod window;
@@ -13,11 +16,13 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, OpenFile, Seen, WalkItem};
+use sandbox::{FileKind, Follow, Seen, WalkOptions, WalkOrder};
 
-use self::commit::{BatchMatches, GrepProgress};
+use self::batch::{Candidate, GrepBatch, Named, Upcoming};
+use self::commit::{BatchMatches, GrepProgress, PieceLines};
+use self::compressed::search_compressed;
 use self::file::{
-    Collected, LargeFile, PIECE, Room, Scratch, WHOLE_MAX, is_binary_file, search_piece,
+    Collected, FileSearched, HitRoom, LargeFile, Scratch, WHOLE_MAX, is_binary_file, search_piece,
     search_whole,
 };
 use self::lines::Searched;
@@ -28,7 +33,8 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::shared_walk::{SharedStep, SharedWalk, WalkFilter, is_file, is_invalid_utf8};
+use crate::shared_walk::{SharedWalk, WalkFilter, is_file};
+use crate::unread::{Unread, UnreadTotal};
 
 /// The most lines of context on each side.
 pub const CONTEXT_LINES_MAX: usize = 1000;
@@ -61,6 +67,30 @@ pub struct Grep {
     pub ignore_rules: IgnoreRules,
     /// What is told of matches.
     pub output: SearchOutput,
+    /// Which matches are wanted if there are more than `max_results`.
+    pub from: SearchFrom,
+    /// What becomes of compressed files.
+    pub compressed: CompressedFiles,
+}
+
+/// Which matches are wanted if there are more than fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SearchFrom {
+    /// The first ones.
+    #[default]
+    Start,
+    /// The last ones. Large files are read backwards, so their lines are counted from their end.
+    End,
+}
+
+/// What becomes of compressed files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CompressedFiles {
+    /// They are searched as they are: mostly they are binary and skipped.
+    #[default]
+    AsTheyAre,
+    /// The content of files named `*.gz` and `*.zst` is searched.
+    Decompressed,
 }
 
 /// What is told of matches.
@@ -86,6 +116,8 @@ pub struct Grepped {
     pub files_searched: u64,
     /// How many were not: binary, unreadable or too large; and directories that could not be read.
     pub files_skipped: u64,
+    /// How many of those could not be read, or only in part.
+    pub unread: UnreadTotal,
     /// How many of those only because they are too large.
     pub files_too_large: u64,
     /// How many lines were too long to be matched as a whole: a match that spans more than 4 KiB of one may be missing.
@@ -112,8 +144,8 @@ pub struct FileMatches {
 /// One matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineMatch {
-    /// Its number, from 1.
-    pub line_number: u64,
+    /// Its number, from 1; below 0 it is counted from the file's end, -1 being the last line.
+    pub line_number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     pub column: u64,
     /// Its text without its end; bytes that are not UTF-8 are replaced.
@@ -138,6 +170,11 @@ impl Operation for Grep {
         let (progress, ending) = ordered::run(search, source, GrepProgress::default(), &cancel)?;
         let mut found = progress.found;
         found.timed_out = ending == RunEnd::Expired;
+        if self.from == SearchFrom::End {
+            found.files.reverse();
+            let files = found.files.iter_mut();
+            files.for_each(|file| file.matches.reverse());
+        }
         Ok(found)
     }
 }
@@ -157,61 +194,19 @@ impl Grep {
             }));
         }
         let dir = located.open_dir()?;
-        let walked = SharedWalk::new(&self.place, dir, self.max_depth, self.ignore_rules);
+        let options = WalkOptions {
+            max_depth: self.max_depth,
+            order: match self.from {
+                SearchFrom::Start => WalkOrder::Paths,
+                SearchFrom::End => WalkOrder::PathsReversed,
+            },
+        };
+        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
         Ok(Some(GrepBatch {
             walked: Some(walked),
             ..GrepBatch::default()
         }))
     }
-}
-
-/// Files to search in order: the large one under way first, then the one that was named, then a walk's.
-#[derive(Default)]
-struct GrepBatch {
-    large: Option<LargeFile>,
-    opened: Option<Candidate>,
-    walked: Option<SharedWalk>,
-}
-
-/// A file to search.
-struct Candidate {
-    opened: OpenFile,
-    named: Named,
-}
-
-/// How a file gets its path: most are never named.
-enum Named {
-    /// It has one; it may not be UTF-8.
-    Already { invalid_utf8: bool },
-    /// By where it was met.
-    By(WalkItem),
-}
-
-impl Candidate {
-    /// The file with its path, and whether that is not UTF-8.
-    fn with_path(self) -> (OpenFile, bool) {
-        match self.named {
-            Named::Already { invalid_utf8 } => (self.opened, invalid_utf8),
-            Named::By(item) => {
-                let mut opened = self.opened;
-                opened.path = item.dir.join(&item.name);
-                (opened, is_invalid_utf8(&item))
-            }
-        }
-    }
-}
-
-/// What comes next in a batch.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one at a time, and taken apart at once"
-)]
-enum Upcoming {
-    /// A file.
-    File(Candidate),
-    /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
-    Unreadable,
-    Directory,
 }
 
 struct GrepSearch {
@@ -221,6 +216,7 @@ struct GrepSearch {
     max_results: usize,
     max_text: usize,
     max_file_size: u64,
+    compressed: CompressedFiles,
     cancel: Cancel,
     scratches: Mutex<Vec<Scratch>>,
 }
@@ -229,7 +225,7 @@ struct GrepSearch {
 struct GrepUnit<'a> {
     found: BatchMatches,
     scratch: Scratch,
-    room: Room,
+    room: HitRoom,
     read: u64,
     directories: usize,
     halt: &'a Halt,
@@ -265,10 +261,12 @@ impl GrepSearch {
             wanted: Collected {
                 output: request.output,
                 context_lines: request.context_lines.min(CONTEXT_LINES_MAX),
+                from: request.from,
             },
             max_results: request.max_results,
             max_text: usize::try_from(context.limits.max_file_size).unwrap_or(usize::MAX),
             max_file_size: request.max_file_size.unwrap_or(u64::MAX),
+            compressed: request.compressed,
             cancel: cancel.clone(),
             scratches: Mutex::new(Vec::new()),
         })
@@ -294,8 +292,8 @@ impl GrepSearch {
             .push(scratch);
     }
 
-    fn room(&self) -> Room {
-        Room {
+    fn room(&self) -> HitRoom {
+        HitRoom {
             matches: self.max_results.saturating_add(1),
             text: self.max_text.max(1),
         }
@@ -309,8 +307,8 @@ impl GrepSearch {
             }
             let candidate = match batch.next(self)? {
                 Upcoming::File(candidate) => candidate,
-                Upcoming::Unreadable => {
-                    unit.found.skipped += 1;
+                Upcoming::Unreadable(unread) => {
+                    unit.found.skip(unread);
                     continue;
                 }
                 Upcoming::Directory => {
@@ -335,13 +333,18 @@ impl GrepSearch {
     fn file(&self, candidate: Candidate, unit: &mut GrepUnit<'_>) -> Next {
         let size = candidate.opened.metadata.size;
         let is_too_large = size > self.max_file_size;
-        if is_too_large || (size > WHOLE_MAX && is_binary_file(&candidate.opened)) {
+        let compression = match self.compressed {
+            CompressedFiles::AsTheyAre => None,
+            CompressedFiles::Decompressed => candidate.compression(),
+        };
+        let is_large = size > WHOLE_MAX && compression.is_none();
+        if is_too_large || (is_large && is_binary_file(&candidate.opened)) {
             unit.found.skipped += 1;
             unit.found.too_large += u64::from(is_too_large);
             return Next::Another;
         }
         unit.read += size;
-        if size > WHOLE_MAX {
+        if is_large {
             unit.found.searched += 1;
             let (opened, invalid_utf8) = candidate.with_path();
             return Next::Pieces(LargeFile {
@@ -357,21 +360,38 @@ impl GrepSearch {
             halt,
             ..
         } = unit;
-        match search_whole(&candidate.opened, self.wanted, scratch, room, halt) {
-            None => {
-                unit.found.skipped += 1;
-                Next::Another
-            }
-            Some((hits, searched)) => {
-                unit.found.searched += 1;
-                unit.found.lines_in_parts += hits.lines_in_parts;
-                if hits.count > 0 {
-                    let (opened, invalid_utf8) = candidate.with_path();
-                    unit.found.add(opened.path, invalid_utf8, hits);
-                }
-                self.next(searched, unit)
-            }
+        let opened = &candidate.opened;
+        let searched = match compression {
+            Some(kind) => search_compressed(opened, kind, self.wanted, scratch, room, halt),
+            None => search_whole(opened, self.wanted, scratch, room, halt),
+        };
+        self.searched(candidate, searched, unit)
+    }
+
+    /// Takes what one file gave.
+    fn searched(
+        &self,
+        candidate: Candidate,
+        searched: FileSearched,
+        unit: &mut GrepUnit<'_>,
+    ) -> Next {
+        let has_matches = searched.hits.as_ref().is_some_and(|hits| hits.count > 0);
+        let is_named = has_matches || searched.unread.is_some();
+        let named = is_named.then(|| candidate.with_path());
+        if let (Some(reason), Some((opened, _))) = (searched.unread, &named) {
+            let path = opened.path.clone();
+            unit.found.unread.add(Unread { path, reason });
         }
+        let Some(hits) = searched.hits else {
+            unit.found.skipped += 1;
+            return Next::Another;
+        };
+        unit.found.searched += 1;
+        unit.found.lines_in_parts += hits.lines_in_parts;
+        if let Some((opened, invalid_utf8)) = named {
+            unit.found.add(opened.path, invalid_utf8, hits);
+        }
+        self.next(searched.ended, unit)
     }
 
     fn next(&self, searched: Searched, unit: &mut GrepUnit<'_>) -> Next {
@@ -396,8 +416,17 @@ impl GrepSearch {
             ..
         } = unit;
         let piece = search_piece(&large, self.wanted, scratch, room, halt);
-        unit.found.piece = Some((large.start, piece.lines));
-        unit.found.unreadable = piece.unreadable;
+        unit.found.piece = Some(PieceLines {
+            is_first: match self.wanted.from {
+                SearchFrom::Start => large.start == 0,
+                SearchFrom::End => large.end == large.opened.metadata.size,
+            },
+            lines: piece.lines,
+        });
+        unit.found.unreadable = piece.unreadable.map(|reason| Unread {
+            path: large.opened.path.clone(),
+            reason,
+        });
         unit.found.full = room.text == 0;
         unit.found.lines_in_parts += piece.hits.lines_in_parts;
         unit.found
@@ -407,44 +436,6 @@ impl GrepSearch {
             large: Some(large),
             ..GrepBatch::default()
         })
-    }
-}
-
-impl GrepBatch {
-    fn is_empty(&self) -> bool {
-        self.large.is_none() && self.opened.is_none() && self.walked.is_none()
-    }
-
-    /// Goes on to the next file or directory; `None` at the end.
-    fn next(&mut self, search: &GrepSearch) -> Option<Upcoming> {
-        if let Some(opened) = self.opened.take() {
-            return Some(Upcoming::File(opened));
-        }
-        Some(match self.walked.as_mut()?.step(search)? {
-            SharedStep::Item(item) => match item.dir.open_file_unnamed(&item.name) {
-                Ok(opened) => Upcoming::File(Candidate {
-                    opened,
-                    named: Named::By(item),
-                }),
-                Err(_) => Upcoming::Unreadable,
-            },
-            SharedStep::Unreadable => Upcoming::Unreadable,
-            SharedStep::Passed => Upcoming::Directory,
-        })
-    }
-
-    /// Keeps the next piece of the large file under way and gives back all behind it.
-    fn split_large(&mut self, mut large: LargeFile) -> GrepBatch {
-        let end = large.start.saturating_add(PIECE).min(large.end);
-        let piece = LargeFile {
-            end,
-            ..large.clone()
-        };
-        large.start = end;
-        let large = (large.start < large.end).then_some(large);
-        let later = std::mem::take(self);
-        self.large = Some(piece);
-        GrepBatch { large, ..later }
     }
 }
 
@@ -476,7 +467,7 @@ impl Stages for GrepSearch {
     /// Cuts the next piece off a large file, or some files off a walk; other threads can take what is behind.
     fn split(&self, mut batch: GrepBatch) -> (GrepBatch, Option<GrepBatch>) {
         let later = match (batch.large.take(), &mut batch.walked) {
-            (Some(large), _) => Some(batch.split_large(large)),
+            (Some(large), _) => Some(batch.split_large(large, self.wanted.from)),
             (None, Some(walked)) => walked.split(FILES_PER_UNIT).map(|walked| GrepBatch {
                 walked: Some(walked),
                 ..GrepBatch::default()

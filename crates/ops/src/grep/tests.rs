@@ -2,17 +2,20 @@
 
 use proptest::prelude::*;
 
+use sandbox::OpenFile;
+
 use super::*;
 use crate::context::Limits;
 use crate::error::{Error, PatternRole};
 use crate::pattern::{Case, Syntax};
 use crate::testing::{Tree, cancelled, context, with_limits};
+use crate::unread::UnreadReason;
 
 fn grep(tree: &Tree, pattern: &str) -> Grep {
     Grep {
         place: tree.place("."),
         pattern: Pattern {
-            text: pattern.to_owned(),
+            texts: vec![pattern.to_owned()],
             syntax: Syntax::Regex,
             case: Case::Sensitive,
         },
@@ -24,6 +27,8 @@ fn grep(tree: &Tree, pattern: &str) -> Grep {
         max_file_size: None,
         ignore_rules: IgnoreRules::Disregard,
         output: SearchOutput::Matches,
+        from: SearchFrom::Start,
+        compressed: CompressedFiles::AsTheyAre,
     }
 }
 
@@ -265,7 +270,7 @@ fn columns_count_characters_from_one() {
 }
 
 /// The lines of a pattern, with whether each was matched in parts, and how many lines were searched in parts.
-fn in_parts(tree: &Tree, pattern: &str) -> (Vec<(u64, bool)>, u64) {
+fn in_parts(tree: &Tree, pattern: &str) -> (Vec<(i64, bool)>, u64) {
     let found = run(grep(tree, pattern));
     let lines = found.files.iter().flat_map(|file| &file.matches);
     let lines = lines.map(|line| (line.line_number, line.line_in_parts));
@@ -487,7 +492,7 @@ fn the_ends_of_pieces_make_no_difference() {
         }
         tree.file("large", &content);
         let found = run(grep(&tree, "^ab$|x$"));
-        let numbers: Vec<u64> = found.files[0]
+        let numbers: Vec<i64> = found.files[0]
             .matches
             .iter()
             .map(|m| m.line_number)
@@ -523,7 +528,7 @@ fn a_match_far_in_an_over_long_line_is_found() {
         ),
     );
     let found = run(grep(&tree, "needle"));
-    let numbers: Vec<u64> = found.files[0]
+    let numbers: Vec<i64> = found.files[0]
         .matches
         .iter()
         .map(|m| m.line_number)
@@ -585,6 +590,237 @@ fn files_that_cannot_be_read_are_counted() {
     let found = run(grep(&tree, "x"));
     // The superuser may read it all the same.
     assert_eq!(found.files_searched + found.files_skipped, 2);
+    assert_eq!(found.unread.count, found.files_skipped);
+    assert!(
+        found
+            .unread
+            .first
+            .iter()
+            .all(|unread| { unread.path == "closed" && unread.reason == UnreadReason::Denied })
+    );
+}
+
+fn last(tree: &Tree, pattern: &str, max_results: usize) -> Grep {
+    Grep {
+        from: SearchFrom::End,
+        max_results,
+        ..grep(tree, pattern)
+    }
+}
+
+#[test]
+fn a_search_from_the_end_gives_the_last_matches_in_order() {
+    let tree = Tree::with(&[
+        ("a", "x1\nx2\n"),
+        ("b/c", "x3\n-\nx4"),
+        ("b.t", "x5\nx6\nx7\n"),
+    ]);
+    let all = flat(&run(grep(&tree, "x")));
+    for wanted in 1..=7 {
+        let found = run(last(&tree, "x", wanted));
+        assert_eq!(flat(&found), all[7 - wanted..], "{wanted}");
+        assert_eq!(found.truncated, wanted < 7);
+        assert_eq!(found.total_matches, wanted as u64);
+    }
+    let files = run(Grep {
+        output: SearchOutput::Files,
+        ..last(&tree, "x", 1)
+    });
+    assert_eq!(paths(&files), ["b/c"]);
+    assert!(files.truncated);
+    let around = run(Grep {
+        context_lines: 1,
+        ..last(&tree, "x3", 1)
+    });
+    assert_eq!(around.files[0].matches[0].after, ["-"]);
+}
+
+#[test]
+fn a_large_file_is_searched_backwards_and_counted_from_its_end() {
+    let tree = Tree::new();
+    let lines: Vec<String> = (1..=300_000).map(|n| format!("line {n} of many")).collect();
+    for end in ["", "\n"] {
+        tree.file("log", lines.join("\n") + end);
+        let found = run(Grep {
+            context_lines: 1,
+            ..last(&tree, "[05] of", 3)
+        });
+        assert_eq!(
+            flat(&found),
+            [
+                "log:-11:line 299990 of many",
+                "log:-6:line 299995 of many",
+                "log:-1:line 300000 of many",
+            ]
+        );
+        assert_eq!(found.files[0].matches[1].before, ["line 299994 of many"]);
+        // Beyond the pieces that were read at once.
+        let far = run(last(&tree, "line (1|17|250000) of", 2));
+        assert_eq!(
+            flat(&far),
+            [
+                "log:-299984:line 17 of many",
+                "log:-50001:line 250000 of many"
+            ]
+        );
+        assert!(far.truncated);
+    }
+}
+
+#[test]
+fn only_the_end_of_a_large_file_is_read_from_the_end() {
+    let tree = Tree::new();
+    // Reading 64 GiB takes longer than the search may.
+    let size = 64 << 30;
+    tree.sparse_file("log", size);
+    tree.write_at("log", 0, &"first play\n".repeat(1000));
+    let end = "\n".to_owned() + &"last play\n".repeat(1000);
+    tree.write_at("log", size - end.len() as u64, &end);
+    let found = run(Grep {
+        timeout: Duration::from_secs(5),
+        ..last(&tree, "play", 3)
+    });
+    assert_eq!(
+        flat(&found),
+        ["log:-3:last play", "log:-2:last play", "log:-1:last play"]
+    );
+    assert!(found.truncated && !found.timed_out);
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(text: &str) -> Vec<u8> {
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    ruzstd::encoding::compress_to_vec(text.as_bytes(), level)
+}
+
+fn decompressing(request: Grep) -> Grep {
+    Grep {
+        compressed: CompressedFiles::Decompressed,
+        ..request
+    }
+}
+
+#[test]
+fn compressed_files_are_searched_if_asked_for() {
+    let tree = Tree::with(&[("a.log", "needle\n"), ("z.gz", "needle, not compressed\n")]);
+    tree.file("b.log.gz", gzip("one\nneedle two\nthree\n"));
+    tree.file("c.ZST", zstd("\u{feff}needle\r\nlast"));
+    tree.file("d.gz", gzip("nothing\n"));
+    let binary = gzip("needle\0");
+    tree.file("e.gz", &binary);
+    tree.file("f.gz", &gzip(&"needle\n".repeat(2000))[..40]);
+    assert_eq!(flat(&run(grep(&tree, "^needle")))[0], "a.log:1:needle");
+    let found = run(Grep {
+        context_lines: 1,
+        ..decompressing(grep(&tree, "^needle"))
+    });
+    let told: Vec<String> = flat(&found)
+        .into_iter()
+        .filter(|line| !line.starts_with('f'))
+        .collect();
+    assert_eq!(
+        told,
+        ["a.log:1:needle", "b.log.gz:2:needle two", "c.ZST:1:needle"]
+    );
+    assert_eq!(found.files[1].matches[0].before, ["one"]);
+    assert_eq!(found.files[1].matches[0].after, ["three"]);
+    let unread: Vec<&str> = found
+        .unread
+        .first
+        .iter()
+        .map(|unread| &*unread.path)
+        .collect();
+    assert_eq!(unread, ["f.gz", "z.gz"]);
+    assert!(
+        found
+            .unread
+            .first
+            .iter()
+            .all(|unread| unread.reason == UnreadReason::Damaged)
+    );
+}
+
+/// Lines of all lengths, some of them longer than what is held at once.
+fn long_and_short(size: usize) -> String {
+    let mut text = String::new();
+    let mut number = 0_usize;
+    while text.len() < size {
+        number += 1;
+        let length = match number % 97 {
+            0 => 70_000,
+            96 => 0,
+            n => n,
+        };
+        text += &format!("{number} {}{}\n", "y".repeat(length), ["", "x"][number % 2]);
+    }
+    text + &"z".repeat(3 << 20) + "x end\nx last"
+}
+
+#[test]
+fn compressed_content_gives_what_plain_content_gives() {
+    let text = long_and_short(6 << 20);
+    let plain = Tree::new();
+    plain.file("f.gz", &text);
+    let packed = Tree::new();
+    packed.file("f.gz", gzip(&text));
+    for (pattern, output) in [
+        ("x$", SearchOutput::Matches),
+        ("^9[0-9]* ", SearchOutput::Matches),
+        ("z", SearchOutput::Count),
+        ("x", SearchOutput::Files),
+        ("x last|^7", SearchOutput::Matches),
+    ] {
+        for (from, max_results) in [
+            (SearchFrom::Start, 1_000_000),
+            (SearchFrom::Start, 7),
+            (SearchFrom::End, 1_000_000),
+            (SearchFrom::End, 7),
+        ] {
+            let request = |tree: &Tree| Grep {
+                from,
+                max_results,
+                output,
+                context_lines: 0,
+                ..grep(tree, pattern)
+            };
+            let found = run(decompressing(request(&packed)));
+            let expected = run(Grep {
+                from: SearchFrom::Start,
+                max_results: 1_000_000,
+                ..request(&plain)
+            });
+            let all = flat(&expected);
+            let kept = match from {
+                SearchFrom::Start => &all[..all.len().min(max_results)],
+                SearchFrom::End => &all[all.len().saturating_sub(max_results)..],
+            };
+            assert_eq!(flat(&found), kept, "{pattern} {from:?} {max_results}");
+            assert_eq!(paths(&found), ["f.gz"]);
+            if output == SearchOutput::Count {
+                assert_eq!(found.total_matches, expected.total_matches);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bomb_is_searched_in_little_memory_and_no_further_than_the_bound() {
+    let tree = Tree::new();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let block = "a".repeat(1 << 20);
+    for _ in 0..64 {
+        std::io::Write::write_all(&mut encoder, block.as_bytes()).unwrap();
+    }
+    tree.file("bomb.gz", encoder.finish().unwrap());
+    let found = run(decompressing(grep(&tree, "b|^a")));
+    assert_eq!((found.total_matches, found.lines_in_parts), (1, 1));
+    assert!(found.files[0].matches[0].line_truncated);
 }
 
 fn line() -> impl Strategy<Value = String> {

@@ -13,10 +13,12 @@ use encoding_rs::Encoding;
 use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
+use crate::decompress::decompressed;
 use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::text::lines;
+use crate::version::Version;
 use reader::Reader;
 
 /// The largest file that is read inline: longer work belongs to other threads.
@@ -86,6 +88,16 @@ pub enum Totals {
     Skip,
 }
 
+/// What is read of a compressed file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoredForm {
+    /// Its bytes.
+    #[default]
+    AsStored,
+    /// What they unfold to, if they are gzip or zstd; other files as they are.
+    Decompressed,
+}
+
 /// Reads a file or a part of it.
 #[derive(Debug)]
 pub struct Read {
@@ -101,6 +113,8 @@ pub struct Read {
     pub text: TextPolicy,
     /// Whether a line range counts the file's lines.
     pub totals: Totals,
+    /// What is read of a compressed file.
+    pub form: StoredForm,
 }
 
 /// What was read.
@@ -142,6 +156,10 @@ pub struct Contents {
     pub decoded_from: Option<&'static str>,
     /// The file as it was when it was opened; its size is that of the whole file.
     pub metadata: Metadata,
+    /// How many bytes the whole content has: as many as the file, unless it was decompressed.
+    pub size: u64,
+    /// The file's version, where the caller wants it. It is never newer than what was read.
+    pub version: Option<Version>,
     /// Where what was read begins in the file, or in the decoded text.
     pub start_byte: u64,
     /// Where it ends.
@@ -194,7 +212,7 @@ impl OpenedRead {
                 limit.unwrap_or(u64::MAX).min(size.saturating_sub(offset))
             }
         };
-        reads > LARGE
+        reads > LARGE || self.request.form == StoredForm::Decompressed
     }
 }
 
@@ -213,6 +231,13 @@ impl Read {
     /// Reads a small file that is in memory, without waiting for anything.
     #[must_use]
     pub fn try_inline(self, context: &Context) -> InlineRead {
+        if self.form == StoredForm::Decompressed {
+            // A small file may unfold to a large one.
+            return InlineRead::Later(OpenedRead {
+                request: self,
+                open: None,
+            });
+        }
         let mut open = self.place.try_open_inline();
         match open.take_if(|open| open.try_load_inline(INLINE_MAX)) {
             Some(loaded) => InlineRead::Done(self.read(loaded, context)),
@@ -224,18 +249,31 @@ impl Read {
     }
 
     fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {
+        let stored = open.metadata.size;
+        let version = self.place.version_of(&open, &context.cancel)?;
+        let mut contents = match self.form {
+            StoredForm::AsStored => self.read_content(open, context)?,
+            StoredForm::Decompressed => {
+                let open = decompressed(open, context)?;
+                self.read_content(open, context)?
+            }
+        };
+        contents.metadata.size = stored;
+        contents.version = version;
+        Ok(contents)
+    }
+
+    fn read_content(&self, open: OpenFile, context: &Context) -> Result<Contents> {
         let reader = Reader {
             open,
             request: self,
             context,
         };
-        if let Some(encoding) = reader.whole_encoding()? {
-            return reader.decoded(encoding);
-        }
-        match self.range {
-            ReadRange::Whole => reader.whole(),
-            ReadRange::Bytes { offset, limit } => reader.bytes(offset, limit),
-            ReadRange::Lines { offset, limit } => reader.lines(offset, limit),
+        match (reader.whole_encoding()?, self.range) {
+            (Some(encoding), _) => reader.decoded(encoding),
+            (None, ReadRange::Whole) => reader.whole(),
+            (None, ReadRange::Bytes { offset, limit }) => reader.bytes(offset, limit),
+            (None, ReadRange::Lines { offset, limit }) => reader.lines(offset, limit),
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::text::encoding;
 use crate::text::line_index::STRIDE;
 use crate::text::lines::{self, Blocks, LineSeeker, Sought};
 
+/// How many bytes a line is expected to have at most, for the room that lines take before they are read.
+const LONG_LINE: u64 = 1024;
+
 /// A read in progress.
 pub(super) struct Reader<'a> {
     pub(super) open: OpenFile,
@@ -164,8 +167,11 @@ impl Reader<'_> {
         let mut seeker = LineSeeker::new(limit);
         let mut bytes = Vec::new();
         let mut ended = limit == 0;
-        // Only reading tells how long the lines are.
-        let mut room = 0;
+        // Only reading tells how long the lines are, so this is a guess on the safe side.
+        let left = self.open.metadata.size.saturating_sub(start);
+        let expected = limit.saturating_mul(LONG_LINE).min(left).min(max as u64);
+        self.context.take_room(expected)?;
+        let mut room = size_of(expected);
         while !ended && bytes.len() <= max {
             let Some((_, block)) = blocks.next()? else {
                 break;
@@ -257,7 +263,9 @@ impl Reader<'_> {
             end_byte,
             binary: binary || (as_text && matches!(body, Body::Bytes(_))),
             body,
+            size: self.open.metadata.size,
             metadata: self.open.metadata,
+            version: None,
             start_byte,
             lines_total: None,
             start_line: None,

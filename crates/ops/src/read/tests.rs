@@ -14,6 +14,7 @@ fn request(tree: &Tree, path: &str, range: ReadRange) -> Read {
         oversize: Oversize::Refuse { over: 1024 * 1024 },
         text: TextPolicy::Detect,
         totals: Totals::Count,
+        form: StoredForm::AsStored,
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use memchr::{memchr_iter, memrchr};
 
 use crate::error::Result;
-use crate::text::string_search::line_numbers;
+use crate::text::line_index::Mark;
+use crate::text::string_search::line_numbers_from;
 use crate::text::{ReadAt, excerpt};
 
 /// How many lines of a change are shown.
@@ -30,7 +31,16 @@ pub(crate) fn changed_lines(
     read: &mut ReadAt<'_>,
     changes: &[Range<u64>],
 ) -> Result<Vec<ChangedLines>> {
-    let numbers = line_numbers(read, changes.iter().map(|change| change.start))?;
+    changed_lines_from(read, Mark::default(), changes)
+}
+
+/// The same, with lines counted from a place before the first change.
+pub(crate) fn changed_lines_from(
+    read: &mut ReadAt<'_>,
+    start: Mark,
+    changes: &[Range<u64>],
+) -> Result<Vec<ChangedLines>> {
+    let numbers = line_numbers_from(read, start, changes.iter().map(|change| change.start))?;
     let mut shown: Vec<ChangedLines> = Vec::new();
     for (change, number) in changes.iter().zip(numbers) {
         let known = shown

@@ -1,4 +1,4 @@
-//! Lines of bytes: counting, finding, slicing, numbering.
+//! Lines of bytes: counting, finding, slicing.
 //!
 //! A line ends with `\n`; a last line without one counts too, and an empty text has no lines. Lines are
 //! counted from 0 here and ranges are half open; what clients call line 1 is line 0.
@@ -289,73 +289,6 @@ fn line_end_after(read: &mut ReadAt<'_>, offset: u64) -> Result<Option<LineEnd>>
     Ok(None)
 }
 
-/// The text with a number and a tab before each line. The numbers are not padded: blanks cost a model tokens.
-#[must_use]
-pub fn numbered(text: &str, first: u64) -> String {
-    let lines = count(text.as_bytes());
-    let mut number = Number::new(first);
-    let widest = Number::new(first.saturating_add(lines)).width();
-    let room = usize::try_from(lines).unwrap_or(0).saturating_mul(widest);
-    let mut output = String::with_capacity(text.len().saturating_add(room));
-    let mut start = 0;
-    let ends = memchr_iter(b'\n', text.as_bytes()).map(|newline| newline + 1);
-    for end in ends.chain((!text.is_empty() && !text.ends_with('\n')).then_some(text.len())) {
-        number.write(&mut output);
-        output.push_str(text.get(start..end).unwrap_or_default());
-        number.advance();
-        start = end;
-    }
-    output
-}
-
-/// What a line number ends with.
-const UNITS: [&str; 10] = [
-    "0\t", "1\t", "2\t", "3\t", "4\t", "5\t", "6\t", "7\t", "8\t", "9\t",
-];
-
-/// A line number as it is shown, counted up in place: formatting each number costs more than copying its line.
-struct Number {
-    tens: u64,
-    /// All digits but the last.
-    shown: String,
-    unit: usize,
-}
-
-impl Number {
-    fn new(number: u64) -> Number {
-        Number {
-            tens: number / 10,
-            shown: Number::show(number / 10),
-            unit: (number % 10) as usize,
-        }
-    }
-
-    fn show(tens: u64) -> String {
-        match tens {
-            0 => String::new(),
-            tens => tens.to_string(),
-        }
-    }
-
-    fn width(&self) -> usize {
-        self.shown.len() + 2
-    }
-
-    fn write(&self, output: &mut String) {
-        output.push_str(&self.shown);
-        output.push_str(UNITS.get(self.unit).copied().unwrap_or_default());
-    }
-
-    fn advance(&mut self) {
-        self.unit += 1;
-        if self.unit == UNITS.len() {
-            self.unit = 0;
-            self.tens = self.tens.saturating_add(1);
-            self.shown = Number::show(self.tens);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,14 +307,6 @@ mod tests {
         ] {
             assert_eq!(count(text.as_bytes()), lines, "{text:?}");
         }
-    }
-
-    #[test]
-    fn numbers_are_not_padded() {
-        assert_eq!(numbered("a\nb", 1), "1\ta\n2\tb");
-        assert_eq!(numbered("", 1), "");
-        assert_eq!(numbered("\n", 99), "99\t\n");
-        assert_eq!(numbered("a\r\nñ\n", 999_999), "999999\ta\r\n1000000\tñ\n");
     }
 
     #[test]
@@ -483,16 +408,6 @@ mod tests {
             prop_assert_eq!(last.lines, taken as u64);
             let tail = lines[lines.len() - taken..].concat();
             prop_assert_eq!(&bytes[last.offset as usize..], tail.as_bytes());
-        }
-
-        #[test]
-        fn numbering_agrees_with_formatting(text in "[aä\\n]{0,30}", first in 0u64..2_000_000) {
-            let expected: String = text
-                .split_inclusive('\n')
-                .zip(first..)
-                .map(|(line, number)| format!("{number}\t{line}"))
-                .collect();
-            prop_assert_eq!(numbered(&text, first), expected);
         }
 
         #[test]

@@ -3,6 +3,7 @@
 //! Files, tools, arguments, roots and settings are compared by the same measure.
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 use crate::text::folded::plain_twin;
 
@@ -43,6 +44,40 @@ pub fn near_matches<N: AsRef<str>>(wrong: &str, names: impl IntoIterator<Item = 
         }
     }
     best.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Says in what a name differs from another that has the same letters: a mark that stands by itself in one of them.
+pub fn other_form(given: &str, name: &str) -> Option<String> {
+    if given == name || !given.nfc().eq(name.nfc()) {
+        return None;
+    }
+    let marks = |text: &str| text.chars().filter(|c| is_combining_mark(*c)).count();
+    let mark = name.chars().find(|c| is_combining_mark(*c));
+    match mark.filter(|_| marks(name) > marks(given)) {
+        Some(mark) => Some(format!("written with a combining {}", mark_name(mark))),
+        None => Some("written with composed letters".to_owned()),
+    }
+}
+
+/// The name of a mark that is put on letters.
+fn mark_name(mark: char) -> String {
+    let name = match mark {
+        '\u{300}' => "grave accent",
+        '\u{301}' => "acute accent",
+        '\u{302}' => "circumflex",
+        '\u{303}' => "tilde",
+        '\u{304}' => "macron",
+        '\u{306}' => "breve",
+        '\u{307}' => "dot above",
+        '\u{308}' => "diaeresis",
+        '\u{30a}' => "ring above",
+        '\u{30b}' => "double acute accent",
+        '\u{30c}' => "caron",
+        '\u{327}' => "cedilla",
+        '\u{328}' => "ogonek",
+        other => return format!("mark U+{:04X}", u32::from(other)),
+    };
+    name.to_owned()
 }
 
 struct WrongName<'n> {
@@ -229,6 +264,27 @@ mod tests {
         ];
         for (wrong, names, expected) in table {
             assert_eq!(nearest(wrong, names.iter().copied()), expected, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn names_with_the_same_letters_are_told_apart() {
+        for (given, name, expected) in [
+            (
+                "Äx",
+                "A\u{308}x",
+                Some("written with a combining diaeresis"),
+            ),
+            ("A\u{308}x", "Äx", Some("written with composed letters")),
+            ("e\u{32d}", "e\u{32d}", None),
+            ("a", "b", None),
+            (
+                "ḙé",
+                "e\u{32d}é",
+                Some("written with a combining mark U+032D"),
+            ),
+        ] {
+            assert_eq!(other_form(given, name).as_deref(), expected, "{name}");
         }
     }
 

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use unicode_normalization::UnicodeNormalization;
+
 use crate::error::{NearDifference, NearRegion, Result};
 use crate::text::lines::{self, Blocks};
 use crate::text::{ReadAt, encoding, excerpt};
@@ -138,12 +140,16 @@ fn difference(found: &[&str], wanted: &[&str]) -> Option<NearDifference> {
         found.len() == wanted.len() && pairs.into_iter().all(|(a, b)| seen(a) == seen(b))
     };
     let without_blanks = |line: &str| line.split_whitespace().collect::<String>();
-    if agree(|line| line.trim().to_owned()) {
+    if agree(str::to_owned) {
+        Some(NearDifference::LastLineEnd)
+    } else if agree(|line| line.trim().to_owned()) {
         Some(NearDifference::Indentation)
     } else if agree(without_blanks) {
         Some(NearDifference::Blanks)
     } else if agree(|line| line.trim().to_lowercase()) {
         Some(NearDifference::Case)
+    } else if agree(|line| line.trim().nfc().collect()) {
+        Some(NearDifference::UnicodeForm)
     } else {
         None
     }

@@ -35,6 +35,26 @@ pub enum EditScope {
     All,
 }
 
+/// What the edits of a call may still do. Places and what comes in at them are held until all files are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EditRoom {
+    /// How many places they may change.
+    pub(crate) places: u64,
+    /// How many bytes they may put in.
+    pub(crate) bytes: u64,
+    /// How many bytes a text may have afterwards.
+    pub(crate) length: u64,
+}
+
+impl EditRoom {
+    /// Counts what a plan does.
+    pub(crate) fn take(&mut self, plan: &EditPlan) {
+        let bytes = plan.splices.iter().map(|splice| splice.new.len() as u64);
+        self.places = self.places.saturating_sub(plan.splices.len() as u64);
+        self.bytes = self.bytes.saturating_sub(bytes.sum());
+    }
+}
+
 /// What an edit does to a text.
 #[derive(Debug)]
 pub(crate) struct EditPlan {
@@ -52,6 +72,7 @@ pub(crate) fn plan(
     size: u64,
     (old, new): (&str, &str),
     scope: EditScope,
+    room: EditRoom,
 ) -> Result<Result<EditPlan, EditFault>> {
     let edit = Edit::new(old, new);
     let found = find(read, &edit.wanted(scope))?;
@@ -63,10 +84,11 @@ pub(crate) fn plan(
     }
     let fault = match scope {
         EditScope::Unique if found.count > 1 => Some(repeated(read, &found)?),
-        EditScope::All if found.count > REPLACED_MAX as u64 => Some(EditFault::TooMany {
+        EditScope::All if found.count > room.places => Some(EditFault::TooMany {
             count: found.count,
             most: REPLACED_MAX as u64,
         }),
+        _ if !edit.fits(found.count, size, room) => Some(EditFault::TooLong { most: room.length }),
         _ => None,
     };
     match fault {
@@ -115,6 +137,16 @@ impl<'e> Edit<'e> {
         }
     }
 
+    /// Tells whether there is room for what comes in at so many places of a text of `size` bytes, and for the text then.
+    fn fits(&self, places: u64, size: u64, room: EditRoom) -> bool {
+        let new = self.incoming();
+        let line_ends = memchr::memchr_iter(b'\n', new.as_bytes()).count();
+        let coming = places.saturating_mul((new.len() + line_ends) as u64);
+        let going = places.saturating_mul(self.changed().len() as u64);
+        let then = size.saturating_sub(going).saturating_add(coming);
+        coming <= room.bytes && (then <= room.length || coming <= going)
+    }
+
     /// Tells whether both strings are the same.
     fn is_idle(&self) -> bool {
         self.old == self.new
@@ -146,7 +178,7 @@ impl<'e> Edit<'e> {
     }
 
     fn plan_exact(&self, read: &mut ReadAt<'_>, found: &Occurrences) -> Result<EditPlan> {
-        let mut incoming = Incoming::new(self.incoming());
+        let mut incoming = NewText::new(self.incoming());
         let mut splices = Vec::with_capacity(found.places.len());
         for place in &found.places {
             splices.push(SharedSplice {
@@ -176,6 +208,10 @@ impl<'e> Edit<'e> {
         if !already.is_empty() {
             return Ok(Err(EditFault::AlreadyThere { lines: already }));
         }
+        let escaped = self.escaped(read)?;
+        if !escaped.is_empty() {
+            return Ok(Err(EditFault::Escaped { lines: escaped }));
+        }
         let nearest = nearest_region(read, &self.old)?;
         Ok(Err(EditFault::Missing { nearest }))
     }
@@ -202,7 +238,7 @@ impl<'e> Edit<'e> {
         let ends = lines.split_inclusive(|byte| *byte == b'\n');
         let ends: Vec<LineEnd> = ends.filter_map(LineEnd::closing).collect();
         let range = range.start as u64..range.end as u64;
-        let new = Incoming::new(self.incoming()).at(read, range.start, &ends)?;
+        let new = NewText::new(self.incoming()).at(read, range.start, &ends)?;
         Ok(EditPlan {
             splices: vec![SharedSplice { range, new }],
             folded: true,
@@ -225,6 +261,23 @@ impl<'e> Edit<'e> {
         if scope == EditScope::Unique && found.count != 1 {
             return Ok(Vec::new());
         }
+        line_numbers(read, found.places.iter().map(|place| place.range.start))
+    }
+
+    /// The lines where the old string is if its line ends were spelled out by mistake.
+    fn escaped(&self, read: &mut ReadAt<'_>) -> Result<Vec<u64>> {
+        if !self.old.contains("\\n") {
+            return Ok(Vec::new());
+        }
+        let meant = self.old.replace("\\r\\n", "\n").replace("\\n", "\n");
+        let wanted = WantedString {
+            text: &meant,
+            changed: 0..0,
+            line_ends: LineEndMatch::Either,
+            overlap: Overlap::Never,
+            most: PLACES,
+        };
+        let found = find(read, &wanted)?;
         line_numbers(read, found.places.iter().map(|place| place.range.start))
     }
 }
@@ -286,15 +339,15 @@ fn starts(text: &str, wanted: &str) -> impl Iterator<Item = usize> {
 }
 
 /// What comes in, with the line ends of each place; made once for each kind.
-struct Incoming<'n> {
+struct NewText<'n> {
     new: &'n str,
     has_line_end: bool,
     uniform: [Option<Arc<[u8]>>; 2],
 }
 
-impl<'n> Incoming<'n> {
-    fn new(new: &'n str) -> Incoming<'n> {
-        Incoming {
+impl<'n> NewText<'n> {
+    fn new(new: &'n str) -> NewText<'n> {
+        NewText {
             new,
             has_line_end: new.contains('\n'),
             uniform: [None, None],
@@ -349,9 +402,15 @@ mod tests {
     use crate::text::reader;
     use proptest::prelude::*;
 
+    const ROOM: EditRoom = EditRoom {
+        places: REPLACED_MAX as u64,
+        bytes: 1000,
+        length: 10_000,
+    };
+
     fn planned(text: &str, old: &str, new: &str, scope: EditScope) -> Result<EditPlan, EditFault> {
         let mut read = reader(text.as_bytes());
-        plan(&mut read, text.len() as u64, (old, new), scope).unwrap()
+        plan(&mut read, text.len() as u64, (old, new), scope, ROOM).unwrap()
     }
 
     fn applied(text: &str, plan: &EditPlan) -> String {
@@ -541,6 +600,18 @@ mod tests {
         let region = nearest("    thre();").unwrap();
         assert_eq!((region.first, region.last, region.difference), (7, 7, None));
         assert_eq!(nearest("nothing like it whatsoever"), None);
+    }
+
+    #[test]
+    fn a_line_end_that_is_spelled_out_is_told() {
+        let escaped = |lines| Err(EditFault::Escaped { lines });
+        assert_eq!(
+            edited("a\none\r\ntwo\n", "one\\ntwo", "x"),
+            escaped(vec![2])
+        );
+        assert_eq!(edited("one\ntwo\n", "one\\r\\ntwo", "x"), escaped(vec![1]));
+        // Where the file spells it out too, it is meant.
+        check("print('a\\n')\n", "a\\n", "b\\n", "print('b\\n')\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use memchr::{memchr, memchr_iter};
 
 use crate::error::{Error, Result};
 use crate::text::ReadAt;
+use crate::text::line_index::Mark;
 use crate::text::lines::{self, Blocks, LineEnd};
 
 /// How many places of a string that is not unique are named.
@@ -237,10 +238,19 @@ pub(super) fn line_numbers(
     read: &mut ReadAt<'_>,
     offsets: impl Iterator<Item = u64>,
 ) -> Result<Vec<u64>> {
+    line_numbers_from(read, Mark::default(), offsets)
+}
+
+/// The same, counted from a place before all of them.
+pub(super) fn line_numbers_from(
+    read: &mut ReadAt<'_>,
+    start: Mark,
+    offsets: impl Iterator<Item = u64>,
+) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     let mut offsets = offsets.peekable();
-    let mut blocks = Blocks::new(read, 0, lines::BLOCK);
-    let mut line = 1;
+    let mut blocks = Blocks::new(read, start.offset, lines::BLOCK);
+    let mut line = start.newlines + 1;
     while offsets.peek().is_some() {
         let Some((mut offset, mut block)) = blocks.next()? else {
             // What is left is the end of the text.

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 
 use super::{Change, OnExisting, Parents};
 use crate::error::{Error, Result};
+use crate::history::{Part, PartKind, Stamp, tail_of};
 use crate::located::Located;
 use crate::metadata::Metadata;
 use crate::open_file;
@@ -56,11 +57,25 @@ impl Change {
             syscall::set_mode_unchecked(file, before.mode & !SET_ID).map_err(failed)?;
         }
         // Space first, so that a full disk is found before a byte is changed.
-        syscall::reserve_unchecked(file, before.size, more.bytes).map_err(failed)?;
-        let written = (&opened.file)
-            .write(bytes)
-            .map_err(|error| write_failed(place, error))?;
+        let observers = place.root().observers();
+        match syscall::reserve_unchecked(file, before.size, more.bytes) {
+            Err(Errno::NOSPC | Errno::DQUOT) if observers.make_room() => {
+                syscall::reserve_unchecked(file, before.size, more.bytes).map_err(failed)?;
+            }
+            reserved => reserved.map_err(failed)?,
+        }
+        let part = || Part {
+            old: Some(Stamp::of(&before)),
+            tail: Some(tail_of(before.size, bytes)),
+            ..Part::new(PartKind::Append, place.path())
+        };
+        let noted = self.note(place.root().observers(), part).map_err(failed)?;
+        let written = (&opened.file).write(bytes).map_err(|error| {
+            self.disown(noted.as_ref());
+            write_failed(place, error)
+        })?;
         if written < bytes.len() {
+            self.disown(noted.as_ref());
             take_back(place, &opened.file, before.size, written as u64)?;
             return Err(failed(Errno::NOSPC));
         }

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use super::EntryRef;
 use crate::error::Result;
+use crate::history::History;
 use crate::quota::{Amount, Ledger, Reservation};
 use crate::syscall::{self, SysResult};
 
-/// The observers of one root. The quota is one; what keeps old content and what holds locks belong here too.
+/// The observers of one root: the quota, and the history. What holds locks belongs here too.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observers {
     /// The account of what the root holds, if that has a limit.
     pub(crate) quota: Option<Arc<Ledger>>,
+    /// What keeps old content.
+    pub(crate) history: Option<Arc<History>>,
 }
 
 impl Observers {
@@ -44,6 +47,20 @@ impl Observers {
         match &self.quota {
             None => change(),
             Some(quota) => quota.take_away(&|| amount_at(entry), change),
+        }
+    }
+
+    /// Frees what is kept of old changes, because the disk is full; tells whether there was anything.
+    pub(crate) fn make_room(&self) -> bool {
+        let history = self.history.as_ref();
+        history.is_some_and(|history| history.make_room())
+    }
+
+    /// The same without a history, for what nobody sees.
+    pub(crate) fn unrecorded(&self) -> Observers {
+        Observers {
+            quota: self.quota.clone(),
+            history: None,
         }
     }
 

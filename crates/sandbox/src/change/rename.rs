@@ -2,6 +2,7 @@
 
 use super::{Change, EntryRef, OnExisting, Parents};
 use crate::error::{Error, Result};
+use crate::history::{Part, PartKind};
 use crate::located::Located;
 use crate::metadata::FileKind;
 use crate::new_dirs::NewDirs;
@@ -40,9 +41,16 @@ impl Change {
         let open_failed = |errno| from.failed("open", errno);
         let sync_to = self.prepare_sync(to_dir).map_err(open_failed)?;
         let sync_from = self.prepare_sync(from.parent()).map_err(open_failed)?;
-        let rename = || rename_entry(source, target, on_existing, metadata.kind);
+        let plain = || rename_entry(source, target, on_existing, metadata.kind);
         let path = || to.given().to_owned();
         let observers = to.root().observers();
+        let rename = || {
+            if std::ptr::eq(from.root(), to.root()) {
+                let (from, to) = ((source, from.path()), (target, to.path()));
+                return self.move_kept(observers, from, to, &plain);
+            }
+            self.moved_to_other_root(from, to, &plain)
+        };
         let renamed = observers.put(target, &path, || Ok(weight), None, rename)?;
         renamed.map_err(|errno| rename_failed(from, to, errno))?;
         from.root().observers().moved_away(weight);
@@ -51,6 +59,27 @@ impl Change {
             parent.keep();
         }
         synced.map_err(|errno| Error::unsynced(to.given(), errno))
+    }
+}
+
+impl Change {
+    /// Moves an entry to another root. Neither history can take that back alone, so both say so.
+    fn moved_to_other_root(
+        &self,
+        from: &Located<'_>,
+        to: &Located<'_>,
+        plain: &dyn Fn() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let part = |kind, path| Part {
+            lost: true,
+            ..Part::new(kind, path)
+        };
+        let (away, here) = (from.root().observers(), to.root().observers());
+        self.noted(
+            away,
+            || part(PartKind::Remove, from.path()),
+            || self.noted(here, || part(PartKind::Create, to.path()), plain),
+        )
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::rel_path::{self, PathStep, RelPath};
+use crate::reserved::{is_ours, is_reserved_entry};
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
@@ -33,18 +34,17 @@ pub(crate) struct Start {
     pub(crate) path: Vec<u8>,
 }
 
-/// Looks a path up from the root.
+/// Looks a client's path up from the root.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
-    walk_from(
-        root,
-        Start::default(),
-        &path.steps(),
-        path.as_given(),
-        follow,
-    )
+    let steps = path.steps();
+    ComponentWalk {
+        own: steps.len(),
+        ..ComponentWalk::new(root, Start::default(), &steps, path.as_given(), follow)
+    }
+    .run()
 }
 
-/// Looks steps up from a directory inside the root.
+/// Looks the steps of a link's text up from a directory inside the root.
 pub(crate) fn walk_from(
     root: &Root,
     start: Start,
@@ -52,19 +52,7 @@ pub(crate) fn walk_from(
     given: &str,
     follow: Follow,
 ) -> Result<Resolved> {
-    ComponentWalk {
-        root,
-        given,
-        follow,
-        pending: steps.iter().cloned().collect(),
-        current: start.dir,
-        path: start.path,
-        outside: None,
-        links: 0,
-        reopened: 0,
-        directory_wanted: false,
-    }
-    .run()
+    ComponentWalk::new(root, start, steps, given, follow).run()
 }
 
 struct ComponentWalk<'a> {
@@ -72,6 +60,10 @@ struct ComponentWalk<'a> {
     given: &'a str,
     follow: Follow,
     pending: VecDeque<PathStep>,
+    /// How many of them, at the end, the client wrote; those before came from links.
+    own: usize,
+    /// The link by whose text the walk goes, or went out of the root.
+    link: Option<Vec<u8>>,
     /// The directory the walk is in; `None` for the root.
     current: Option<OwnedFd>,
     /// Its path inside the root.
@@ -84,17 +76,45 @@ struct ComponentWalk<'a> {
     directory_wanted: bool,
 }
 
-impl ComponentWalk<'_> {
+impl<'a> ComponentWalk<'a> {
+    fn new(
+        root: &'a Root,
+        start: Start,
+        steps: &[PathStep],
+        given: &'a str,
+        follow: Follow,
+    ) -> ComponentWalk<'a> {
+        ComponentWalk {
+            root,
+            given,
+            follow,
+            pending: steps.iter().cloned().collect(),
+            own: 0,
+            link: None,
+            current: start.dir,
+            path: start.path,
+            outside: None,
+            links: 0,
+            reopened: 0,
+            directory_wanted: false,
+        }
+    }
+
     fn run(mut self) -> Result<Resolved> {
         for _ in 0..MAX_STEPS {
             let Some(step) = self.pending.pop_front() else {
                 return self.arrived();
             };
+            let is_own = self.pending.len() < self.own;
+            self.own = self.own.min(self.pending.len());
+            if is_own && self.outside.is_none() {
+                self.link = None;
+            }
             match (self.outside.take(), step) {
                 (Some(position), step) => self.step_outside(position, step)?,
                 (None, PathStep::Up) => self.step_up()?,
                 (None, PathStep::Into(name)) => {
-                    if let Some(tail) = self.step_into(name)? {
+                    if let Some(tail) = self.step_into(name, is_own)? {
                         return Ok(self.found(tail));
                     }
                 }
@@ -132,16 +152,25 @@ impl ComponentWalk<'_> {
         }
     }
 
-    fn step_into(&mut self, name: Name) -> Result<Option<Tail>> {
+    fn step_into(&mut self, name: Name, is_own: bool) -> Result<Option<Tail>> {
         let last = self.pending.is_empty();
+        if is_ours(name.as_bytes()) {
+            return Err(not_found(self.given, &self.path, &name));
+        }
         let fd = match syscall::look_unchecked(self.root.fd_or(self.current.as_ref()), &name) {
             Ok(fd) => fd,
+            Err(Errno::NOENT) if is_own => return self.missing_own(name),
             Err(Errno::NOENT) => return self.missing(name).map(Some),
             Err(errno) => return Err(Error::from_errno("open", self.given, errno)),
         };
         let metadata = self.stat(&fd)?;
+        let dir = self.root.fd_or(self.current.as_ref());
+        if is_reserved_entry(dir, &name, &metadata) {
+            return Err(not_found(self.given, &self.path, &name));
+        }
         match metadata.kind {
             FileKind::Symlink if !last || self.follow == Follow::Last => {
+                self.link = Some(joined(&self.path, &name));
                 self.follow_link(&fd)?;
                 Ok(None)
             }
@@ -152,13 +181,43 @@ impl ComponentWalk<'_> {
                 self.current = Some(fd);
                 Ok(None)
             }
+            _ if is_own && self.names_from(name).0.is_empty() => Ok(None),
             _ => Err(Error::NotADirectory {
                 path: self.given.to_owned(),
             }),
         }
     }
 
-    /// Nothing is there. What is left may be made, unless it goes up from what does not exist.
+    /// Nothing is at a name that the client wrote. What is left may be made, or goes up to where the walk is.
+    fn missing_own(&mut self, name: Name) -> Result<Option<Tail>> {
+        let error = not_found(self.given, &self.path, &name);
+        let (names, directory) = self.names_from(name);
+        // Security: names of ours cannot be made either.
+        if names.iter().any(|name| is_ours(name.as_bytes())) {
+            return Err(error);
+        }
+        Ok((!names.is_empty()).then_some(Tail::Missing { names, directory }))
+    }
+
+    /// Takes steps from a plain name on, without looking anything up, until they are back where the name is: `..` after a
+    /// plain name means the directory that the name is in, whether there is such a name or not. Returns the names that are
+    /// left if they never come back, and whether they have to be a directory.
+    fn names_from(&mut self, name: Name) -> (Vec<Name>, bool) {
+        let mut names = vec![name];
+        let mut directory = false;
+        while !names.is_empty()
+            && let Some(step) = self.pending.pop_front()
+        {
+            directory = step == PathStep::Up;
+            match step {
+                PathStep::Into(name) => names.push(name),
+                PathStep::Up => drop(names.pop()),
+            }
+        }
+        (names, directory)
+    }
+
+    /// Nothing is at a name of a link's text. What is left may be made, unless it goes up from what does not exist.
     fn missing(&mut self, name: Name) -> Result<Tail> {
         if self.would_leave() {
             return Err(self.left(self.root.real_names()));
@@ -167,8 +226,9 @@ impl ComponentWalk<'_> {
         let mut names = vec![name];
         for step in self.pending.drain(..) {
             match step {
-                PathStep::Into(name) => names.push(name),
-                PathStep::Up => return Err(error),
+                // Security: names of ours cannot be made either.
+                PathStep::Into(name) if !is_ours(name.as_bytes()) => names.push(name),
+                PathStep::Into(_) | PathStep::Up => return Err(error),
             }
         }
         Ok(Tail::Missing {
@@ -316,6 +376,7 @@ impl ComponentWalk<'_> {
         Error::Outside {
             path: self.given.to_owned(),
             leads_to,
+            link: self.link.as_deref().map(|link| shown(link).into_owned()),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::name_path::NamePath;
 use crate::rel_path::RelPath;
+use crate::reserved::may_name_reserved;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
@@ -14,7 +15,11 @@ use super::{Follow, Resolved, Tail};
 
 /// Looks a path up with one `openat2` for the parent; `None` if the component walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Resolved>> {
-    let (parent_path, last) = split_last(path.downward()?.as_bytes())?;
+    let names = path.downward()?;
+    if may_name_reserved(names.as_bytes()) {
+        return None;
+    }
+    let (parent_path, last) = split_last(names.as_bytes())?;
     let parent = if parent_path.is_empty() {
         None
     } else {

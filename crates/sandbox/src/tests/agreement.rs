@@ -182,13 +182,43 @@ fn is_beneath(inside: &Path, place: &Located<'_>) {
     }
 }
 
+/// The path without `name/..` where the name is inside and no link: that much is resolved before anything is looked up.
+fn reduced(inside: &Path, path: &str) -> String {
+    let at = |pieces: &[PathBuf]| inside.join(pieces.iter().collect::<PathBuf>());
+    let is_inside = |pieces: &[PathBuf]| {
+        let above = (0..pieces.len()).rev();
+        let mut there = above.filter_map(|length| fs::canonicalize(at(&pieces[..length])).ok());
+        there.next().is_some_and(|real| real.starts_with(inside))
+    };
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for piece in pieces(Path::new(path.trim_start_matches('/'))) {
+        let is_plain = kept.last().is_some_and(|last| last.as_os_str() != "..")
+            && is_inside(&kept)
+            && fs::read_link(at(&kept)).is_err();
+        if piece.as_os_str() == ".." && is_plain {
+            kept.pop();
+        } else {
+            kept.push(piece);
+        }
+    }
+    let path: PathBuf = kept.iter().collect();
+    path.to_string_lossy().into_owned()
+}
+
 /// Compares what a root says of a path with what the kernel says in peace.
-fn agrees(root: &Root, base: &Path, path: &str) {
+fn agrees(root: &Root, base: &Path, given: &str) {
     let inside = base.join("inside");
-    let place = root.locate(&RelPath::parse(path).unwrap(), Follow::Last);
+    let place = root.locate(&RelPath::parse(given).unwrap(), Follow::Last);
     if let Ok(place) = &place {
         is_beneath(&inside, place);
     }
+    // A slash or a dot at the end asks for a directory, to the kernel as well.
+    let ending = if given.ends_with('/') || given.ends_with("/.") || given.ends_with("..") {
+        "/"
+    } else {
+        ""
+    };
+    let path = &(reduced(&inside, given) + ending);
     if verdict(base, path) == Verdict::Leaves {
         assert!(
             matches!(place, Err(Error::Outside { .. })),

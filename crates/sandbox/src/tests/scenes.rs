@@ -148,6 +148,10 @@ pub(super) const SHALLOW: Scene = Scene {
             file: "dir/sub/deep/../../sub/file",
         },
         Shape {
+            dir: "zz/../dir/sub",
+            file: "zz/yy/../../dir/sub/file/../file",
+        },
+        Shape {
             dir: "up",
             file: "up/file",
         },

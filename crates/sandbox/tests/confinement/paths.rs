@@ -94,6 +94,50 @@ fn a_path_that_goes_down_and_up_a_deep_tree_ends() {
 }
 
 #[test]
+fn two_dots_after_a_plain_name_need_no_such_name() {
+    everywhere(|root, inside, _| {
+        fs::create_dir_all(inside.join("dir/sub")).unwrap();
+        fs::write(inside.join("file"), "text").unwrap();
+        fs::write(inside.join("dir/file"), "deeper").unwrap();
+        symlink("dir/sub", inside.join("link")).unwrap();
+        symlink("zz/../file", inside.join("dotted")).unwrap();
+        for path in [
+            "zz/../file",
+            "zz/yy/../../file",
+            "zz/../zz/../file",
+            "file/../file",
+            "file/x/../../file",
+            "dir/zz/../../file",
+            "link/../zz/../../file",
+        ] {
+            assert_eq!(read(root, path).unwrap(), b"text", "{path}");
+        }
+        // After a link it is the directory above the link's target.
+        assert_eq!(read(root, "link/../file").unwrap(), b"deeper");
+        assert_eq!(read(root, "link/zz/../../file").unwrap(), b"deeper");
+        for path in ["zz/..", "zz/yy/../..", "file/.."] {
+            assert_eq!(locate(root, path).unwrap().path(), ".", "{path}");
+        }
+        for path in ["zz/../../x", "file/../../x", "zz/yy/../../../x"] {
+            let refused = locate(root, path);
+            assert!(matches!(refused, Err(Error::Outside { .. })), "{path}");
+        }
+        // The text of a link means what it means to the kernel.
+        assert!(matches!(read(root, "dotted"), Err(Error::NotFound { .. })));
+        assert!(matches!(
+            read(root, "zz/yy/.."),
+            Err(Error::NotFound { .. })
+        ));
+        for path in ["zz/.mcp-filesystem/x", "zz/yy/../.mcp-filesystem"] {
+            let refused = write(root, path, b"x");
+            assert!(matches!(refused, Err(Error::NotFound { .. })), "{path}");
+        }
+        write(root, "zz/../new", b"x").unwrap();
+        assert!(inside.join("new").exists() && !inside.join("zz").exists());
+    });
+}
+
+#[test]
 fn a_slash_at_the_end_wants_a_directory() {
     everywhere(|root, inside, _| {
         fs::create_dir(inside.join("dir")).unwrap();
@@ -103,7 +147,13 @@ fn a_slash_at_the_end_wants_a_directory() {
         symlink("dir/", inside.join("to-dir")).unwrap();
         symlink("new/", inside.join("to-new")).unwrap();
         for path in [
-            "file/", "file/.", "link/", "slashed", "slashed/", "file/..", "file/x",
+            "file/",
+            "file/.",
+            "link/",
+            "slashed",
+            "slashed/",
+            "file/x/..",
+            "file/x",
         ] {
             let result = read(root, path);
             assert!(

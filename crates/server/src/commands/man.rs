@@ -70,15 +70,25 @@ fn commands(command: &Command) -> Roff {
     section.control("SH", ["COMMANDS"]);
     let listed = command.get_subcommands();
     for command in listed.filter(|command| command.get_name() != "help") {
-        section.control("TP", []).text(usage(command));
-        let about = command.get_about().map(ToString::to_string);
-        section.text([roman(about.unwrap_or_default())]);
+        if !command.has_subcommands() {
+            add_command(&mut section, command.get_name(), command);
+        }
+        for inner in command.get_subcommands() {
+            let name = format!("{} {}", command.get_name(), inner.get_name());
+            add_command(&mut section, &name, inner);
+        }
     }
     section
 }
 
-fn usage(command: &Command) -> Vec<Inline> {
-    let mut words = vec![bold(command.get_name())];
+fn add_command(section: &mut Roff, name: &str, command: &Command) {
+    section.control("TP", []).text(usage(name, command));
+    let about = command.get_about().map(ToString::to_string);
+    section.text([roman(about.unwrap_or_default())]);
+}
+
+fn usage(name: &str, command: &Command) -> Vec<Inline> {
+    let mut words = vec![bold(name)];
     for argument in command.get_positionals() {
         let names = argument.get_value_names().unwrap_or_default();
         words.push(roman(" "));
@@ -108,7 +118,9 @@ mod tests {
     fn the_manual_has_every_command() {
         let page = String::from_utf8(page(command()).unwrap()).unwrap();
         for command in command().get_subcommands() {
-            let line = format!("\\fB{}\\fR", command.get_name());
+            let inner = command.get_subcommands().next();
+            let inner = inner.map_or(String::new(), |inner| format!(" {}", inner.get_name()));
+            let line = format!("\\fB{}{inner}\\fR", command.get_name());
             assert!(page.contains(&line), "{line} in {page}");
         }
         assert!(page.starts_with(".ie"), "{page}");

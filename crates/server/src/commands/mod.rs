@@ -1,9 +1,11 @@
 //! The commands of the program, one file or folder each.
 
+mod audit;
 mod call;
 mod check;
 mod completions;
 mod health;
+mod history;
 mod man;
 mod serve;
 mod tools;
@@ -39,6 +41,11 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Task::Health(url) => {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             health::run(url.as_deref(), &settings)
+        }
+        Task::VerifyAudit { files, head } => audit::run(&files, head.as_deref()),
+        Task::History(request) => {
+            let settings = load(cli, RootsNeed::Needed)?.settings;
+            history::run(&settings, &request, &mut out())
         }
         Task::Completions(shell) => Ok(completions::print(shell, command(), &mut out())?),
         Task::Man => Ok(out().write_all(&man::page(command())?)?),

@@ -39,7 +39,7 @@ pub(super) type HeldBody = (Bytes, Option<Reserved>);
 pub(super) async fn read<B>(
     body: B,
     limits: BodyLimits,
-    room: BodyRoom<'_, impl Fn() -> String>,
+    room: BodyRoom<'_, impl Fn() -> Arc<str>>,
 ) -> Result<HeldBody, Refusal>
 where
     B: Body<Data = Bytes>,
@@ -71,7 +71,7 @@ async fn collect<B>(
     mut body: Pin<&mut B>,
     most: usize,
     mut held: Option<Reserved>,
-    room: &BodyRoom<'_, impl Fn() -> String>,
+    room: &BodyRoom<'_, impl Fn() -> Arc<str>>,
 ) -> Result<HeldBody, Refusal>
 where
     B: Body<Data = Bytes>,
@@ -120,7 +120,7 @@ where
 async fn grow(
     held: &mut Option<Reserved>,
     bytes: u64,
-    room: &BodyRoom<'_, impl Fn() -> String>,
+    room: &BodyRoom<'_, impl Fn() -> Arc<str>>,
 ) -> Result<(), Refusal> {
     let has = held.as_ref().map_or(SMALL_BYTES, Reserved::bytes);
     if bytes <= has {
@@ -137,10 +137,10 @@ async fn grow(
 
 /// Waits briefly for room.
 async fn reserve(
-    room: &BodyRoom<'_, impl Fn() -> String>,
+    room: &BodyRoom<'_, impl Fn() -> Arc<str>>,
     bytes: u64,
 ) -> Result<Reserved, Refusal> {
-    let mut waiting = room.budget.reserve(&(room.client)().into(), bytes);
+    let mut waiting = room.budget.reserve(&(room.client)(), bytes);
     let reserved = tokio::time::timeout(BRIEFLY, &mut waiting).await;
     reserved.map_err(|_| no_room(waiting.reason()))
 }

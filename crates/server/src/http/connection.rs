@@ -9,12 +9,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mcp::HttpClient;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::answers::HttpReply;
 use super::door::Visitor;
 use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
@@ -104,6 +106,20 @@ impl RemoteClient {
     }
 }
 
+/// Answers a request unless its client hangs up.
+async fn answer(
+    router: Arc<Router>,
+    request: Request<Incoming>,
+    info: RequestInfo,
+    hang_up: Arc<HangUp>,
+) -> io::Result<HttpReply> {
+    tokio::select! {
+        biased;
+        reply = router.handle(request, info) => Ok(reply),
+        () = hang_up.gone() => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
 async fn converse<S>(
     stream: S,
     client: RemoteClient,
@@ -121,24 +137,16 @@ async fn converse<S>(
         greeted_by,
     } = client;
     let own_visitor = Arc::clone(&visitor);
-    let from: Arc<str> = address.to_string().into();
+    let client = HttpClient::at(address);
     let service = service_fn(move |request: Request<Incoming>| {
-        let router = Arc::clone(&router);
         visitor.asks();
         let info = RequestInfo {
-            address: Arc::clone(&from),
+            client: client.clone(),
             peer: address.ip(),
             visitor: Some(Arc::clone(&visitor)),
             has_two_lengths: head.has_two_lengths(),
         };
-        let hang_up = Arc::clone(&hang_up);
-        async move {
-            tokio::select! {
-                biased;
-                reply = router.handle(request, info) => Ok(reply),
-                () = hang_up.gone() => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
-            }
-        }
+        answer(Arc::clone(&router), request, info, Arc::clone(&hang_up))
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -29,12 +29,12 @@ pub(crate) struct DoorLimits {
 #[derive(Debug)]
 pub(super) struct Door {
     limits: DoorLimits,
-    held: Mutex<Held>,
+    held: Mutex<HeldConnections>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldConnections {
     all: usize,
     of_host: HashMap<Arc<str>, usize>,
     /// The connections that never had a request let in, the oldest first.
@@ -111,12 +111,12 @@ impl Door {
         }))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldConnections> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl HeldConnections {
     fn add(&mut self, host: Option<Arc<str>>, turned_out: CancellationToken) -> u64 {
         self.all += 1;
         if let Some(host) = &host {

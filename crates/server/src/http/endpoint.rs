@@ -37,8 +37,8 @@ pub(crate) struct Endpoint {
 
 /// The sender of a request that was let in.
 pub(super) struct Admitted {
-    /// The sender's address.
-    pub(super) address: Arc<str>,
+    /// The sender, without its token.
+    pub(super) client: HttpClient,
     /// The holder of the token it carries.
     pub(super) holder: Option<TokenHolder>,
 }
@@ -53,11 +53,9 @@ impl Admitted {
             .holder
             .as_ref()
             .map(|holder| format!("token {}", holder.number));
-        HttpClient {
-            address: Arc::clone(&self.address),
-            token: token.map(Into::into),
-            session: None,
-        }
+        let mut client = self.client.clone();
+        client.token = token.map(Into::into);
+        client
     }
 }
 

@@ -13,6 +13,7 @@ use hyper::header::{
     CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, StatusCode};
+use mcp::HttpClient;
 use tokio_rustls::TlsAcceptor;
 use toolset::Admission;
 use toolset::guide::GuideState;
@@ -52,8 +53,8 @@ pub(crate) struct HttpOptions {
 /// What is known of a request besides its content.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
-    /// Where it comes from, for people.
-    pub(super) address: Arc<str>,
+    /// Who called, if no proxy tells another client.
+    pub(super) client: HttpClient,
     /// Where its connection comes from.
     pub(super) peer: IpAddr,
     /// Its connection.
@@ -185,7 +186,7 @@ impl Router {
         match self.endpoint(path) {
             Some(endpoint) => {
                 let from = Admitted {
-                    address: self.client_address(&request, info),
+                    client: self.client(&request, info),
                     holder,
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
@@ -195,11 +196,11 @@ impl Router {
         }
     }
 
-    /// The client's address: that of the connection, or what a trusted proxy tells.
-    fn client_address<B>(&self, request: &Request<B>, info: RequestInfo) -> Arc<str> {
+    /// The client: the other end of the connection, or who a trusted proxy says it is.
+    fn client<B>(&self, request: &Request<B>, info: RequestInfo) -> HttpClient {
         match forwarded::client(info.peer, request.headers(), &self.proxies) {
-            Some(client) => client.to_string().into(),
-            None => info.address,
+            Some(address) => HttpClient::behind_proxy(address),
+            None => info.client,
         }
     }
 
@@ -356,7 +357,7 @@ mod tests {
 
     fn info() -> RequestInfo {
         RequestInfo {
-            address: "127.0.0.1:1".into(),
+            client: HttpClient::at(([127, 0, 0, 1], 1).into()),
             peer: [127, 0, 0, 1].into(),
             visitor: None,
             has_two_lengths: false,

@@ -6,8 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
-use mcp::{EventStream, KEEP_ALIVE, Serving};
-use ops::Reserved;
+use mcp::{EventStream, HeldMessage, KEEP_ALIVE, Serving};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep};
 
@@ -32,9 +31,6 @@ pub(super) struct Notified {
     notifications: Receiver<Vec<u8>>,
     serving: Option<Serving>,
 }
-
-/// A message, and its room in the budget of bytes if it is large.
-type HeldMessage = (Vec<u8>, Option<Reserved>);
 
 impl Notified {
     pub(super) fn new(

@@ -4,6 +4,7 @@
 //! itself: its writer is the first thread.
 
 mod audit_file;
+pub(crate) mod chain;
 mod line;
 mod queue;
 
@@ -118,8 +119,9 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.queue.flush();
+        // First the audit file: what it tells of itself goes to the other queue.
         self.audit.iter().for_each(LineQueue::flush);
+        self.queue.flush();
     }
 }
 

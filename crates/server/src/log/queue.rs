@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -46,6 +46,14 @@ pub(super) trait LogOutput: Write + Send + 'static {
 
     /// Reports that lines can be written again.
     fn recovered(&mut self) {}
+
+    /// Does what is due while no line waits. Returns when to look again, if something will be due.
+    fn idle(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// Does what is left to do before the process ends.
+    fn ending(&mut self) {}
 }
 
 /// Nothing is reported: a closed standard error is no reason to stop serving, and there is no other place to report to.
@@ -195,7 +203,7 @@ fn write_lines(
         batch: Vec::new(),
         lines: 0,
     };
-    for first in waiting {
+    while let Some(first) = next_item(waiting, &mut writer.output) {
         let mut count = 0;
         let mut next = Some(first);
         while let Some(message) = next.take() {
@@ -213,6 +221,7 @@ fn write_lines(
                     writer.write();
                     // Whoever waits may end the process, so the count must not come later.
                     writer.write_lost(format);
+                    writer.output.ending();
                     let _ = done.try_send(());
                 }
             }
@@ -225,6 +234,20 @@ fn write_lines(
         state.written.notify_waiters();
         writer.write_lost(format);
         thread::sleep(BATCH_PAUSE);
+    }
+}
+
+/// Waits for the next item; `None` once nobody can send one.
+fn next_item(waiting: &Receiver<QueueItem>, output: &mut impl LogOutput) -> Option<QueueItem> {
+    loop {
+        let Some(due) = output.idle() else {
+            return waiting.recv().ok();
+        };
+        match waiting.recv_timeout(due) {
+            Ok(item) => return Some(item),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
     }
 }
 

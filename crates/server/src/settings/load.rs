@@ -101,6 +101,8 @@ fn add_base(settings: &mut Settings, base: GivenPath) {
     settings.roots.push(RootSettings {
         tools: AllowedTools::all_of(Toolset::Memory),
         on_missing: OnMissingRoot::Create,
+        // To `memory` an absolute path is a way out, whatever it leads to.
+        host_paths: false,
         ..root
     });
 }
@@ -213,7 +215,7 @@ roots:
         let fault = collision(&[Toolset::Guide, Toolset::Workspace, Toolset::Files]);
         assert_eq!(
             fault.unwrap().to_string(),
-            "the tool sets workspace and files both have copy, move; on stdio serve one of them, \
+            "the tool sets workspace and files both have copy, move, compare, watch; on stdio serve one of them, \
              or use --transport http"
         );
         assert_eq!(collision(&[Toolset::Workspace, Toolset::Guide]), None);

@@ -26,7 +26,9 @@ pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};
 pub(crate) use network::Network;
 pub(crate) use reference::page as reference;
-pub(crate) use root_settings::{AllowedTools, OnMissingRoot, RootAccess, RootSettings, tools_of};
+pub(crate) use root_settings::{
+    AllowedTools, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, tools_of,
+};
 pub(crate) use sample::page as sample;
 pub(crate) use table::{Partial, Settings};
 pub(crate) use value::SettingValue;

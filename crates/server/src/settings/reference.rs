@@ -185,6 +185,10 @@ mod tests {
                 "roots[].quota",
                 format!("roots: [{{{root}, quota: {{zzz: 1}}}}]"),
             ),
+            (
+                "roots[].history",
+                format!("roots: [{{{root}, history: {{zzz: 1}}}}]"),
+            ),
             ("files", "files: {zzz: 1}".to_owned()),
             ("memory", "memory: {zzz: 1}".to_owned()),
             ("guide", "guide: {zzz: 1}".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use sandbox::Quota;
 
@@ -24,8 +25,12 @@ pub(crate) struct RootSettings {
     pub(crate) access: RootAccess,
     /// What it may hold at most; at least one of the two limits is set.
     pub(crate) quota: Option<Quota>,
+    /// How what changes replace or remove is kept.
+    pub(crate) history: Option<HistoryKept>,
     /// What happens if the directory does not exist.
     pub(crate) on_missing: OnMissingRoot,
+    /// Whether absolute paths on the host that lead into it are taken as paths inside it.
+    pub(crate) host_paths: bool,
 }
 
 impl RootSettings {
@@ -38,9 +43,47 @@ impl RootSettings {
             tools: AllowedTools::All,
             access: RootAccess::ReadWrite,
             quota: None,
+            history: None,
             on_missing: OnMissingRoot::Fail,
+            // Whoever named the directory on the command line works in it under that name.
+            host_paths: true,
         }
     }
+}
+
+/// How the history of a root is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HistoryKept {
+    /// Where it is.
+    pub(crate) place: HistoryWhere,
+    /// How long a change is kept.
+    pub(crate) keep: Duration,
+    /// How many bytes of old content are kept.
+    pub(crate) max_bytes: u64,
+    /// How many changes are kept.
+    pub(crate) max_changes: u64,
+}
+
+impl Default for HistoryKept {
+    fn default() -> HistoryKept {
+        HistoryKept {
+            place: HistoryWhere::Auto,
+            keep: Duration::from_secs(7 * 24 * 60 * 60),
+            max_bytes: 1 << 30,
+            max_changes: 100_000,
+        }
+    }
+}
+
+/// Where the history of a root is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HistoryWhere {
+    /// In the state directory if that is on the root's file system, else in the root.
+    Auto,
+    /// In the root.
+    Root,
+    /// Below this directory.
+    At(PathBuf),
 }
 
 /// Whether anything in a root may be changed, whatever its allowlist says.

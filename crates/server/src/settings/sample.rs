@@ -28,6 +28,10 @@ const VALUES: &[(&str, &str)] = &[
 const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].quota.max_bytes", "10737418240"),
     ("roots[].quota.max_files", "100000"),
+    ("roots[].history.place", "auto"),
+    ("roots[].history.keep", "7d"),
+    ("roots[].history.max_bytes", "1073741824"),
+    ("roots[].history.max_changes", "100000"),
     ("files.root", "workspace"),
     ("memory.root", "workspace"),
     ("guide.project_root", "."),

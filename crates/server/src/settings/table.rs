@@ -26,6 +26,8 @@ const PORT: RangeInclusive<u64> = 0..=65_535;
 const TIMEOUT: RangeInclusive<u64> = 1..=86_400;
 /// How long something is kept, in seconds, up to a year; 0 keeps it for ever.
 const TTL: RangeInclusive<u64> = 0..=31_536_000;
+/// Seconds between two log lines, up to a day; 0 for none.
+const PAUSE: RangeInclusive<u64> = 0..=86_400;
 /// How many of something the process holds at once.
 const COUNT: RangeInclusive<u64> = 1..=1_000_000;
 /// Bytes or files of a whole root or cache.
@@ -224,10 +226,10 @@ settings! {
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
     root_header: bool = true, key "server.root_header";
 
-    /// How long a call may take; `grep` and `glob` take as long as they ask for, within `limits.search_timeout`.
+    /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
     request_timeout: Duration = Duration::from_secs(30),
         key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;
-    /// The longest that `grep` and `glob` may take, whatever `timeout_seconds` they ask for; what was found by then is returned.
+    /// The longest that `grep` and `glob` may take and `watch` may wait, whatever `timeout_seconds` they ask for; what was found by then is returned.
     search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT;
     /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
     max_file_size: u64 = 10_485_760,
@@ -252,6 +254,8 @@ settings! {
     audit_file: Option<PathBuf> = None, key "log.audit_file";
     /// What becomes of changes while the audit file cannot be written, as on a full disk.
     audit_on_failure: AuditOnFailure = AuditOnFailure::Refuse, key "log.audit_on_failure";
+    /// How many seconds after a line the hash of the audit file's last line is written to the ordinary log, so that a cut end can be proved; 0 never does it.
+    audit_head_every: Duration = Duration::from_secs(300), key "log.audit_head_every", within PAUSE;
 }
 
 /// What the table says of a key of a map inside a setting.
@@ -328,12 +332,24 @@ inner_keys! {
     ROOT_TOOLS = "roots[].allowed_tools", "list of tool names", Mistake "a list of tool names, or [\"*\"]";
     /// Refuses every tool that changes anything, whatever `allowed_tools` says.
     ROOT_READ_ONLY = "roots[].read_only", "`true` or `false`", Default "`false`";
+    /// Takes absolute paths of the host that lead into the root as paths inside it, unless their first name is an entry of the root. Roots of the command line always do.
+    ROOT_HOST_PATHS = "roots[].host_paths", "`true` or `false`", Default "`false`";
     /// What the root may hold at most: one of the two keys below, or both.
     ROOT_QUOTA = "roots[].quota", "map or `null`", Default "`null`";
     /// Bytes of all its files.
     QUOTA_BYTES = "roots[].quota.max_bytes", "number" within QUOTA, Default "no limit";
     /// The number of its files and directories.
     QUOTA_FILES = "roots[].quota.max_files", "number" within QUOTA, Default "no limit";
+    /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
+    ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`off`";
+    /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory.
+    HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";
+    /// How long a change is kept: a number with `s`, `m`, `h` or `d`.
+    HISTORY_KEEP = "roots[].history.keep", "duration", Default "`7d`";
+    /// How many bytes of old content are kept; the oldest goes first.
+    HISTORY_BYTES = "roots[].history.max_bytes", "number" within QUOTA, Default "`1073741824`";
+    /// How many changes are kept.
+    HISTORY_CHANGES = "roots[].history.max_changes", "number" within COUNT, Default "`100000`";
     /// The certificate chain, PEM. Read again on SIGHUP.
     TLS_CERT = "server.tls.cert", "path", Mistake "a certificate file";
     /// The private key, PEM. Read again on SIGHUP.

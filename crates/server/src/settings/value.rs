@@ -38,7 +38,6 @@ pub(crate) trait SettingValue: Sized {
 pub(crate) struct ReadContext<'a> {
     /// Where relative paths start from.
     pub(crate) directory: &'a Path,
-    /// The tools that an allowlist may name.
     /// The roots that were read before.
     pub(crate) roots: &'a [RootSettings],
     /// The bounds of the setting.

@@ -7,7 +7,7 @@ use crate::harness::ToolSet;
 use crate::memory::Memory;
 use crate::workspace::Workspace;
 
-/// Calls tools one after the other and compares their texts. Times are replaced by `TIME`.
+/// Calls tools one after the other and compares their texts. Times are replaced by `TIME`, versions by `V`.
 async fn texts(setup: impl Fn() -> (Tree, Setup), table: &[(&str, Value, &str)]) {
     testkit::over_both(async |transport| {
         let (_tree, setup) = setup();
@@ -25,8 +25,9 @@ async fn texts(setup: impl Fn() -> (Tree, Setup), table: &[(&str, Value, &str)])
     .await;
 }
 
-/// A text with `TIME` for everything that looks like a time to the second.
+/// A text with `TIME` for everything that looks like a time to the second, and `V` for every version.
 fn without_times(text: &str) -> String {
+    let text = &without_versions(text);
     let is_time = |word: &str| {
         word.len() == "2026-01-01T00:00:00Z".len() && word.ends_with('Z') && word.contains("T")
     };
@@ -40,6 +41,18 @@ fn without_times(text: &str) -> String {
         }
     });
     shown.collect()
+}
+
+fn without_versions(text: &str) -> String {
+    let mut pieces = text.split("version ");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_version = piece.get(..9).is_some_and(|v| v.starts_with(['h', 's']));
+        shown.push_str("version ");
+        shown.push_str(if is_version { "V" } else { "" });
+        shown.push_str(if is_version { &piece[9..] } else { piece });
+    }
+    shown
 }
 
 fn forest() -> Tree {
@@ -72,16 +85,16 @@ async fn workspace_each_reply_has_a_short_text() {
             ),
             ("list_folder", json!({"path": "src"}), "main.rs\t42\n\"odd\\nname\"\t4"),
             ("list_folder", json!({"path": "empty"}), "[the directory is empty]"),
-            ("read_file", json!({"path": "a.txt"}), "1\tone\n2\ttwo\n3\tthree\n"),
+            ("read_file", json!({"path": "a.txt"}), "1\tone\n2\ttwo\n3\tthree\n[version V]"),
             (
                 "read_file",
                 json!({"path": "a.txt", "limit_lines": 1}),
-                "1\tone\n[lines 1-1 of 3; go on with offset_lines: 2]",
+                "1\tone\n[lines 1-1 of 3; go on with offset_lines: 2; version V]",
             ),
             (
                 "read_file",
                 json!({"path": "a.txt", "limit_bytes": 5}),
-                "one\nt\n[bytes 0-4 of 14; go on with offset_bytes: 5]",
+                "one\nt\n[bytes 0-4 of 14; go on with offset_bytes: 5; version V]",
             ),
             (
                 "list_folder",
@@ -91,8 +104,8 @@ async fn workspace_each_reply_has_a_short_text() {
             (
                 "read_file",
                 json!({"paths": ["a.txt", "gone", "src/odd\nname"], "limit_lines": 1}),
-                "==> a.txt <==\n1\tone\n[lines 1-1 of 3; go on with offset_lines: 2]\n\
-                 ==> gone <== error: file not found: gone\n==> \"src/odd\\nname\" <==\n1\thit",
+                "==> a.txt <==\n1\tone\n[lines 1-1 of 3; go on with offset_lines: 2; version V]\n\
+                 ==> gone <== error: file not found: gone\n==> \"src/odd\\nname\" <==\n1\thit\n[version V]",
             ),
             (
                 "glob",
@@ -133,14 +146,14 @@ async fn workspace_each_reply_has_a_short_text() {
                 "14\ta.txt\n[1 entry; more follow: raise max_results or narrow path or pattern]",
             ),
             ("hash_file", json!({"path": "a.txt", "algorithm": "md5"}), "path: a.txt\nmd5: deed54b823522e0525693b090363f9df\nsize: 14"),
-            ("write_file", json!({"path": "n", "content": "x"}), "n: created, 1 bytes"),
-            ("write_file", json!({"path": "n", "content": "xy"}), "n: replaced, 2 bytes"),
-            ("write_file", json!({"path": "n", "content": "z", "mode": "append"}), "n: appended, 1 bytes"),
+            ("write_file", json!({"path": "n", "content": "x"}), "n: created, 1 bytes\n[version V]"),
+            ("write_file", json!({"path": "n", "content": "xy"}), "n: replaced, 2 bytes\n[version V]"),
+            ("write_file", json!({"path": "n", "content": "z", "mode": "append"}), "n: appended, 1 bytes\n[version V]"),
             ("create_folder", json!({"path": "d/e"}), "created d/e/"),
             ("create_folder", json!({"path": "d/e"}), "d/e/ was there already"),
-            ("copy", json!({"source_path": "n", "dest_path": "d/m"}), "copied n to d/m, 3 bytes"),
+            ("copy", json!({"source_path": "n", "dest_path": "d/m"}), "copied n to d/m, 3 bytes\n[version V]"),
             ("copy", json!({"source_path": "d", "dest_path": "f"}), "copied d/ to f/: 1 file, 3 bytes"),
-            ("move", json!({"source_path": "n", "dest_path": "o"}), "moved n to o"),
+            ("move", json!({"source_path": "n", "dest_path": "o"}), "moved n to o\n[version V]"),
             ("remove_file", json!({"path": "o"}), "removed o"),
             ("remove_folder", json!({"path": "d"}), "removed d/: 1 file, 2 directories"),
         ],
@@ -158,7 +171,7 @@ async fn workspace_facts_are_lines_with_times_to_the_second() {
     assert!(text.starts_with(plain), "{text}");
     let stat = server.call("stat_file", json!({"path": "inside"})).await;
     assert!(
-        stat.text.ends_with("\nsymlink: leads to a.txt"),
+        without_versions(&stat.text).ends_with("\nsymlink: leads to a.txt\n[version V]"),
         "{}",
         stat.text
     );
@@ -309,7 +322,7 @@ async fn workspace_wrong_arguments_are_named_at_once() {
     let reply = server.call("write_file", wrong).await;
     assert_eq!(
         reply.text,
-        "unknown argument: moed; valid arguments: root, path, content, mode, encoding, files; argument path must be a string, got number 1; \
+        "unknown argument: moed; valid arguments: root, path, content, mode, encoding, if_version, files; argument path must be a string, got number 1; \
          invalid mode: replace; valid modes: overwrite, append, create_only"
     );
     assert!(reply.is_error && !tree.has("1"));
@@ -440,8 +453,8 @@ async fn workspace_fr_005_latin_1_and_utf_16_are_text() {
     assert_eq!(latin.ok()["content"], "caf\u{e9}\n");
     assert_eq!(latin.ok()["binary"], false);
     assert_eq!(
-        latin.text,
-        "1\tcaf\u{e9}\n[Not UTF-8: read as windows-1252; give encoding if that is wrong]"
+        without_versions(&latin.text),
+        "1\tcaf\u{e9}\n[Not UTF-8: read as windows-1252; give encoding if that is wrong; version V]"
     );
     let part = json!({"path": "utf16", "offset_lines": 2});
     let part = server.call("read_file", part).await;

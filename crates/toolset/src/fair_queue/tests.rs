@@ -16,7 +16,7 @@ fn waiting_for(slots: &Arc<CallSlots>, client: &'static str, weight: Weight) -> 
 
 fn arriving(slots: &Arc<CallSlots>, client: &'static str, weight: Weight) -> Waiting {
     let slots = Arc::clone(slots);
-    Box::pin(async move { slots.take(client, weight).await })
+    Box::pin(async move { slots.take(&client.into(), weight).await })
 }
 
 fn now(future: &mut Waiting) -> Option<Result<CallSlot, QueueFull>> {
@@ -118,12 +118,35 @@ fn a_full_line_of_heavy_calls_keeps_no_small_one_out() {
 }
 
 #[test]
+fn no_client_fills_the_line_for_others() {
+    let slots = CallSlots::new(1);
+    let running = taken(&slots, "greedy");
+    let arrive = |client| arriving(&slots, client, Weight::Small);
+    let mut greedy: Vec<Waiting> = (0..100).map(|_| arrive("greedy")).collect();
+    let refused = greedy.iter_mut().filter_map(now).count();
+    assert_eq!(refused, 100 - WAITING_PER_RUNNING / 2);
+    let mut others: Vec<Waiting> = (0..2).map(|_| arrive("other")).collect();
+    assert!(
+        others.iter_mut().all(|call| now(call).is_none()),
+        "they wait"
+    );
+    let mut third = arrive("third");
+    assert!(now(&mut third).is_none(), "it waits");
+    drop(running);
+    assert!(
+        greedy
+            .iter_mut()
+            .any(|call| matches!(now(call), Some(Ok(_))))
+    );
+}
+
+#[test]
 fn whoever_comes_later_finds_a_slot_too() {
     let slots = CallSlots::new(256);
     let mut held = Vec::new();
     for client in CLIENTS {
         let before = held.len();
-        while let Some(slot) = slots.try_take(client, Weight::Heavy) {
+        while let Some(slot) = slots.try_take(&client.into(), Weight::Heavy) {
             held.push(slot);
         }
         assert!(held.len() > before, "{client} found none");
@@ -135,10 +158,9 @@ fn the_line_has_an_end() {
     let slots = CallSlots::new(1);
     let _running = taken(&slots, "a");
     let line: Vec<Waiting> = (0..WAITING_PER_RUNNING)
-        .map(|_| waiting(&slots, "a"))
+        .map(|number| waiting(&slots, ["a", "b"][number % 2]))
         .collect();
-    let full = Arc::clone(&slots);
-    let mut more: Waiting = Box::pin(async move { full.take("b", Weight::Small).await });
+    let mut more = arriving(&slots, "b", Weight::Small);
     assert!(matches!(now(&mut more), Some(Err(QueueFull))));
     assert_eq!(slots.counts(), (1, line.len()));
     drop(line);
@@ -269,7 +291,7 @@ proptest! {
         bench.running.clear();
         prop_assert_eq!(bench.slots.counts(), (0, 0));
         let all = CLIENTS.iter().cycle().take(most_running.min(CLIENTS.len()));
-        let taken: Vec<_> = all.map(|client| bench.slots.try_take(client, Weight::Small)).collect();
+        let taken: Vec<_> = all.map(|client| bench.slots.try_take(&(*client).into(), Weight::Small)).collect();
         prop_assert!(taken.iter().all(Option::is_some));
     }
 

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
-    error_object_schema, path_fault, quota_facts, quota_words, root_gone, unfinished_words,
-    unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
+    unfinished_words, unsynced_words,
 };
 
 pub(super) struct Files;
@@ -60,7 +60,7 @@ impl Contract for Files {
 
 fn code(failure: &Failure) -> &'static str {
     match failure {
-        Failure::Operation(error) => operation_code(error.kind()),
+        Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
@@ -86,8 +86,8 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::InvalidEncoding
         | ErrorKind::IntoItself
         | ErrorKind::RootProtected
-        // Only tools of other sets fail in these ways.
         | ErrorKind::TooLarge
+        // Only tools of other sets fail in these ways.
         | ErrorKind::PatchFailed
         | ErrorKind::NotText
         | ErrorKind::EditRefused
@@ -96,6 +96,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::LineOutOfRange => "invalid_parameters",
         ErrorKind::PermissionDenied => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
+        ErrorKind::VersionConflict => "version_conflict",
         ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::NotAFile | ErrorKind::Cancelled | ErrorKind::Io => "io_error",
@@ -112,6 +113,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::ReadOnly { .. } => format!("{DENIED}: the server's root is read-only"),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
+        Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }
@@ -175,7 +177,9 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::Loop { .. } => "Path is invalid: too many symbolic links on the way".to_owned(),
         Error::PermissionDenied { .. } => DENIED.to_owned(),
-        Error::NotFound { .. } => "The specified path does not exist".to_owned(),
+        Error::NotFound { .. } | Error::Dangling { .. } => {
+            "The specified path does not exist".to_owned()
+        }
         Error::AlreadyExists { kind, .. } => already_exists(*kind, tool).to_owned(),
         Error::Irreplaceable { kind, by, .. } => {
             format!("A {kind} is there, which a {by} cannot replace")
@@ -190,6 +194,9 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
             _ => "The directory is not empty",
         }
         .to_owned(),
+        Error::Unfolds { most, .. } => {
+            format!("The file unfolds to more than {most} bytes, which are too many to read")
+        }
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
         Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Unsynced { reason, .. } => format!("Not synced: {}", unsynced_words(reason)),
@@ -287,6 +294,12 @@ fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Valu
 fn facts(failure: &Failure, tool: &str) -> Value {
     match failure {
         Failure::Operation(Error::NotFound { near, .. }) => not_found_facts(near, tool),
+        Failure::Operation(Error::Dangling { link, target, .. }) => {
+            json!({ "hint": format!("{link} is a symlink to {target}, where nothing is") })
+        }
+        Failure::Operation(Error::Outside {
+            link: Some(link), ..
+        }) => json!({ "hint": format!("the symlink {link} leads out of the root") }),
         Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
@@ -372,6 +385,7 @@ mod tests {
         let error = Error::Outside {
             path: "escape".into(),
             leads_to: "/etc/passwd".into(),
+            link: None,
         };
         let worded = worded(error.into(), "read", "escape");
         assert!(!worded.object.to_string().contains("/etc"));

@@ -102,7 +102,7 @@ impl Tool for Info {
         };
         match stat.run(&call.context) {
             Ok(status) => Ok(there(status)),
-            Err(Error::NotFound { path, .. }) => Ok(missing(path)),
+            Err(Error::NotFound { path, .. } | Error::Dangling { path, .. }) => Ok(missing(path)),
             Err(error) => Err(error),
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Adding a tool: one file here, and its two lines below.
 
+mod compare;
 mod copy;
 mod delete;
 mod errors;
 mod facts;
+mod hash;
 mod info;
 mod list;
 mod mkdir;
@@ -13,11 +15,13 @@ mod move_to;
 mod paths;
 mod read;
 mod search;
+mod watch;
 mod write;
 
 use crate::tool::{ToolSet, tool};
+use crate::watch::watch_tool;
 
-/// The set, its tools in the specification's order.
+/// The set, its tools in the specification's order, then those of its list of what may come.
 #[must_use]
 pub fn toolset() -> ToolSet {
     ToolSet {
@@ -32,6 +36,9 @@ pub fn toolset() -> ToolSet {
             tool::<move_to::MoveTool>(),
             tool::<info::Info>(),
             tool::<search::SearchTool>(),
+            tool::<compare::CompareTool>(),
+            tool::<hash::HashTool>(),
+            watch_tool::<watch::WatchFiles>(),
         ],
     }
 }

@@ -2,7 +2,8 @@
 
 use ops::text::encoding::to_base64;
 use ops::{
-    Body, Contents, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy, Totals,
+    Body, Contents, Error, InlineRead, Operation, Oversize, Read, ReadRange, StoredForm,
+    TextPolicy, Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::facts::FileFacts;
 use super::paths::place;
 use crate::deployment::ReplyHalves;
-use crate::text_form::{TextLines, binary};
+use crate::json_text::{JsonContent, JsonText};
+use crate::text_form::binary;
 use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadTool;
@@ -30,6 +32,9 @@ pub(super) struct Arguments {
     #[serde(default = "max_size")]
     #[schemars(range(min = 1))]
     max_size: u64,
+    /// Reads what .gz and .zst files unfold to.
+    #[serde(default)]
+    decompress: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
@@ -49,7 +54,8 @@ fn max_size() -> u64 {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// The content: text, or base64-encoded data.
-    content: String,
+    #[schemars(with = "String")]
+    content: JsonContent,
     /// utf8 or base64: how content is written.
     encoding: &'static str,
     /// How many bytes of the file are returned.
@@ -97,19 +103,17 @@ impl Tool for ReadTool {
         }
     }
 
-    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
+    fn json_text(reply: &Reply, replies: ReplyHalves) -> Option<JsonText> {
         let path = &reply.metadata.path;
-        let text = if reply.encoding == "base64" {
-            binary(path, reply.size, &reply.content, replies)
+        let content = reply.content.text();
+        let mut text = if reply.encoding == "base64" {
+            binary(path, reply.size, content, replies)
         } else {
-            reply.content.clone()
+            content.clone()
         };
-        let Some(warning) = &reply.warning else {
-            return Some(text);
-        };
-        let mut lines = TextLines::starting_with(text);
-        lines.note(warning);
-        Some(lines.finish())
+        let warning: Vec<&str> = reply.warning.as_deref().into_iter().collect();
+        text.note(&warning);
+        Some(text)
     }
 }
 
@@ -124,6 +128,11 @@ fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
             Encoding::Base64 | Encoding::Binary => TextPolicy::Never,
         },
         totals: Totals::Skip,
+        form: if arguments.decompress {
+            StoredForm::Decompressed
+        } else {
+            StoredForm::AsStored
+        },
     })
 }
 
@@ -157,8 +166,8 @@ fn reply(contents: Contents, arguments: &Arguments, call: &Call) -> Reply {
     let line_count = contents.body.line_count();
     let metadata = FileFacts::new(&contents.path, &contents.metadata);
     let (content, encoding) = match contents.body {
-        Body::Text(text) => (text, "utf8"),
-        Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
+        Body::Text(text) => (text.into(), "utf8"),
+        Body::Bytes(bytes) => (JsonContent::of_base64(to_base64(&bytes)), "base64"),
     };
     Reply {
         content,
@@ -184,7 +193,7 @@ fn warning(contents: &Contents, size: u64, max_size: u64, server_limit: u64) -> 
     };
     format!(
         "Truncated: only {size} bytes are returned of a file of {} bytes, because {limit}; {advice}",
-        contents.metadata.size
+        contents.size
     )
 }
 

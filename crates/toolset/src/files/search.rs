@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ops::{
-    Case, Error, FileMatches, Grep, Grepped, IgnoreRules, LineMatch, Operation, Pattern,
-    SearchOutput, Syntax,
+    Case, CompressedFiles, Error, FileMatches, Grep, Grepped, IgnoreRules, LineMatch, Operation,
+    Pattern, SearchFrom, SearchOutput, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use crate::match_text::{MatchedLine, SearchEnd, add_file};
 use crate::search_bounds::{MAX_RESULTS, is_zero, max_results};
 use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
+use crate::unread_note::UnreadNote;
 
 pub(super) struct SearchTool;
 
@@ -67,6 +68,9 @@ pub(super) struct Reply {
     files_matched: usize,
     /// The files with matches.
     matches: Vec<MatchedFile>,
+    /// What could not be read, where something could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<UnreadNote>,
     /// How many files were left out because they are over max_file_size, where some were.
     #[serde(skip_serializing_if = "Option::is_none")]
     files_too_large: Option<u64>,
@@ -91,7 +95,7 @@ struct MatchedFile {
 #[derive(Serialize, JsonSchema)]
 struct Match {
     /// The line's number, from 1.
-    line_number: u64,
+    line_number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     column: u64,
     /// The line.
@@ -110,7 +114,7 @@ struct Match {
 #[derive(Serialize, JsonSchema)]
 struct ContextLine {
     /// The line's number, from 1.
-    line_number: u64,
+    line_number: i64,
     /// The line.
     content: String,
 }
@@ -150,8 +154,10 @@ impl Tool for SearchTool {
         SearchEnd {
             found: reply.total_matches,
             files_searched: reply.files_searched,
+            unread: reply.unread.as_ref(),
             lines_in_parts: reply.lines_in_parts,
             is_truncated: reply.truncated,
+            is_from_end: false,
             is_timed_out: false,
             narrow: "raise max_results or narrow root_path, pattern or file_pattern",
         }
@@ -166,7 +172,7 @@ impl Tool for SearchTool {
 
 /// A match with the lines around it. Its context holds the line itself too.
 fn matched_line(found: &Match) -> MatchedLine<'_> {
-    let around = |wanted: fn(u64, u64) -> bool| {
+    let around = |wanted: fn(i64, i64) -> bool| {
         let lines = found.context.iter();
         let lines = lines.filter(move |line| wanted(line.line_number, found.line_number));
         lines.map(|line| line.content.as_str()).collect()
@@ -185,7 +191,7 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
     Ok(Grep {
         place: place(call, &arguments.root_path)?,
         pattern: Pattern {
-            text: arguments.pattern,
+            texts: vec![arguments.pattern],
             syntax: if arguments.regex {
                 Syntax::Regex
             } else {
@@ -206,6 +212,8 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
         max_file_size: Some(arguments.max_file_size),
         ignore_rules: IgnoreRules::Disregard,
         output: SearchOutput::Matches,
+        from: SearchFrom::Start,
+        compressed: CompressedFiles::AsTheyAre,
     })
 }
 
@@ -215,6 +223,7 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
         files_searched: grepped.files_searched,
         files_matched: grepped.files.len(),
         files_too_large: Some(grepped.files_too_large).filter(|&files| files > 0),
+        unread: UnreadNote::of(grepped.unread),
         lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
         matches: grepped
@@ -249,7 +258,8 @@ fn of_line(found: LineMatch, context_lines: usize) -> Match {
 }
 
 fn context(found: &LineMatch) -> Vec<ContextLine> {
-    let first = found.line_number.saturating_sub(found.before.len() as u64);
+    let before = i64::try_from(found.before.len()).unwrap_or(i64::MAX);
+    let first = found.line_number.saturating_sub(before);
     let lines = found.before.iter().chain([&found.line]).chain(&found.after);
     let numbered = lines.zip(first..);
     numbered

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use guide::{
-    ChunkFault, ENTRIES_MAX, Error, ErrorKind, FormatFault, LEVELS_MAX, Lack, PolicyViolation,
+    ChunkFault, ENTRIES_MAX, Error, ErrorType, FormatFault, LEVELS_MAX, Lack, PolicyViolation,
 };
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, UNRECORDABLE, Worded, root_gone,
+    CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, UNRECORDABLE, Worded, root_gone,
 };
 
 pub(super) struct Guide;
@@ -97,7 +97,7 @@ fn code(failure: &Failure) -> &'static str {
     match failure {
         Failure::Guide(error) => kind(error.kind()),
         Failure::BadArguments(_) => "validation",
-        Failure::Operation(error) => match error.kind() {
+        Failure::Operation(error) | Failure::LeftRunning(error) => match error.kind() {
             ops::ErrorKind::InvalidPattern | ops::ErrorKind::InvalidArgument => "validation",
             ops::ErrorKind::Timeout => "timeout",
             _ => "system",
@@ -112,15 +112,15 @@ fn code(failure: &Failure) -> &'static str {
     }
 }
 
-fn kind(kind: ErrorKind) -> &'static str {
+fn kind(kind: ErrorType) -> &'static str {
     match kind {
-        ErrorKind::Security => "security",
-        ErrorKind::Validation => "validation",
-        ErrorKind::NotFound => "not_found",
-        ErrorKind::Permission => "permission",
-        ErrorKind::Timeout => "timeout",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::System => "system",
+        ErrorType::Security => "security",
+        ErrorType::Validation => "validation",
+        ErrorType::NotFound => "not_found",
+        ErrorType::Permission => "permission",
+        ErrorType::Timeout => "timeout",
+        ErrorType::Unsupported => "unsupported",
+        ErrorType::System => "system",
     }
 }
 
@@ -142,6 +142,7 @@ fn message(failure: &Failure, tool: &str) -> String {
         Failure::RateLimited { .. } => "Too many calls".to_owned(),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
+        Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {
             format!("{tool} is not allowed here")
         }
@@ -164,13 +165,10 @@ fn error_message(error: &Error) -> String {
             chunk,
             expected,
             found,
-        } => {
-            let what = chunk.map_or_else(
-                || format!("the content of {path}"),
-                |chunk| format!("chunk {chunk} of {path}"),
-            );
-            format!("Integrity check failed: {what} has the SHA-256 {found}, not {expected}")
-        }
+        } => format!(
+            "Integrity check failed: {} has the SHA-256 {found}, not {expected}",
+            hashed(path, *chunk)
+        ),
         Error::BadChunk { path, fault } => {
             format!("Invalid chunk of {path}: {}", chunk_fault(*fault))
         }
@@ -190,12 +188,7 @@ fn error_message(error: &Error) -> String {
             "The agent handed {path} over, but not as it was asked for: {}",
             prompts::lacking(*lack)
         ),
-        Error::Timeout { path, seconds } if path.is_empty() => {
-            format!("Sampling timed out: the answer came after more than {seconds} seconds")
-        }
-        Error::Timeout { path, seconds } => {
-            format!("Sampling timed out: no answer about {path} within {seconds} seconds")
-        }
+        Error::Timeout { path, seconds } => sampling_timeout(path, *seconds),
         Error::Unsupported { path } => format!(
             "The agent has to be asked for {path}, and this client cannot be: it does not support sampling"
         ),
@@ -203,6 +196,22 @@ fn error_message(error: &Error) -> String {
         Error::Unverifiable { path, reason } => {
             format!("Permission denied: where {path} leads cannot be told ({reason})")
         }
+    }
+}
+
+/// What a hash is of.
+fn hashed(path: &str, chunk: Option<u32>) -> String {
+    match chunk {
+        Some(chunk) => format!("chunk {chunk} of {path}"),
+        None => format!("the content of {path}"),
+    }
+}
+
+fn sampling_timeout(path: &str, seconds: u64) -> String {
+    if path.is_empty() {
+        format!("Sampling timed out: the answer came after more than {seconds} seconds")
+    } else {
+        format!("Sampling timed out: no answer about {path} within {seconds} seconds")
     }
 }
 

@@ -1,6 +1,6 @@
 //! `guide_read_file`: the agent hands over a file it was asked for, whole or in chunks, with hashes.
 
-use guide::{Chunk, ChunkFault, Error, Held, StepOutcome, Upload, Uploaded};
+use guide::{Chunk, ChunkFault, Error, Held, StepOutcome, StoredFiles, Upload, Uploaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,25 +129,33 @@ impl GuideTool for HandOverFile {
             Uploaded::Whole {
                 stored,
                 is_verified,
-            } => {
-                let paths = stored.files.iter().map(|file| file.path.to_string());
-                let paths: Vec<String> = paths.collect();
-                let one = stored.files.first().map(StoredFile::of);
-                let message = one.as_ref().map(StoredFile::said).unwrap_or_default();
-                let data = Data {
-                    stored: one,
-                    path: paths.first().cloned().unwrap_or_default(),
-                    complete: true,
-                    hash_verified: is_verified,
-                    chunks_received: arguments.chunk_count,
-                    chunk_count: arguments.chunk_count,
-                    evicted: Some(EvictedFigures::of(stored.evicted)),
-                    cache,
-                };
-                Success::new(data, message, &stored.warnings, paths)
-            }
+            } => whole(&stored, is_verified, arguments.chunk_count, cache),
         }))
     }
+}
+
+/// The reply to the last chunk, or to the only one.
+fn whole(
+    stored: &StoredFiles,
+    is_verified: bool,
+    chunks: Option<u32>,
+    cache: CacheFigures,
+) -> Success<Data> {
+    let paths = stored.files.iter().map(|file| file.path.to_string());
+    let paths: Vec<String> = paths.collect();
+    let one = stored.files.first().map(StoredFile::of);
+    let message = one.as_ref().map(StoredFile::said).unwrap_or_default();
+    let data = Data {
+        stored: one,
+        path: paths.first().cloned().unwrap_or_default(),
+        complete: true,
+        hash_verified: is_verified,
+        chunks_received: chunks,
+        chunk_count: chunks,
+        evicted: Some(EvictedFigures::of(stored.evicted)),
+        cache,
+    };
+    Success::new(data, message, &stored.warnings, paths)
 }
 
 fn upload(arguments: &Arguments) -> Result<Upload, Failure> {

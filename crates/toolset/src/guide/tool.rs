@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use guide::{ErrorKind, Now, Resume, StepOutcome};
+use guide::{ErrorType, Now, Resume, StepOutcome};
 use ops::{Limits, ReplyRoom};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -78,6 +78,7 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: &[],
+            inner_paths: |_| Vec::new(),
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
             large_replies: false,
@@ -195,7 +196,7 @@ fn tell_denied<T: GuideTool>(failure: &Failure, state: &GuideState, caller: &Cal
     let Failure::Guide(error) = failure else {
         return;
     };
-    if error.kind() == ErrorKind::Permission {
+    if error.kind() == ErrorType::Permission {
         let allowed: Vec<&str> = state.bridge.validator().policy().allowed().collect();
         tracing::warn!(
             operation = T::NAME,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
-    quota_words, root_gone, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 
 /// The longest path the system takes; a longer one is only repeated in part.
@@ -139,7 +139,9 @@ fn is_about_last(error: &Error, subject: &CallSubject) -> bool {
 
 fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
     match failure {
-        Failure::Operation(error) => operation_code(error, tool, path),
+        Failure::Operation(error) | Failure::LeftRunning(error) => {
+            operation_code(error, tool, path)
+        }
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
@@ -174,6 +176,7 @@ fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
         ErrorKind::LineOutOfRange => "invalid_line_number",
         ErrorKind::PermissionDenied | ErrorKind::RootProtected => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
+        ErrorKind::VersionConflict => "version_conflict",
         ErrorKind::InvalidArgument
         | ErrorKind::InvalidPattern
         | ErrorKind::PatchFailed
@@ -210,6 +213,7 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
         Failure::Operation(error) => operation_message(error, path),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
+        Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }
@@ -252,6 +256,9 @@ fn operation_message(error: &Error, path: &str) -> String {
         Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
         Error::TooLarge { size, limit, .. } => {
             format!("File too large: {path} has {size} bytes, the limit is {limit}")
+        }
+        Error::Unfolds { most, .. } => {
+            format!("File too large: {path} unfolds to more than {most} bytes")
         }
         Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
         Error::EmptySearchString => "invalid old_str: must not be empty".to_owned(),
@@ -383,6 +390,7 @@ mod tests {
         let outside = Error::Outside {
             path: "link".to_owned(),
             leads_to: "/etc/passwd".to_owned(),
+            link: None,
         };
         assert_eq!(
             worded("view", &["link"], Failure::Operation(outside)),

@@ -3,12 +3,13 @@
 use ops::text::encoding::to_base64;
 use ops::{
     Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Read, ReadRange,
-    TextPolicy, Totals, WHOLE_FILE_MAX,
+    StoredForm, TextPolicy, Totals, WHOLE_FILE_MAX,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
+use crate::json_text::{JsonContent, JsonText};
 use crate::text_form::{TextLines, binary, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
@@ -34,7 +35,8 @@ pub(super) struct Reply {
     kind: ViewedKind,
     /// The whole content of a file: text, or base64 where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
+    #[schemars(with = "Option<String>")]
+    content: Option<JsonContent>,
     /// How content is written: utf-8 or base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<&'static str>,
@@ -76,6 +78,7 @@ impl Tool for View {
             },
             text: TextPolicy::Utf8,
             totals: Totals::Skip,
+            form: StoredForm::AsStored,
         };
         match read.run(&call.context) {
             Err(Error::IsADirectory { .. }) => {
@@ -93,20 +96,16 @@ impl Tool for View {
         }
     }
 
-    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
+    fn json_text(reply: &Reply, replies: ReplyHalves) -> Option<JsonText> {
         if let Some(entries) = &reply.entries {
-            return Some(names(entries, reply.truncated == Some(true)));
+            return Some(names(entries, reply.truncated == Some(true)).into());
         }
-        let content = reply.content.clone().unwrap_or_default();
+        let content = reply.content.as_ref()?.text();
         if reply.encoding == Some("utf-8") {
-            return Some(content);
+            return Some(content.clone());
         }
-        Some(binary(
-            "the file",
-            reply.size.unwrap_or(0),
-            &content,
-            replies,
-        ))
+        let size = reply.size.unwrap_or(0);
+        Some(binary("the file", size, content, replies))
     }
 }
 
@@ -127,8 +126,8 @@ fn names(entries: &[String], is_truncated: bool) -> String {
 fn file(contents: Contents) -> Reply {
     let size = contents.body.as_bytes().len() as u64;
     let (content, encoding) = match contents.body {
-        Body::Text(text) => (text, "utf-8"),
-        Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
+        Body::Text(text) => (text.into(), "utf-8"),
+        Body::Bytes(bytes) => (JsonContent::of_base64(to_base64(&bytes)), "base64"),
     };
     Reply {
         kind: ViewedKind::File,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::transfer::{Arguments, End, ends};
+use super::versions::{add_version, told};
 use crate::deployment::ReplyHalves;
 use crate::skipped::{SkippedEntry, add_skipped};
 use crate::text_form::{TextLines, counted};
@@ -23,6 +24,9 @@ pub(super) struct Reply {
     is_directory: bool,
     /// Bytes of all files copied.
     size: u64,
+    /// The version of a file's copy, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// How many files were copied.
     files_copied: u64,
     /// What was left out of a directory: symlinks that lead outside, special files.
@@ -57,7 +61,7 @@ impl Tool for CopyTool {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let copy = Copy {
             source: call.place(&arguments.source_path)?,
-            destination: call.destination(&arguments.dest_path)?,
+            destination: call.destination(&arguments.dest_path)?.versioned(None),
             on_existing: OnExisting::Replace,
             on_directory: OnDirectory::Into,
             recurse: Recurse::Yes,
@@ -76,6 +80,7 @@ impl Tool for CopyTool {
             is_directory: copied.is_directory,
             size: copied.bytes,
             files_copied: copied.files,
+            version: told(copied.version.as_ref()),
             skipped: copied.skipped.iter().map(SkippedEntry::from).collect(),
             skipped_total: (copied.skipped_total > listed).then_some(copied.skipped_total),
         })
@@ -98,6 +103,7 @@ impl Tool for CopyTool {
         }
         let total = reply.skipped_total.unwrap_or(reply.skipped.len() as u64);
         add_skipped(&mut lines, &reply.skipped, total);
+        add_version(&mut lines, reply.version.as_deref());
         Some(lines.finish())
     }
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
 use crate::tool::{Call, Example, RootUse, Tool, ToolEffect};
@@ -17,6 +18,8 @@ pub(super) struct Arguments {
     root: String,
     /// For edits that name none.
     path: Option<String>,
+    /// Of path, as replies tell it; fails where it has another.
+    if_version: Option<String>,
     /// In order; each sees what those before it did.
     #[schemars(length(min = 1, max = 500))]
     edits: Vec<EditArgument>,
@@ -28,6 +31,7 @@ pub(super) struct Arguments {
 #[derive(Deserialize, JsonSchema)]
 struct EditArgument {
     path: Option<String>,
+    if_version: Option<String>,
     /// Copied from the file without line numbers; has to occur once. Empty makes a new file.
     old: String,
     new: String,
@@ -64,6 +68,9 @@ struct FileReply {
     created: bool,
     /// Size of the file now, in bytes.
     size: u64,
+    /// The file's version now, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
 }
 
 impl Tool for EditFile {
@@ -84,13 +91,13 @@ impl Tool for EditFile {
     const EXAMPLES: &'static [Example] = &[Example {
         title: "One line of a file",
         arguments: r#"{"root":"workspace","path":"hello.txt","edits":[{"old":"Hello World","new":"Hello Agent"}]}"#,
-        reply: r#"{"root":"workspace","dry_run":false,"files":[{"path":"hello.txt","replacements":1,"created":false,"size":12}],"changes":[{"path":"hello.txt","line":1,"lines":["Hello Agent"]}],"warnings":[],"notes":[]}"#,
+        reply: r#"{"root":"workspace","dry_run":false,"files":[{"path":"hello.txt","replacements":1,"created":false,"size":12,"version":"hq3Xn0sYw"}],"changes":[{"path":"hello.txt","line":1,"lines":["Hello Agent"]}],"warnings":[],"notes":[]}"#,
     }];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let path = arguments.path.as_deref();
+        let file = (arguments.path.as_deref(), arguments.if_version.as_deref());
         let edits = arguments.edits.into_iter().enumerate();
-        let edits = edits.map(|(index, edit)| file_edit(index, edit, path, call));
+        let edits = edits.map(|(index, edit)| file_edit(index, edit, file, call));
         let edit = EditFiles {
             edits: edits.collect::<ops::Result<_>>()?,
             rehearsal: if arguments.dry_run {
@@ -105,12 +112,17 @@ impl Tool for EditFile {
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut text = TextLines::default();
+        let several = reply.files.len() > 1;
         for file in &reply.files {
-            text.line(file.line());
+            let version = file.version.as_deref().filter(|_| several);
+            text.line(format_args!("{}{}", file.line(), in_line(version)));
         }
-        add_changes(&mut text, &reply.changes, reply.files.len() > 1);
+        add_changes(&mut text, &reply.changes, several);
         for remark in reply.warnings.iter().chain(&reply.notes) {
             text.note(remark);
+        }
+        if let [file] = reply.files.as_slice() {
+            add_version(&mut text, file.version.as_deref());
         }
         if reply.dry_run {
             text.note("dry run: nothing was changed");
@@ -133,16 +145,21 @@ impl FileReply {
 fn file_edit(
     index: usize,
     edit: EditArgument,
-    path: Option<&str>,
+    (path, if_version): (Option<&str>, Option<&str>),
     call: &Call,
 ) -> ops::Result<FileEdit> {
+    // What stands beside `path` is not about another file.
+    let if_version = match &edit.path {
+        Some(_) => edit.if_version.as_deref(),
+        None => edit.if_version.as_deref().or(if_version),
+    };
     let path = edit.path.as_deref().or(path);
     let path = path.ok_or_else(|| Error::InvalidArgument {
         argument: "edits",
         reason: format!("edits[{index}] names no file; give path there or beside edits"),
     })?;
     Ok(FileEdit {
-        place: call.place(path)?,
+        place: versioned(call.place(path)?, if_version)?,
         old: edit.old,
         new: edit.new,
         scope: if edit.all {
@@ -182,6 +199,7 @@ impl From<ops::EditedFile> for FileReply {
             created: file.effect == WriteEffect::Created,
             replacements: file.replaced,
             size: file.size,
+            version: told(file.version.as_ref()),
             path: file.path,
         }
     }

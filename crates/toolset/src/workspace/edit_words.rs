@@ -79,12 +79,19 @@ pub(super) fn refusal(path: &str, (edit, edits): (usize, usize), fault: &EditFau
         EditFault::AlreadyThere { lines } => {
             format!("old not found, but new is already there, {}", named_lines(lines))
         }
+        EditFault::Escaped { lines } => format!(
+            "old not found, but it is there with line ends for its \\n, {}: write line ends, not \\n; nothing was changed",
+            named_lines(lines)
+        ),
         EditFault::Repeated { count, lines } => format!(
             "old occurs {count} times, in {}; add lines around it or set all: true; nothing was changed",
             some_lines(lines, *count)
         ),
         EditFault::TooMany { count, most } => format!(
             "old occurs {count} times, and one call changes {most} places at most; nothing was changed"
+        ),
+        EditFault::TooLong { most } => format!(
+            "that makes the file, or all that the call puts in, longer than {most} bytes; nothing was changed"
         ),
         EditFault::Idle => {
             "old and new are the same (line ends of the file are kept); nothing was changed".to_owned()
@@ -108,6 +115,8 @@ fn nearest(region: &NearRegion) -> String {
         Some(NearDifference::Indentation) => " (differs in indentation)",
         Some(NearDifference::Blanks) => " (differs in blanks)",
         Some(NearDifference::Case) => " (differs in upper and lower case)",
+        Some(NearDifference::UnicodeForm) => " (differs in Unicode form: copy it from the file)",
+        Some(NearDifference::LastLineEnd) => " (differs in a line end before or after)",
         None => "",
     };
     let mut text = format!("old not found; nearest is {place}{differs}:");
@@ -140,7 +149,10 @@ pub(super) fn facts(edit: usize, fault: &EditFault) -> Value {
     let more = match fault {
         EditFault::Repeated { count, lines } => json!({ "count": count, "lines": lines }),
         EditFault::TooMany { count, most } => json!({ "count": count, "limit": most }),
-        EditFault::AlreadyThere { lines } => json!({ "lines": lines }),
+        EditFault::TooLong { most } => json!({ "limit": most }),
+        EditFault::AlreadyThere { lines } | EditFault::Escaped { lines } => {
+            json!({ "lines": lines })
+        }
         EditFault::Missing {
             nearest: Some(region),
         } => json!({ "nearest": [region.first, region.last] }),

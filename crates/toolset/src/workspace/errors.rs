@@ -1,15 +1,16 @@
 //! Every code and every message of the `workspace` set. The specification's own words come first in a message;
 //! root and path follow if it leaves them out.
 
+use ops::text::near::other_form;
 use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
 use serde_json::{Map, Value, json};
 
 use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, NamedPlace, UNRECORDABLE, Worded,
-    error_object_schema, path_fault, quota_facts, quota_words, root_gone, unfinished_words,
-    unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
+    unfinished_words, unsynced_words,
 };
 use crate::text_form::human_size;
 
@@ -66,7 +67,9 @@ impl Contract for Workspace {
 
 fn code(failure: &Failure, tool: &str) -> &'static str {
     match failure {
-        Failure::Operation(error) => operation_code(error.kind(), tool),
+        Failure::Operation(error) | Failure::LeftRunning(error) => {
+            operation_code(error.kind(), tool)
+        }
         Failure::UnknownRoot { .. } => "unknown_root",
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
         Failure::RateLimited { .. } => "rate_limited",
@@ -101,6 +104,7 @@ fn operation_code(kind: ErrorKind, tool: &str) -> &'static str {
         ErrorKind::PermissionDenied => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
         ErrorKind::RootProtected => "root_protected",
+        ErrorKind::VersionConflict => "version_conflict",
         ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Cancelled => "cancelled",
@@ -123,6 +127,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         }
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
+        Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
@@ -165,18 +170,74 @@ fn argument_message(bad: &BadArgument) -> String {
     }
 }
 
+/// The message of an operation's error. Every error is in one of the groups, so that a new one has words or does not
+/// compile; what a group does not word has its own text.
 pub(super) fn operation_message(error: &Error, tool: &str) -> String {
     match error {
+        Error::InvalidPath { .. }
+        | Error::Outside { .. }
+        | Error::Loop { .. }
+        | Error::NotFound { .. }
+        | Error::Dangling { .. }
+        | Error::AlreadyExists { .. }
+        | Error::Irreplaceable { .. }
+        | Error::NotADirectory { .. }
+        | Error::IsADirectory { .. }
+        | Error::NotAFile { .. }
+        | Error::DirectoryNotEmpty { .. }
+        | Error::RootProtected
+        | Error::IntoItself { .. } => place_message(error, tool),
+        Error::PatchMalformed { .. }
+        | Error::PatchMismatch { .. }
+        | Error::PatchNotUnique { .. }
+        | Error::PatchFiles { .. }
+        | Error::PatchTooManyFiles { .. }
+        | Error::PatchCreates { .. } => patch_message(error),
+        Error::TooLarge { .. }
+        | Error::Unfolds { .. }
+        | Error::NotText { .. }
+        | Error::InvalidEncoding { .. }
+        | Error::InvalidPattern { .. }
+        | Error::InvalidArgument { .. }
+        | Error::EmptySearchString
+        | Error::EditRefused { .. }
+        | Error::StringNotFound { .. }
+        | Error::StringNotUnique { .. }
+        | Error::LineOutOfRange { .. } => content_message(error, tool),
+        Error::PermissionDenied { .. }
+        | Error::DiskFull { .. }
+        | Error::QuotaExceeded { .. }
+        | Error::Unsynced { .. }
+        | Error::VersionConflict { .. }
+        | Error::Changed { .. }
+        | Error::Unfinished { .. }
+        | Error::NoRoom { .. }
+        | Error::Timeout
+        | Error::Cancelled
+        | Error::Io { .. } => circumstance_message(error, tool),
+    }
+}
+
+/// What is wrong with the place that a path names.
+fn place_message(error: &Error, tool: &str) -> String {
+    match error {
         Error::InvalidPath { path, fault } => {
-            format!(
-                "invalid path: \"{}\": {}",
-                shortened(path),
-                path_fault(*fault)
-            )
+            let fault = path_fault(*fault);
+            format!("invalid path: \"{}\": {fault}", shortened(path))
         }
-        Error::Outside { .. } => "path resolves outside root boundary".to_owned(),
+        Error::Outside { link, .. } => outside(link.as_deref()),
         Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
         Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
+        Error::Dangling {
+            path,
+            wanted,
+            link,
+            target,
+        } => format!(
+            "{}; {} is a symlink to {target}, where nothing is",
+            not_found(path, *wanted, &[]),
+            if link == path { "it" } else { link }
+        ),
         Error::AlreadyExists { path, kind } | Error::Irreplaceable { path, kind, .. } => {
             already_exists(path, *kind, tool)
         }
@@ -184,9 +245,17 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::IsADirectory { path } => is_a_directory(path, tool),
         Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
         Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
-        Error::TooLarge { size, limit, .. } => too_large(*size, *limit),
+        Error::RootProtected => root_protected(tool),
+        Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
+        other => other.to_string(),
+    }
+}
+
+/// Why a patch does not fit.
+fn patch_message(error: &Error) -> String {
+    let why = match error {
         Error::PatchMalformed { line, reason } => {
-            format!("patch failed: malformed at line {line} of the patch: {reason}")
+            format!("malformed at line {line} of the patch: {reason}")
         }
         Error::PatchMismatch {
             hunk,
@@ -195,7 +264,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
             found,
             ..
         } => format!(
-            "patch failed: hunk {hunk} does not match at line {line}: expected {}, found {}",
+            "hunk {hunk} does not match at line {line}: expected {}, found {}",
             quoted(expected),
             found
                 .as_deref()
@@ -204,35 +273,50 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::PatchNotUnique {
             hunk, count, lines, ..
         } => format!(
-            "patch failed: hunk {hunk} fits {count} places, at {}; add context lines around it until it fits one; nothing \
-             was changed",
+            "hunk {hunk} fits {count} places, at {}; add context lines around it until it fits one; nothing was changed",
             edit_words::some_lines(lines, *count)
         ),
         Error::PatchFiles { files: 0 } => {
-            "patch failed: it names no file; give path, or headers `--- a/name` and `+++ b/name`"
-                .to_owned()
+            "it names no file; give path, or headers `--- a/name` and `+++ b/name`".to_owned()
         }
         Error::PatchFiles { files } => format!(
-            "patch failed: it is for {files} files; leave out path to patch all of them, or send the part of one file"
+            "it is for {files} files; leave out path to patch all of them, or send the part of one file"
+        ),
+        Error::PatchTooManyFiles { files, most } => format!(
+            "it is for {files} files, and one call may patch {most}; split it into several calls; nothing was \
+             changed"
         ),
         Error::PatchCreates { path } => format!(
-            "patch failed: file already exists: {path}; the patch creates it (--- /dev/null): write the header of an \
-             existing file and hunks with its lines"
+            "file already exists: {path}; the patch creates it (--- /dev/null): write the header of an existing file and \
+             hunks with its lines"
         ),
+        other => other.to_string(),
+    };
+    format!("patch failed: {why}")
+}
+
+/// What is wrong with a file's content, or with what was said about it.
+fn content_message(error: &Error, tool: &str) -> String {
+    match error {
+        Error::TooLarge { size, limit, .. } => too_large(*size, *limit),
+        Error::Unfolds { path, most } => format!(
+            "too large to decompress: {path} has more than {} of content; search it with grep and search_compressed: true",
+            human_size(*most, "")
+        ),
+        Error::NotText { path, seems } => not_text(path, seems, tool),
+        Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
         Error::InvalidPattern { role, reason } => match pattern_argument(*role) {
             "pattern" => format!("invalid pattern: {reason}"),
             argument => format!("invalid pattern in {argument}: {reason}"),
         },
-        Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
-        Error::NotText { path, seems } => not_text(path, seems, tool),
+        Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::EditRefused {
             path,
             edit,
             edits,
             fault,
         } => edit_words::refusal(path, (*edit, *edits), fault),
-        Error::InvalidEncoding { reason } => format!("invalid content: {reason}"),
         Error::StringNotFound { path, .. } => format!("string not found in {path}"),
         Error::StringNotUnique { path, count, .. } => {
             format!("string found {count} times in {path}")
@@ -240,23 +324,31 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::LineOutOfRange { line, max, .. } => {
             format!("line {line} is out of range 1 to {max}")
         }
+        other => other.to_string(),
+    }
+}
+
+/// What the system, another change, a limit or the client itself put in the way.
+fn circumstance_message(error: &Error, tool: &str) -> String {
+    match error {
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
         Error::QuotaExceeded { path, .. } => {
-            format!(
-                "quota exceeded while writing {path}: {}",
-                quota_words(error)
-            )
+            let quota = quota_words(error);
+            format!("quota exceeded while writing {path}: {quota}")
         }
         Error::Unsynced { path, reason } => {
             format!("not synced: {path}: {}", unsynced_words(reason))
         }
+        Error::VersionConflict {
+            path,
+            expected,
+            present,
+        } => version_conflict(path, expected, present.as_deref()),
         Error::Changed { path } => format!("changed meanwhile: {path}: {CHANGED_WORDS}"),
         Error::Unfinished { done, cause } => {
             unfinished_words(done, &operation_message(cause, tool))
         }
-        Error::RootProtected => root_protected(tool),
-        Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
         Error::NoRoom { .. } => {
             "replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
                 .to_owned()
@@ -268,6 +360,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
             path,
             reason,
         } => format!("{operation} failed on {path}: {reason}"),
+        other => other.to_string(),
     }
 }
 
@@ -292,6 +385,16 @@ fn not_text(path: &str, seems: &str, tool: &str) -> String {
     )
 }
 
+fn version_conflict(path: &str, expected: &str, present: Option<&str>) -> String {
+    let now = present.map_or_else(
+        || "is gone".to_owned(),
+        |present| format!("is at version {present} now"),
+    );
+    format!(
+        "version conflict: {path}: it was {expected} and {now}; nothing was changed: look at it again before you change it"
+    )
+}
+
 /// A line as a message shows it.
 fn quoted(line: &str) -> String {
     format!("\"{}\"", shortened(line))
@@ -304,9 +407,24 @@ fn not_found(path: &str, wanted: Wanted, near: &[String]) -> String {
         Wanted::Anything => "not found",
         Wanted::Source => "source file not found",
     };
+    let told = near.iter().map(|near| match other_form(path, near) {
+        Some(difference) => format!("{near} ({difference})"),
+        None => near.clone(),
+    });
     match near {
         [] => format!("{what}: {path}"),
-        near => format!("{what}: {path}; did you mean {}?", near.join(" or ")),
+        _ => {
+            let near = told.collect::<Vec<_>>().join(" or ");
+            format!("{what}: {path}; did you mean {near}?")
+        }
+    }
+}
+
+fn outside(link: Option<&str>) -> String {
+    let refused = "path resolves outside root boundary";
+    match link {
+        Some(link) => format!("{refused}: the symlink {link} leads out of the root"),
+        None => refused.to_owned(),
     }
 }
 
@@ -457,6 +575,9 @@ fn facts(failure: &Failure) -> Value {
         Failure::Operation(Error::InvalidArgument { argument, .. }) => {
             json!({ "argument": argument })
         }
+        Failure::Operation(Error::VersionConflict { present, .. }) => {
+            json!({ "version": present })
+        }
         Failure::BadArguments(bad) => bad_facts(bad),
         Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
         _ => Value::Null,
@@ -531,6 +652,7 @@ mod tests {
         let error = Error::Outside {
             path: "escape/passwd".into(),
             leads_to: "/etc/passwd".into(),
+            link: Some("escape".into()),
         };
         let worded = Workspace.word(
             &Failure::Operation(error),
@@ -538,7 +660,7 @@ mod tests {
         );
         assert_eq!(
             worded.message,
-            "path resolves outside root boundary (root: ws, path: escape/passwd)"
+            "path resolves outside root boundary: the symlink escape leads out of the root (root: ws, path: escape/passwd)"
         );
         assert!(!worded.object.to_string().contains("/etc"));
     }

@@ -14,6 +14,7 @@ use crate::search_bounds::{
 };
 use crate::text_form::{TextLines, counted, shown, shown_directory, to_the_second};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
+use crate::unread_note::UnreadNote;
 
 pub(super) struct GlobTool;
 
@@ -81,6 +82,9 @@ pub(super) struct Reply {
     more: bool,
     /// True where the time was over before everything was searched.
     timed_out: bool,
+    /// The directories that could not be read, where some could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<UnreadNote>,
     #[serde(skip)]
     sort: Sort,
 }
@@ -151,6 +155,7 @@ impl Tool for GlobTool {
             more: globbed.truncated || globbed.timed_out,
             sort: arguments.sort,
             timed_out: globbed.timed_out,
+            unread: UnreadNote::of(globbed.unread),
         })
     }
 
@@ -172,6 +177,9 @@ impl Tool for GlobTool {
         }
         if reply.matches.is_empty() {
             lines.note("no match");
+        }
+        if let Some(unread) = &reply.unread {
+            unread.add_to(&mut lines);
         }
         let narrow = "raise max_results or narrow path or pattern";
         if reply.truncated {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use ops::{Case, Grep, Grepped, IgnoreRules, Limits, Operation, Pattern, SearchOutput, Syntax};
+use ops::{
+    Case, CompressedFiles, Error, Grep, Grepped, IgnoreRules, Limits, Operation, Pattern,
+    SearchFrom, SearchOutput, Syntax,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +17,7 @@ use crate::search_bounds::{
 };
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
+use crate::unread_note::UnreadNote;
 
 pub(super) struct GrepTool;
 
@@ -22,7 +26,13 @@ pub(super) struct Arguments {
     /// A name from list_roots.
     root: String,
     /// Matched within lines.
-    pattern: String,
+    pattern: Option<String>,
+    /// Any of them, instead of pattern.
+    #[schemars(length(min = 1, max = 50))]
+    patterns: Option<Vec<String>>,
+    /// Plain text, no expression.
+    #[serde(default)]
+    literal: bool,
     /// A directory or file.
     #[serde(default = "here")]
     path: String,
@@ -51,6 +61,12 @@ pub(super) struct Arguments {
     /// Lines, files, or matching lines of each file.
     #[serde(default)]
     output: GrepOutput,
+    /// The last results, not the first.
+    #[serde(default)]
+    from_end: bool,
+    /// In .gz and .zst too.
+    #[serde(default)]
+    search_compressed: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
@@ -78,6 +94,9 @@ pub(super) struct Reply {
     files_searched: u64,
     /// How many files were left out: binary or unreadable.
     files_skipped: u64,
+    /// What could not be read, where something could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<UnreadNote>,
     /// How many lines were too long to be matched as a whole, where some were: a match that spans over 4 KiB of one may be missing.
     #[serde(skip_serializing_if = "is_zero")]
     lines_in_parts: u64,
@@ -87,6 +106,8 @@ pub(super) struct Reply {
     more: bool,
     /// True where the time was over before everything was searched.
     timed_out: bool,
+    #[serde(skip)]
+    from_end: bool,
 }
 
 /// One matching line.
@@ -94,8 +115,8 @@ pub(super) struct Reply {
 struct Match {
     /// The file, relative to the root.
     file: String,
-    /// The line's number, from 1.
-    line_number: u64,
+    /// The line's number, from 1. With from_end those of large files count from the end: -1 is the last line.
+    line_number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     column: u64,
     /// The line.
@@ -150,9 +171,12 @@ impl Tool for GrepTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let root = arguments.root.clone();
-        let output = arguments.output;
+        let (output, from_end) = (arguments.output, arguments.from_end);
         let grepped = request(arguments, call)?.run(&call.context)?;
-        Ok(reply(root, output, grepped))
+        Ok(Reply {
+            from_end,
+            ..reply(root, output, grepped)
+        })
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
@@ -169,11 +193,16 @@ impl Tool for GrepTool {
                 files.for_each(|matches| add_matches(&mut lines, matches));
             }
         }
+        if reply.matches.iter().any(|found| found.line_number < 0) {
+            lines.note("lines are counted from the file's end, as offset_lines of read_file is");
+        }
         SearchEnd {
             found: reply.total_matches,
             files_searched: reply.files_searched,
+            unread: reply.unread.as_ref(),
             lines_in_parts: reply.lines_in_parts,
             is_truncated: reply.truncated,
+            is_from_end: reply.from_end,
             is_timed_out: reply.timed_out,
             narrow: "raise max_results or narrow path, pattern or glob_filter",
         }
@@ -197,18 +226,38 @@ fn add_matches(lines: &mut TextLines, matches: &[Match]) {
     }
 }
 
-fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
+/// What is searched for.
+fn pattern(arguments: &mut Arguments) -> ops::Result<Pattern> {
+    let texts = match (arguments.pattern.take(), arguments.patterns.take()) {
+        (Some(pattern), None) => vec![pattern],
+        (None, Some(patterns)) => patterns,
+        (given, _) => {
+            let got = if given.is_some() { "both" } else { "neither" };
+            return Err(Error::InvalidArgument {
+                argument: "arguments",
+                reason: format!("give pattern or patterns, got {got}"),
+            });
+        }
+    };
+    Ok(Pattern {
+        texts,
+        syntax: if arguments.literal {
+            Syntax::Literal
+        } else {
+            Syntax::Regex
+        },
+        case: if arguments.case_insensitive {
+            Case::Insensitive
+        } else {
+            Case::Sensitive
+        },
+    })
+}
+
+fn request(mut arguments: Arguments, call: &Call) -> ops::Result<Grep> {
     Ok(Grep {
         place: call.place(&arguments.path)?,
-        pattern: Pattern {
-            text: arguments.pattern,
-            syntax: Syntax::Regex,
-            case: if arguments.case_insensitive {
-                Case::Insensitive
-            } else {
-                Case::Sensitive
-            },
-        },
+        pattern: pattern(&mut arguments)?,
         filter: arguments.glob_filter,
         context_lines: arguments.context_lines,
         max_results: arguments.max_results,
@@ -221,6 +270,16 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
             GrepOutput::Files => SearchOutput::Files,
             GrepOutput::Count => SearchOutput::Count,
         },
+        from: if arguments.from_end {
+            SearchFrom::End
+        } else {
+            SearchFrom::Start
+        },
+        compressed: if arguments.search_compressed {
+            CompressedFiles::Decompressed
+        } else {
+            CompressedFiles::AsTheyAre
+        },
     })
 }
 
@@ -232,7 +291,7 @@ pub(super) fn ignore_rules(respect: bool) -> IgnoreRules {
     }
 }
 
-fn reply(root: String, output: GrepOutput, grepped: Grepped) -> Reply {
+fn reply(root: String, output: GrepOutput, mut grepped: Grepped) -> Reply {
     let files = match output {
         GrepOutput::Matches => None,
         GrepOutput::Files => Some(files(&grepped, false)),
@@ -243,10 +302,12 @@ fn reply(root: String, output: GrepOutput, grepped: Grepped) -> Reply {
         total_matches: grepped.total_matches,
         files_searched: grepped.files_searched,
         files_skipped: grepped.files_skipped,
+        unread: UnreadNote::of(std::mem::take(&mut grepped.unread)),
         lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
         more: grepped.truncated || grepped.timed_out,
         timed_out: grepped.timed_out,
+        from_end: false,
         files,
         matches: matches(grepped),
     }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
+use crate::hash_algorithm::HashAlgorithm;
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
@@ -16,24 +17,6 @@ pub(super) struct Arguments {
     root: String,
     path: String,
     algorithm: HashAlgorithm,
-}
-
-#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum HashAlgorithm {
-    Md5,
-    Sha1,
-    Sha256,
-}
-
-impl HashAlgorithm {
-    fn name(self) -> &'static str {
-        match self {
-            HashAlgorithm::Md5 => "md5",
-            HashAlgorithm::Sha1 => "sha1",
-            HashAlgorithm::Sha256 => "sha256",
-        }
-    }
 }
 
 /// A file's hash.
@@ -69,11 +52,7 @@ impl Tool for HashFile {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let hash = Hash {
             place: call.place(&arguments.path)?,
-            algorithm: match arguments.algorithm {
-                HashAlgorithm::Md5 => ops::Algorithm::Md5,
-                HashAlgorithm::Sha1 => ops::Algorithm::Sha1,
-                HashAlgorithm::Sha256 => ops::Algorithm::Sha256,
-            },
+            algorithm: arguments.algorithm.into(),
         };
         let hashed = hash.run(&call.context)?;
         Ok(Reply {

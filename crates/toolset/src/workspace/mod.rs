@@ -21,9 +21,12 @@ mod remove_file;
 mod remove_folder;
 mod stat_file;
 mod transfer;
+mod versions;
+mod watch;
 mod write_file;
 
 use crate::tool::{ToolSet, tool};
+use crate::watch::watch_tool;
 
 /// The set, its tools in the specification's order.
 #[must_use]
@@ -48,6 +51,7 @@ pub fn toolset() -> ToolSet {
             tool::<compare::CompareTool>(),
             tool::<grep::GrepTool>(),
             tool::<glob::GlobTool>(),
+            watch_tool::<watch::WatchFiles>(),
         ],
     }
 }

@@ -2,14 +2,28 @@
 
 use ops::{FileKind, Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::transfer::{Arguments, End, ends};
+use super::transfer::{End, ends};
+use super::versions::{add_version, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::skipped::SkippedEntry;
+use crate::text_form::TextLines;
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct MoveTool;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// A name from list_roots.
+    source_root: String,
+    source_path: String,
+    /// The same or another root.
+    dest_root: String,
+    dest_path: String,
+    /// Of the source file.
+    if_version: Option<String>,
+}
 
 /// What was moved.
 #[derive(Serialize, JsonSchema)]
@@ -23,6 +37,9 @@ pub(super) struct Reply {
     /// Its size in bytes; of a directory only where it had to be copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+    /// The version of a moved file, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// How many files had to be copied; 0 where it was renamed.
     files_copied: u64,
     /// Always empty: a move that cannot take everything along fails and changes nothing.
@@ -57,8 +74,11 @@ impl Tool for MoveTool {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let move_to = Move {
-            source: call.place(&arguments.source_path)?,
-            destination: call.destination(&arguments.dest_path)?,
+            source: versioned(
+                call.place(&arguments.source_path)?,
+                arguments.if_version.as_deref(),
+            )?,
+            destination: call.destination(&arguments.dest_path)?.versioned(None),
             on_existing: OnExisting::Replace,
             on_directory: OnDirectory::Into,
         };
@@ -75,17 +95,21 @@ impl Tool for MoveTool {
             },
             is_directory: moved.kind == FileKind::Directory,
             size: moved.bytes,
+            version: told(moved.version.as_ref()),
             files_copied: moved.files.filter(|_| copied).unwrap_or(0),
             skipped: Vec::new(),
         })
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        Some(ends(
+        let mut text = TextLines::default();
+        text.line(ends(
             "moved",
             &reply.source,
             &reply.destination,
             reply.is_directory,
-        ))
+        ));
+        add_version(&mut text, reply.version.as_deref());
+        Some(text.finish())
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use ops::{Operation, Patch, PatchTarget, Patched, WriteEffect};
+use ops::{Error, Operation, Patch, PatchTarget, Patched, WriteEffect};
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
@@ -21,6 +24,8 @@ pub(super) struct Arguments {
     path: Option<String>,
     /// As `diff -u` writes it; a bare `@@` is fine.
     patch: String,
+    /// Of path, as replies tell it.
+    if_version: Option<String>,
 }
 
 /// What was applied.
@@ -38,6 +43,9 @@ pub(super) struct Reply {
     created: bool,
     /// Size of the first file now, in bytes.
     size: u64,
+    /// The first file's version now, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// All files, in the order of the patch.
     files: Vec<FileReply>,
     /// The first ten changes.
@@ -57,6 +65,9 @@ struct FileReply {
     created: bool,
     /// Size of the file now, in bytes.
     size: u64,
+    /// The file's version now, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
 }
 
 /// Where a hunk went.
@@ -84,9 +95,25 @@ impl Tool for PatchFile {
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
     const REPLACES_CONTENT: bool = true;
 
+    /// Without a path, the files that the patch names.
+    fn inner_paths(arguments: &JsonObject) -> Vec<String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        match (text("path"), text("patch")) {
+            (None, Some(patch)) => ops::text::patch::named_files(patch),
+            _ => Vec::new(),
+        }
+    }
+
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let if_version = arguments.if_version.as_deref();
         let target = match &arguments.path {
-            Some(path) => PatchTarget::File(call.place(path)?),
+            Some(path) => PatchTarget::File(versioned(call.place(path)?, if_version)?),
+            None if if_version.is_some() => {
+                return Err(Error::InvalidArgument {
+                    argument: "if_version",
+                    reason: "it is of one file: give path too".to_owned(),
+                });
+            }
             None => PatchTarget::Named(Arc::clone(&call.place("")?.root)),
         };
         let patch = Patch {
@@ -98,12 +125,17 @@ impl Tool for PatchFile {
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut text = TextLines::default();
+        let several = reply.files.len() > 1;
         for file in &reply.files {
-            text.line(file.line());
+            let version = file.version.as_deref().filter(|_| several);
+            text.line(format_args!("{}{}", file.line(), in_line(version)));
         }
-        add_changes(&mut text, &reply.changes, reply.files.len() > 1);
+        add_changes(&mut text, &reply.changes, several);
         for warning in &reply.warnings {
             text.note(warning);
+        }
+        if !several {
+            add_version(&mut text, reply.version.as_deref());
         }
         Some(text.finish())
     }
@@ -125,6 +157,7 @@ impl From<&Patched> for FileReply {
             hunks_applied: file.hunks.len() as u64,
             created: file.effect == WriteEffect::Created,
             size: file.size,
+            version: told(file.version.as_ref()),
         }
     }
 }
@@ -151,6 +184,7 @@ fn reply(root: String, patched: &[Patched]) -> Reply {
         hunks,
         created: first.is_some_and(|file| file.created),
         size: first.map_or(0, |file| file.size),
+        version: first.and_then(|file| file.version.clone()),
         changes: ChangeReply::of(changes),
         warnings: faults.collect(),
         files,

@@ -1,20 +1,22 @@
 //! `read_file`: a file's content, whole or in part.
 
 use ops::text::encoding::to_base64;
-use ops::text::lines::numbered;
 use ops::{
-    Body, Contents, Encoding, Error, InlineRead, Operation, Oversize, Read, ReadRange, TextPolicy,
-    Totals,
+    Body, Contents, Encoding, Error, InlineRead, Operation, Oversize, Read, ReadRange, StoredForm,
+    TextPolicy, Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::errors::operation_message;
+use super::errors::{Workspace, operation_message};
+use super::versions::{may_change, noted, told};
 use crate::arguments::shortened;
+use crate::contract::{NamedPlace, names_of, names_shown};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
+use crate::json_text::{JsonContent, JsonText};
 use crate::media::{Media, MediaFacts, recognized};
-use crate::text_form::{TextLines, binary, human_size, shown};
+use crate::text_form::{binary, human_size, shown};
 use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ReadFileTool;
@@ -40,6 +42,9 @@ pub(super) struct Arguments {
     line_numbers: bool,
     /// Of a file that is not UTF-8, such as shift_jis.
     encoding: Option<String>,
+    /// Of .gz and .zst, the content.
+    #[serde(default)]
+    decompress: bool,
 }
 
 /// A file's content, or the part of it that was asked for; with paths those of several files.
@@ -82,7 +87,8 @@ struct FileReply {
     path: String,
     /// The content, without line numbers; left out where it is an image or sound, which comes as a block of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
+    #[schemars(with = "Option<String>")]
+    content: Option<JsonContent>,
     /// utf-8, or base64 where the content is not text.
     encoding: &'static str,
     /// The file's own encoding, where it is not UTF-8.
@@ -91,7 +97,7 @@ struct FileReply {
     /// The MIME type of an image or sound.
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'static str>,
-    /// Size of the whole file in bytes.
+    /// Size of the whole file in bytes; of its whole content, where that was decompressed.
     size: u64,
     /// How many lines the whole file has; not for reads by bytes, nor where counting them would take too long.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +108,9 @@ struct FileReply {
     /// Number of the last line returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<u64>,
+    /// The file's version, for if_version; left out where the root allows no change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// True where more of the file follows after what was returned.
     truncated: bool,
     /// True where the file is not text.
@@ -158,25 +167,16 @@ impl Tool for ReadFileTool {
         }
     }
 
-    fn text(reply: &Reply, replies: ReplyHalves) -> Option<String> {
+    fn json_text(reply: &Reply, replies: ReplyHalves) -> Option<JsonText> {
         if let Some(file) = &reply.file {
             return Some(file.text(replies));
         }
-        let mut lines = TextLines::default();
+        let mut text = JsonText::default();
         for file in reply.files.iter().flatten() {
-            match (&file.file, &file.failed) {
-                (Some(file), _) => lines
-                    .line(format_args!("==> {} <==", shown(&file.path)))
-                    .line(file.text(replies).trim_end_matches('\n')),
-                (None, Some(failed)) => lines.line(format_args!(
-                    "==> {} <== error: {}",
-                    shown(&failed.path),
-                    failed.error
-                )),
-                (None, None) => &mut lines,
-            };
+            file.add_to(&mut text, replies);
         }
-        Some(lines.finish())
+        text.pop_line_end();
+        Some(text)
     }
 
     fn media(reply: &mut Reply) -> Option<Media> {
@@ -189,26 +189,40 @@ impl Tool for ReadFileTool {
     }
 }
 
+impl BatchFile {
+    /// Adds the file to the text of all files.
+    fn add_to(&self, text: &mut JsonText, replies: ReplyHalves) {
+        if let Some(file) = &self.file {
+            text.push_line(&format!("==> {} <==", shown(&file.path)).into());
+            let mut content = file.text(replies);
+            while content.pop_line_end() {}
+            text.push_line(&content);
+        } else if let Some(failed) = &self.failed {
+            let path = shown(&failed.path);
+            text.push_line(&format!("==> {path} <== error: {}", failed.error).into());
+        }
+    }
+}
+
 impl FileReply {
-    fn text(&self, replies: ReplyHalves) -> String {
+    fn text(&self, replies: ReplyHalves) -> JsonText {
         let Some(content) = &self.content else {
-            return self.note.clone().unwrap_or_default();
+            return self.note.as_deref().unwrap_or_default().into();
         };
         if self.binary {
-            return binary(&self.path, self.size, content, replies);
+            return binary(&self.path, self.size, content.text(), replies);
         }
-        let content = match self.start_line {
-            Some(first) if self.line_numbers => numbered(content, first),
-            _ => content.clone(),
+        let mut text = match self.start_line {
+            Some(first) if self.line_numbers => content.numbered(first),
+            _ => content.text().clone(),
         };
-        if self.note.is_none() && self.more.is_none() {
-            return content;
-        }
-        let mut lines = TextLines::starting_with(content);
-        for note in [&self.note, &self.more].into_iter().flatten() {
-            lines.note(note.trim_end_matches('.'));
-        }
-        lines.finish()
+        // Without line numbers the content is wanted as it is.
+        let version = self.version.as_deref().filter(|_| self.line_numbers);
+        let version = version.map(noted);
+        let notes = [&self.note, &self.more, &version].into_iter().flatten();
+        let notes: Vec<&str> = notes.map(|note| note.trim_end_matches('.')).collect();
+        text.note(&notes);
+        text
     }
 }
 
@@ -233,18 +247,26 @@ fn several(arguments: &Arguments, paths: &[String], call: &Call) -> ops::Result<
             Ok(contents) => {
                 room = room.saturating_sub(contents.body.as_bytes().len() as u64);
                 BatchFile {
-                    file: Some(file_reply(arguments, contents)),
+                    file: Some(file_reply(arguments, contents, call)),
                     failed: None,
                 }
             }
             Err(error @ (Error::Cancelled | Error::Timeout)) => return Err(error),
-            Err(error) => BatchFile {
-                file: None,
-                failed: Some(FailedFile {
+            Err(error) => {
+                let failed = FailedFile {
                     path: path.clone(),
-                    error: failure(&error, most),
-                }),
-            },
+                    error: names_shown(&failure(&error, most), &names_of(&error)),
+                };
+                let place = NamedPlace {
+                    root: Some(arguments.root.clone()),
+                    path: Some(path.clone()),
+                };
+                call.record_violation(&Workspace, ReadFileTool::NAME, place, error.into());
+                BatchFile {
+                    file: None,
+                    failed: Some(failed),
+                }
+            }
         });
     }
     Ok(Reply {
@@ -268,11 +290,14 @@ fn one(arguments: &Arguments, contents: Contents, call: &Call) -> Reply {
         (Body::Bytes(bytes), Ok(ReadRange::Whole)) if call.replies.text() => recognized(bytes),
         _ => None,
     };
-    let mut file = file_reply(arguments, contents);
+    let mut file = file_reply(arguments, contents, call);
     if let Some(facts) = facts {
         file.note = Some(about(&file, &facts));
         file.mime_type = Some(facts.mime_type);
-        file.media = file.content.take().map(|data| (facts, data));
+        file.media = file
+            .content
+            .take()
+            .map(|data| (facts, data.text().decoded()));
     }
     Reply {
         root: arguments.root.clone(),
@@ -302,12 +327,17 @@ fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
 /// A read of one file, which is refused whole where it has more than `most` bytes.
 fn request_of(arguments: &Arguments, path: &str, most: u64, call: &Call) -> ops::Result<Read> {
     Ok(Read {
-        place: call.place(path)?,
+        place: call.place(path)?.versioned(None),
         range: arguments.range()?,
         max_bytes: None,
         oversize: Oversize::Refuse { over: most },
         text: text_policy(arguments.encoding.as_deref())?,
         totals: Totals::Count,
+        form: if arguments.decompress {
+            StoredForm::Decompressed
+        } else {
+            StoredForm::AsStored
+        },
     })
 }
 
@@ -369,13 +399,15 @@ fn byte_argument(arguments: &Arguments) -> &'static str {
     }
 }
 
-fn file_reply(arguments: &Arguments, contents: Contents) -> FileReply {
+fn file_reply(arguments: &Arguments, contents: Contents, call: &Call) -> FileReply {
+    let version = contents.version.as_ref();
+    let version = told(version.filter(|_| may_change(&arguments.root, call)));
     let note = note(arguments, &contents);
     let more = more(&contents)
         .filter(|_| !contents.body.as_bytes().is_empty() && !is_cut_line(arguments, &contents));
     let (content, encoding) = match contents.body {
-        Body::Text(text) => (text, "utf-8"),
-        Body::Bytes(bytes) => (to_base64(&bytes), "base64"),
+        Body::Text(text) => (text.into(), "utf-8"),
+        Body::Bytes(bytes) => (JsonContent::of_base64(to_base64(&bytes)), "base64"),
     };
     FileReply {
         path: contents.path,
@@ -383,10 +415,11 @@ fn file_reply(arguments: &Arguments, contents: Contents) -> FileReply {
         encoding,
         decoded_from: contents.decoded_from,
         mime_type: None,
-        size: contents.metadata.size,
+        size: contents.size,
         lines_total: contents.lines_total,
         start_line: contents.start_line,
         end_line: contents.end_line,
+        version,
         truncated: contents.truncated,
         binary: contents.binary,
         note,
@@ -415,7 +448,7 @@ fn more(contents: &Contents) -> Option<String> {
             let last = next.saturating_sub(1);
             // Where the text was decoded, the size of the file says nothing of its end.
             let size = match contents.decoded_from {
-                None => format!(" of {}", contents.metadata.size),
+                None => format!(" of {}", contents.size),
                 Some(_) => String::new(),
             };
             Some(format!(
@@ -458,7 +491,7 @@ fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
     if !contents.body.as_bytes().is_empty() {
         return guessed_encoding(arguments, contents);
     }
-    let size = contents.metadata.size;
+    let size = contents.size;
     Some(
         match (
             arguments.offset_lines,

@@ -4,6 +4,7 @@ use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::versions::versioned;
 use crate::deployment::ReplyHalves;
 use crate::text_form::shown;
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
@@ -15,6 +16,8 @@ pub(super) struct Arguments {
     /// A name from list_roots.
     root: String,
     path: String,
+    /// As replies tell it.
+    if_version: Option<String>,
 }
 
 /// What was removed.
@@ -43,7 +46,10 @@ impl Tool for RemoveFile {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let remove = Remove {
-            place: call.place(&arguments.path)?,
+            place: versioned(
+                call.place(&arguments.path)?,
+                arguments.if_version.as_deref(),
+            )?,
             target: RemoveTarget::File,
             recurse: Recurse::No,
             on_missing: OnMissing::Fail,

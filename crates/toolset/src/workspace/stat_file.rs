@@ -4,6 +4,7 @@ use ops::{ContentType, FileKind, LinkStatus, LinkTarget, Metadata, Operation, St
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::versions::{add_version, may_change, told};
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
 use crate::text_form::{TextLines, shown, to_the_second};
@@ -37,6 +38,9 @@ pub(super) struct Reply {
     /// The symlink itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<Link>,
+    /// The version of a file, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// True where the name's bytes are not UTF-8; the name shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
@@ -81,19 +85,20 @@ impl Tool for StatFile {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let status = Stat {
-            place: call.place(&arguments.path)?,
+            place: call.place(&arguments.path)?.versioned(None),
             content_type: ContentType::Skip,
         }
         .run(&call.context)?;
         Ok(Reply {
-            root: arguments.root,
             name: status.name,
             path: status.path,
             facts: facts(&status.metadata),
             is_directory: status.metadata.kind == FileKind::Directory,
             is_symlink: status.link.is_some(),
             link: status.link.map(link),
+            version: told(status.version.as_ref()).filter(|_| may_change(&arguments.root, call)),
             invalid_utf8: status.invalid_utf8,
+            root: arguments.root,
         })
     }
 
@@ -108,6 +113,7 @@ impl Tool for StatFile {
             };
             lines.fact("symlink", Some(leads));
         }
+        add_version(&mut lines, reply.version.as_deref());
         Some(lines.finish())
     }
 }

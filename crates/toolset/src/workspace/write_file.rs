@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::edit_words::syntax_warning;
+use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
@@ -27,6 +28,8 @@ pub(super) struct Arguments {
     /// base64 for bytes.
     #[serde(default)]
     encoding: Encoding,
+    /// Fails unless the file has this version, as replies tell it.
+    if_version: Option<String>,
     /// Instead of path and content.
     #[schemars(length(min = 1, max = 200))]
     files: Option<Vec<FileArgument>>,
@@ -40,6 +43,7 @@ struct FileArgument {
     mode: Mode,
     #[serde(default)]
     encoding: Encoding,
+    if_version: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy)]
@@ -73,6 +77,9 @@ pub(super) struct Reply {
     mode: Mode,
     /// True where it is new.
     created: bool,
+    /// The file's version now, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     /// All files, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileReply>,
@@ -92,6 +99,9 @@ struct FileReply {
     mode: Mode,
     /// True where the file is new.
     created: bool,
+    /// The file's version now, for if_version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
 }
 
 impl Tool for WriteFile {
@@ -133,9 +143,11 @@ impl Tool for WriteFile {
                 reply.mode,
                 reply.created,
             ));
+            add_version(&mut text, reply.version.as_deref());
         }
         for file in &reply.files {
-            text.line(described(&file.path, file.size, file.mode, file.created));
+            let line = described(&file.path, file.size, file.mode, file.created);
+            text.line(format_args!("{line}{}", in_line(file.version.as_deref())));
         }
         for warning in &reply.warnings {
             text.note(warning);
@@ -152,6 +164,9 @@ impl Arguments {
             reason: reason.to_owned(),
         };
         match (self.files, self.path, self.content) {
+            (Some(_), None, None) if self.if_version.is_some() => {
+                Err(missing("if_version", "give it in the items of files"))
+            }
             (Some(files), None, None) => Ok((self.root, files)),
             (Some(_), _, _) => Err(missing("files", "give either files, or path and content")),
             (None, Some(path), Some(content)) => {
@@ -161,6 +176,7 @@ impl Arguments {
                     content,
                     mode,
                     encoding,
+                    if_version: self.if_version,
                 };
                 Ok((self.root, vec![file]))
             }
@@ -173,7 +189,7 @@ impl Arguments {
 impl FileArgument {
     fn into_request(self, call: &Call) -> ops::Result<FileToWrite> {
         Ok(FileToWrite {
-            place: call.place(&self.path)?,
+            place: versioned(call.place(&self.path)?, self.if_version.as_deref())?,
             bytes: match self.encoding {
                 Encoding::Utf8 => self.content.into_bytes(),
                 Encoding::Base64 => from_base64(&self.content)?,
@@ -205,6 +221,7 @@ fn reply(root: String, written: &[Written], modes: &[Mode], several: bool) -> Re
         size: written.bytes_written,
         mode: *mode,
         created: written.effect == WriteEffect::Created,
+        version: told(written.version.as_ref()),
     });
     let mut files: Vec<FileReply> = files.collect();
     let faults = written.iter();
@@ -216,6 +233,7 @@ fn reply(root: String, written: &[Written], modes: &[Mode], several: bool) -> Re
         size: first.map_or(0, |file| file.size),
         mode: first.map(|file| file.mode).unwrap_or_default(),
         created: first.is_some_and(|file| file.created),
+        version: first.and_then(|file| file.version.clone()),
         warnings: faults.collect(),
         files: Vec::new(),
     };

@@ -31,11 +31,15 @@ const LARGE_RUNS: (usize, usize) = (5, 25);
 /// How long a server is loaded before the other has its turn, and how often.
 const TURN: Duration = Duration::from_millis(800);
 const TURNS: usize = 9;
+/// How many reads one after the other are timed.
+const READS: usize = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Ours,
     Floor,
+    /// Another build of ours.
+    Earlier,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,8 @@ impl Wire {
 /// Where everything is.
 struct Bench {
     binaries: PathBuf,
+    /// Another build of ours to compare with.
+    earlier: Option<PathBuf>,
     root: PathBuf,
 }
 
@@ -74,7 +80,7 @@ struct Server {
 }
 
 impl Bench {
-    fn new(root: PathBuf) -> Result<Bench> {
+    fn new(root: PathBuf, earlier: Option<PathBuf>) -> Result<Bench> {
         let line = "fn measure(line: &str) -> usize { line.len() } // é\n";
         fs::write(root.join("small.txt"), cut(&line.repeat(100), 4096))?;
         fs::write(root.join("large.txt"), cut(&line.repeat(40_000), 1 << 20))?;
@@ -87,6 +93,7 @@ impl Bench {
         let binaries = own.parent().context("no directory")?;
         Ok(Bench {
             binaries: binaries.to_owned(),
+            earlier,
             root,
         })
     }
@@ -95,28 +102,27 @@ impl Bench {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let file = text(self.root.join(file));
         let root = text(self.root.clone());
+        let ours = self.earlier.as_ref().filter(|_| who == Who::Earlier);
+        let ours = ours.map_or_else(|| self.binaries.join("mcp-filesystem"), PathBuf::clone);
         match (who, wire) {
             (Who::Floor, Wire::Stdio) => (self.binaries.join("floor"), vec!["stdio".into(), file]),
             (Who::Floor, _) => (
                 self.binaries.join("floor"),
                 vec!["http".into(), address.into(), file],
             ),
-            (Who::Ours, Wire::Stdio) => (self.binaries.join("mcp-filesystem"), vec![root]),
-            (Who::Ours, Wire::Session) => {
+            (Who::Ours | Who::Earlier, Wire::Stdio) => (ours, vec![root]),
+            (Who::Ours | Who::Earlier, Wire::Session) => {
                 let config = text(self.root.with_extension("yaml"));
                 let port = address.rsplit(':').next().unwrap_or_default();
                 let flags = ["--config", &config, "--port", port];
-                (
-                    self.binaries.join("mcp-filesystem"),
-                    flags.map(str::to_owned).into(),
-                )
+                (ours, flags.map(str::to_owned).into())
             }
-            (Who::Ours, Wire::Http | Wire::Progress) => {
+            (Who::Ours | Who::Earlier, Wire::Http | Wire::Progress) => {
                 let port = address.rsplit(':').next().unwrap_or_default();
                 let flags = ["--transport", "http", "--host", "127.0.0.1", "--port", port];
                 let mut arguments: Vec<String> = flags.map(str::to_owned).into();
                 arguments.push(root);
-                (self.binaries.join("mcp-filesystem"), arguments)
+                (ours, arguments)
             }
         }
     }
@@ -209,24 +215,53 @@ impl Bench {
         Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
     }
 
-    /// Requests a second of both servers, each the middle of its turns, and the middle of their ratios.
-    fn throughput(&self, connections: usize) -> Result<(f64, f64, f64)> {
+    /// Requests a second of both servers.
+    fn throughput(&self, connections: usize) -> Result<TurnsCompared> {
         let ours = self.start(Who::Ours, Wire::Http, "small.txt", Counted::No)?;
         let floor = self.start(Who::Floor, Wire::Http, "small.txt", Counted::No)?;
-        let mut rounds = Vec::new();
-        for _ in 0..TURNS {
-            rounds.push((
-                load(&ours.address, connections)?,
-                load(&floor.address, connections)?,
-            ));
-        }
+        let compared = TurnsCompared::in_turns(
+            || load(&ours.address, connections),
+            || load(&floor.address, connections),
+        )?;
         ours.stop(Wire::Http)?;
         floor.stop(Wire::Http)?;
-        Ok((
-            middle(rounds.iter().map(|round| round.0)),
-            middle(rounds.iter().map(|round| round.1)),
-            middle(rounds.iter().map(|round| round.0 / round.1)),
-        ))
+        Ok(compared)
+    }
+
+    /// Milliseconds of reads one after the other on stdio, ours and another server's.
+    fn sequential_reads(&self, other: Who) -> Result<TurnsCompared> {
+        let mut ours = self.start(Who::Ours, Wire::Stdio, "small.txt", Counted::No)?;
+        let mut other = self.start(other, Wire::Stdio, "small.txt", Counted::No)?;
+        for server in [&mut ours, &mut other] {
+            server.greet()?;
+            server.call_on_stdio("small.txt", WARM_UP)?;
+        }
+        let compared = TurnsCompared::in_turns(|| ours.time_reads(), || other.time_reads())?;
+        ours.stop(Wire::Stdio)?;
+        other.stop(Wire::Stdio)?;
+        Ok(compared)
+    }
+}
+
+/// Figures of two servers, each the middle of its turns, and the middle of their ratios.
+struct TurnsCompared {
+    ours: f64,
+    other: f64,
+    ratio: f64,
+}
+
+impl TurnsCompared {
+    fn in_turns(
+        mut ours: impl FnMut() -> Result<f64>,
+        mut other: impl FnMut() -> Result<f64>,
+    ) -> Result<TurnsCompared> {
+        let rounds: Result<Vec<(f64, f64)>> = (0..TURNS).map(|_| Ok((ours()?, other()?))).collect();
+        let rounds = rounds?;
+        Ok(TurnsCompared {
+            ours: middle(rounds.iter().map(|round| round.0)),
+            other: middle(rounds.iter().map(|round| round.1)),
+            ratio: middle(rounds.iter().map(|round| round.0 / round.1)),
+        })
     }
 }
 
@@ -279,6 +314,13 @@ impl Server {
             ensure!(reply.contains("structuredContent"), "no reply: {reply}");
         }
         Ok(())
+    }
+
+    /// Milliseconds of reads one after the other.
+    fn time_reads(&mut self) -> Result<f64> {
+        let begun = Instant::now();
+        self.call_on_stdio("small.txt", READS)?;
+        Ok(begun.elapsed().as_secs_f64() * 1000.0)
     }
 
     fn say(&mut self, message: &str) -> Result<()> {
@@ -547,26 +589,38 @@ fn count_instructions(bench: &Bench, table: &mut impl Write) -> Result<()> {
 
 fn count_requests(bench: &Bench, table: &mut impl Write) -> Result<()> {
     for connections in [1, 50] {
-        let (ours, floor, ratio) = bench.throughput(connections)?;
+        let TurnsCompared { ours, other, ratio } = bench.throughput(connections)?;
         let goal = if connections == 50 { "≥ 1.2" } else { "" };
         writeln!(
             table,
-            "| 4 KiB `read_file`, HTTP, {connections} connections: requests/s | {ours:.0} | {floor:.0} | {ratio:.2} | {goal} |"
+            "| 4 KiB `read_file`, HTTP, {connections} connections: requests/s | {ours:.0} | {other:.0} | {ratio:.2} | {goal} |"
+        )?;
+    }
+    let reads = format!("{READS} reads of 4 KiB one after the other, stdio: ms");
+    let TurnsCompared { ours, other, ratio } = bench.sequential_reads(Who::Floor)?;
+    writeln!(table, "| {reads} | {ours:.1} | {other:.1} | {ratio:.2} | |")?;
+    if bench.earlier.is_some() {
+        let TurnsCompared { ours, other, ratio } = bench.sequential_reads(Who::Earlier)?;
+        writeln!(
+            table,
+            "| … beside the earlier build | {ours:.1} | {other:.1} | {ratio:.2} | ≤ 1 |"
         )?;
     }
     Ok(())
 }
 
 fn main() -> Result<()> {
-    let only = std::env::args().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args().skip(1);
+    let only = arguments.next().unwrap_or_default();
     ensure!(
         ["", "instructions", "requests"].contains(&only.as_str()),
-        "unknown argument {only}; known: instructions, requests (both without one)"
+        "unknown argument {only}; known: instructions, requests [an earlier build of the server] (both without one)"
     );
+    let earlier = arguments.next().map(PathBuf::from);
     let parent = tempfile::tempdir()?;
     let root = parent.path().join("bench");
     fs::create_dir(&root)?;
-    let bench = Bench::new(root)?;
+    let bench = Bench::new(root, earlier)?;
     // A row is shown as soon as it is known: the next one may take minutes.
     let mut table = io::stdout();
     writeln!(

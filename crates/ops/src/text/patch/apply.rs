@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::hunk::{HunkLine, HunkLineKind, ParsedHunk, Reading};
+use super::hunk::{HunkLine, HunkLineKind, HunkReading, ParsedHunk};
 use super::parse::{FilePatch, malformed};
 use super::search::{self, Budget, Cursor, Difference, LineComparison, TextLine};
 use super::{Applied, HunkPlace};
@@ -34,7 +34,7 @@ pub(super) fn run(
         });
     }
     let readings = || patch.hunks.iter().flat_map(|hunk| &hunk.readings);
-    if !readings().any(Reading::has_changes) {
+    if !readings().any(HunkReading::has_changes) {
         let line = patch.hunks.first().map_or(1, |hunk| hunk.line);
         return Err(malformed(line, NO_CHANGE));
     }
@@ -63,7 +63,7 @@ pub(super) fn run(
 struct Placed<'h, 'p> {
     index: usize,
     hunk: &'h ParsedHunk<'p>,
-    reading: &'h Reading<'p>,
+    reading: &'h HunkReading<'p>,
     place: Cursor,
     /// Where its first change is.
     change: Cursor,
@@ -96,7 +96,7 @@ impl<'a> Placing<'a> {
         &mut self,
         index: usize,
         hunk: &'h ParsedHunk<'p>,
-        reading: &'h Reading<'p>,
+        reading: &'h HunkReading<'p>,
         place: Cursor,
     ) -> Result<Placed<'h, 'p>> {
         if let Some(start) = hunk.start {
@@ -117,7 +117,7 @@ impl<'a> Placing<'a> {
         &mut self,
         index: usize,
         hunk: &ParsedHunk<'_>,
-        reading: &Reading<'_>,
+        reading: &HunkReading<'_>,
         comparison: LineComparison,
     ) -> Result<Option<Cursor>> {
         let top = Cursor { offset: 0, line: 0 };
@@ -202,7 +202,7 @@ impl<'a> Placing<'a> {
     }
 
     /// The first line of the text that is the first old line, or like it but for blanks.
-    fn likeliest(&mut self, reading: &Reading<'_>) -> Option<Cursor> {
+    fn likeliest(&mut self, reading: &HunkReading<'_>) -> Option<Cursor> {
         let mut cursor = Cursor { offset: 0, line: 0 };
         let first = reading
             .old_lines()
@@ -319,7 +319,7 @@ impl Writer<'_> {
     }
 
     /// Whether `\n` in what the hunk adds means just that.
-    fn is_literal(&self, reading: &Reading<'_>) -> bool {
+    fn is_literal(&self, reading: &HunkReading<'_>) -> bool {
         match reading.old {
             0 => self.knows_line_ends,
             _ => LineComparison::of(reading) == LineComparison::Exact,
@@ -337,7 +337,7 @@ impl Writer<'_> {
 
     /// The line end that added lines get until the hunk passes an old line: that of the line before, or of the first old
     /// line if the hunk begins with a change of it, or of the first line there is.
-    fn line_end_here(&self, reading: &Reading<'_>) -> LineEnd {
+    fn line_end_here(&self, reading: &HunkReading<'_>) -> LineEnd {
         let split = self.content.split_at_checked(self.cursor.offset);
         let (before, after) = split.unwrap_or_default();
         let previous = LineEnd::closing(before);

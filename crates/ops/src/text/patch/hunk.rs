@@ -12,12 +12,12 @@ pub(super) struct ParsedHunk<'p> {
     /// The first old line, from 0, as the header has it; for an insertion the line it is put before.
     pub(super) start: Option<usize>,
     /// What its lines may be, the likeliest first.
-    pub(super) readings: Vec<Reading<'p>>,
+    pub(super) readings: Vec<HunkReading<'p>>,
 }
 
 /// What the lines of a hunk may be.
 #[derive(Debug)]
-pub(super) struct Reading<'p> {
+pub(super) struct HunkReading<'p> {
     body: Body<'p>,
     transport: LineTransport,
     /// How many old and new lines it has.
@@ -69,9 +69,9 @@ pub(super) enum HunkLineKind {
     Added,
 }
 
-impl<'p> Reading<'p> {
-    pub(super) fn new(body: Body<'p>, transport: LineTransport) -> Reading<'p> {
-        let mut reading = Reading {
+impl<'p> HunkReading<'p> {
+    pub(super) fn new(body: Body<'p>, transport: LineTransport) -> HunkReading<'p> {
+        let mut reading = HunkReading {
             body,
             transport,
             old: 0,
@@ -305,11 +305,11 @@ impl<'p> PatchLines<'p> {
         Some((line, line_before))
     }
 
-    /// Before the line that was given last and the context before it: lines that start with a space.
-    pub(super) fn back_over_context(self) -> PatchLines<'p> {
+    /// Before the line that was given last and the lines before it that start with a space or a sign.
+    pub(super) fn back_over_hunk(self) -> PatchLines<'p> {
         let mut place = self.back().map_or(self, |(_, before)| before);
         while let Some((line, before)) = place.back() {
-            if !line.starts_with(b" ") {
+            if !matches!(line.first(), Some(b' ' | b'-' | b'+')) {
                 break;
             }
             place = before;
@@ -317,20 +317,9 @@ impl<'p> PatchLines<'p> {
         place
     }
 
-    /// A file's name in one of the two lines before the one that was given last: a word without blanks, fences aside.
-    pub(super) fn name_before(self) -> Option<String> {
-        let (_, mut place) = self.back()?;
-        for _ in 0..2 {
-            let (line, before) = place.back()?;
-            let line = line.trim_ascii();
-            if !line.starts_with(b"```") {
-                let is_name = !line.is_empty()
-                    && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
-                    && !line.iter().any(|byte| byte.is_ascii_whitespace());
-                return is_name.then(|| String::from_utf8_lossy(line).into_owned());
-            }
-            place = before;
-        }
-        None
+    /// The lines from here to the one that was given last at `place`, which is left out.
+    pub(super) fn before_last_line(self, place: PatchLines<'p>) -> PatchLines<'p> {
+        let end = place.back().map_or(place, |(_, before)| before);
+        PatchLines::new(end.since(self), self.transport)
     }
 }

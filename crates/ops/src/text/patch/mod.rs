@@ -7,10 +7,12 @@
 //! Line ends of the text stay as they are, and so does a missing newline at its end, unless the patch says that it knew.
 
 mod apply;
+mod block;
 #[cfg(test)]
 pub(crate) mod faulty;
 mod forbidden;
 mod hunk;
+mod names;
 mod parse;
 mod search;
 #[cfg(test)]
@@ -48,6 +50,12 @@ pub struct HunkPlace {
 /// [`PatchMalformed`](crate::Error::PatchMalformed) names the line of the patch.
 pub fn files<'p>(patch: &'p str, cancel: &Cancel) -> Result<Vec<FilePatch<'p>>> {
     Ok(parse::parse(patch, cancel)?.files)
+}
+
+/// The files that a patch names, in its order, also if it is malformed: those up to that place. For those who record calls.
+#[must_use]
+pub fn named_files(patch: &str) -> Vec<String> {
+    parse::names(patch)
 }
 
 /// Applies the part of a patch that is for one text, which is empty for a file that does not exist yet.

@@ -8,15 +8,16 @@
 //! A hunk keeps its lines as they stand in the patch; they are cut again when it is applied, so that a patch of millions
 //! of lines costs no memory but its own.
 
+use std::collections::HashMap;
+
 use memchr::memchr;
 
+use super::block::{Block, Readings, is_bullet, is_change};
 use super::forbidden::forbidden;
-use super::hunk::{
-    Body, HunkLineKind, LineTransport, ParsedHunk, PatchLines, Reading, kind_and_text,
-};
+use super::hunk::{Body, HunkReading, LineTransport, ParsedHunk, PatchLines, kind_and_text};
+use super::names::{self, TalkLine};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
-use crate::text::excerpt;
 
 /// A patch.
 #[derive(Debug)]
@@ -39,8 +40,16 @@ const NO_HUNK: &str =
 const LITERAL: &str = "it has `\\n` written out where lines should end; send real line ends";
 const DELETES: &str =
     "deleting the file (`+++ /dev/null`) is not supported by patches; use remove_file";
-const UNEVEN: &str = "lines that start with `+` follow the last line that its counts allow; put the counts right, or leave \
-    them out (`@@` alone)";
+const STRAY: &str = "the line starts with `+` or `-` but belongs to no hunk; put a space before each line of context, also \
+    before fences, and the counts right, or an `@@` before the hunk";
+const SEVERAL_DIVIDERS: &str = "the SEARCH block has a second line of `=` like the one that ends it, so nobody knows where \
+    it ends; choose lines without it, or send a unified diff";
+const UNCLOSED: &str = "the SEARCH block has no `=======` and `>>>>>>> REPLACE` behind it";
+const STRAY_REPLACE: &str = "`>>>>>>> REPLACE` has no SEARCH block before it";
+const UNCLEAR_NAME: &str = "the lines before the SEARCH block may name another file; put the file's name alone on the line \
+    before the block, also where it is the same file";
+const UNCLEAR_NEW: &str = "it is not clear whether the line before the empty SEARCH block names a new file; write its name \
+    with `./` before it";
 
 pub(super) fn malformed(line: usize, reason: impl Into<String>) -> Error {
     Error::PatchMalformed {
@@ -56,22 +65,24 @@ pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p
     if one_line && memchr::memmem::find(text, b"\\n").is_some() {
         return Err(malformed(1, LITERAL));
     }
-    let mut parser = Parser {
-        source: PatchLines::new(text, transport(text)),
-        files: Vec::new(),
-        bare: !has_hunk_marks(text),
-        git_name: None,
-    };
-    while let Some(line) = parser.source.next() {
-        cancel.check()?;
-        parser.line(line)?;
-    }
+    let mut parser = Parser::new(text);
+    parser.run(cancel)?;
     let lines = parser.source.line.max(1);
-    let files = merged(parser.files);
+    let files = merged(parser.files, cancel)?;
     if files.is_empty() {
         return Err(malformed(lines, NO_HUNK));
     }
     Ok(ParsedPatch { files })
+}
+
+/// The files that a patch names, also if it is malformed: those up to that place.
+pub(super) fn names(text: &str) -> Vec<String> {
+    let mut parser = Parser::new(text.as_bytes());
+    let never = Cancel::never();
+    // What is wrong with it is told by those who apply it.
+    let _ = parser.run(&never);
+    let files = merged(parser.files, &never).unwrap_or_default();
+    files.into_iter().filter_map(|file| file.name).collect()
 }
 
 /// Tells whether some line starts a hunk by a mark.
@@ -80,17 +91,21 @@ fn has_hunk_marks(text: &[u8]) -> bool {
     std::iter::from_fn(|| lines.next()).any(|line| line.starts_with(b"@@") || is_search(line))
 }
 
-/// Files without hunks are prose; two parts for one file are one.
-fn merged(files: Vec<FilePatch<'_>>) -> Vec<FilePatch<'_>> {
-    let mut merged: Vec<FilePatch<'_>> = Vec::new();
+/// Files without hunks are prose; two parts for one file are one. Of parts without a name nobody knows.
+fn merged<'p>(files: Vec<FilePatch<'p>>, cancel: &Cancel) -> Result<Vec<FilePatch<'p>>> {
+    let mut merged: Vec<FilePatch<'p>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for file in files.into_iter().filter(|file| !file.hunks.is_empty()) {
-        let known = merged.iter_mut().find(|known| known.name == file.name);
-        match known {
+        cancel.check()?;
+        let place = file.name.clone().map_or(merged.len(), |name| {
+            *places.entry(name).or_insert(merged.len())
+        });
+        match merged.get_mut(place) {
             Some(known) => known.hunks.extend(file.hunks),
             None => merged.push(file),
         }
     }
-    merged
+    Ok(merged)
 }
 
 struct Parser<'p> {
@@ -98,11 +113,32 @@ struct Parser<'p> {
     files: Vec<FilePatch<'p>>,
     /// Nothing marks where hunks start.
     bare: bool,
-    /// The name in a `diff --git` line.
-    git_name: Option<String>,
+    /// A part that a `diff` or `Index:` line begins. Names may follow; a hunk that follows is of this part.
+    announced: Option<FilePatch<'p>>,
+    /// Where the talk before this place began.
+    talk: PatchLines<'p>,
 }
 
 impl<'p> Parser<'p> {
+    fn new(text: &'p [u8]) -> Parser<'p> {
+        let source = PatchLines::new(text, transport(text));
+        Parser {
+            source,
+            files: Vec::new(),
+            bare: !has_hunk_marks(text),
+            announced: None,
+            talk: source,
+        }
+    }
+
+    fn run(&mut self, cancel: &Cancel) -> Result<()> {
+        while let Some(line) = self.source.next() {
+            cancel.check()?;
+            self.line(line)?;
+        }
+        Ok(())
+    }
+
     fn refuse<T>(&self, reason: impl Into<String>) -> Result<T> {
         Err(malformed(self.source.line, reason))
     }
@@ -114,20 +150,9 @@ impl<'p> Parser<'p> {
                 "{thing} is not supported, only changes of lines are"
             ));
         }
-        if let Some(name) = line.strip_prefix(b"*** Update File:") {
-            self.begin_file(Some(path_text(name)), false);
-            return self.unmarked_hunk();
-        }
-        if let Some(name) = line.strip_prefix(b"*** Add File:") {
-            self.begin_file(Some(path_text(name)), true);
-            return self.unmarked_hunk();
-        }
-        if line.starts_with(b"diff --git ") {
-            self.git_name = line.rsplit(|byte| *byte == b' ').next().map(plain_name);
+        if self.header(line)? {
+            self.talk = self.source;
             return Ok(());
-        }
-        if self.starts_names(line) {
-            return self.names(line);
         }
         if line.starts_with(b"@@") {
             return self.marked_hunk(line);
@@ -138,26 +163,76 @@ impl<'p> Parser<'p> {
         if self.bare && is_change(line) && !is_bullet(line) {
             return self.bare_hunk();
         }
-        self.check_literal(line)
+        self.check_talk(line)
     }
 
-    /// `---` and `+++` name a file only together, and with a hunk behind them.
+    /// Begins the file that a header names; tells whether the line is one.
+    fn header(&mut self, line: &'p [u8]) -> Result<bool> {
+        let updated = line.strip_prefix(b"*** Update File:");
+        if let Some(name) = updated.or_else(|| line.strip_prefix(b"*** Add File:")) {
+            let name = self.named(names::of_line(name))?;
+            self.begin_file(Some(name), updated.is_none());
+            self.unmarked_hunk()?;
+        } else if line.starts_with(b"diff -") {
+            self.announce(names::of_diff(line));
+        } else if let Some(name) = line.strip_prefix(b"Index: ") {
+            self.announce(names::of_line(name));
+        } else if self.starts_names(line) {
+            self.names(line)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn named(&self, name: Option<String>) -> Result<String> {
+        name.map_or_else(|| self.refuse(names::BAD_QUOTES), Ok)
+    }
+
+    fn announce(&mut self, name: Option<String>) {
+        self.announced = Some(FilePatch {
+            name,
+            ..FilePatch::default()
+        });
+    }
+
+    /// What is no header and no hunk must be talk: nothing that may be a change is passed over.
+    fn check_talk(&self, line: &[u8]) -> Result<()> {
+        self.check_literal(line)?;
+        if is_replace(line) {
+            return self.refuse(STRAY_REPLACE);
+        }
+        let before_hunks = self.files.is_empty() || self.announced.is_some();
+        let half_header = line.starts_with(b"--- ") || line.starts_with(b"+++ ");
+        let is_rule = matches!(line.trim_ascii_end(), b"--" | b"---");
+        let is_item = is_bullet(line) && line.starts_with(b"-");
+        let is_talk = self.bare || is_rule || is_item || (before_hunks && half_header);
+        if is_change(line) && !is_talk {
+            return self.refuse(STRAY);
+        }
+        Ok(())
+    }
+
+    /// `---` and `+++` name a file only together. Where nothing marks hunks they may be lines, unless one is behind them.
     fn starts_names(&self, line: &[u8]) -> bool {
         let mut ahead = self.source;
         line.starts_with(b"--- ")
             && ahead.next().is_some_and(|next| next.starts_with(b"+++ "))
-            && ahead.next().is_some_and(|next| {
-                next.starts_with(b"@@") || (self.bare && kind_and_text(next).is_some())
-            })
+            && (!self.bare
+                || ahead
+                    .next()
+                    .is_some_and(|next| kind_and_text(next).is_some()))
     }
 
     fn names(&mut self, old: &[u8]) -> Result<()> {
         let new = self.source.next().unwrap_or(&[]);
-        if is_nothing(new) {
+        if names::is_nothing(new) {
             return self.refuse(DELETES);
         }
-        let name = plain_name(name_of(new));
-        self.begin_file(Some(name), is_nothing(old));
+        let announced = self.announced.as_ref();
+        let announced = announced.and_then(|file| file.name.as_deref());
+        let name = self.named(names::of_header(old, new, announced))?;
+        self.begin_file(Some(name), names::is_nothing(old));
         if self.bare {
             self.unmarked_hunk()
         } else {
@@ -166,7 +241,7 @@ impl<'p> Parser<'p> {
     }
 
     fn begin_file(&mut self, name: Option<String>, creates: bool) {
-        self.git_name = None;
+        self.announced = None;
         self.files.push(FilePatch {
             name,
             creates,
@@ -186,7 +261,7 @@ impl<'p> Parser<'p> {
     /// A hunk of a patch without marks. The line that was just given is its first change; context may be before it.
     fn bare_hunk(&mut self) -> Result<()> {
         let behind = self.source;
-        self.source = behind.back_over_context();
+        self.source = behind.back_over_hunk().later(self.talk);
         self.hunk(None)?;
         // A hunk that ends before its first change must not make the parser read that line for ever.
         self.source = self.source.later(behind);
@@ -225,8 +300,12 @@ impl<'p> Parser<'p> {
         }
         let line = self.source.line.max(1);
         let block = Block::new(self.source, header, self.bare);
-        let (readings, taken) = block.readings()?;
-        self.source = taken;
+        let Readings {
+            readings,
+            talk,
+            end,
+        } = block.readings()?;
+        (self.source, self.talk) = (end, talk);
         if readings.is_empty() {
             return Ok(());
         }
@@ -240,9 +319,8 @@ impl<'p> Parser<'p> {
     }
 
     fn add(&mut self, hunk: ParsedHunk<'p>) {
-        if self.files.is_empty() {
-            let name = self.git_name.take();
-            self.begin_file(name, false);
+        if self.announced.is_some() || self.files.is_empty() {
+            self.files.push(self.announced.take().unwrap_or_default());
         }
         if let Some(file) = self.files.last_mut() {
             file.hunks.push(hunk);
@@ -252,211 +330,78 @@ impl<'p> Parser<'p> {
     /// `<<<<<<< SEARCH`, the old lines, `=======`, the new ones, `>>>>>>> REPLACE`.
     fn search_block(&mut self) -> Result<()> {
         let line = self.source.line;
-        let name = self.source.name_before();
+        let name = self.name_in_talk()?;
         let start = self.source;
-        let unclosed = || {
-            malformed(
-                line,
-                "the SEARCH block has no `=======` and `>>>>>>> REPLACE` behind it",
-            )
-        };
-        let old = self.until(is_divider).ok_or_else(unclosed)?;
-        let new = self.until(is_replace).ok_or_else(unclosed)?;
-        if name.is_some() && self.files.last().is_none_or(|file| file.name != name) {
-            self.begin_file(name, false);
+        let old = self.until(is_divider, line)?;
+        let new = self.until(is_replace, line)?;
+        if let Some(name) = name {
+            if old.is_empty() && !names::has_path_sign(&name) {
+                return Err(malformed(line, UNCLEAR_NEW));
+            }
+            self.begin_file_unless_known(name);
         }
         let body = Body::Search { old, new };
         self.add(ParsedHunk {
             line,
             start: None,
-            readings: vec![Reading::new(body, start.transport)],
+            readings: vec![HunkReading::new(body, start.transport)],
         });
+        self.talk = self.source;
         Ok(())
     }
 
-    /// What comes before a line, which is passed.
-    fn until(&mut self, ends: fn(&[u8]) -> bool) -> Option<&'p [u8]> {
+    fn begin_file_unless_known(&mut self, name: String) {
+        let part = self.announced.as_ref().or(self.files.last());
+        if part.is_none_or(|file| file.name.as_ref() != Some(&name)) {
+            self.begin_file(Some(name), false);
+        }
+    }
+
+    /// The name in the talk before a SEARCH block: alone in the line before, but for fences and empty lines. Where a name
+    /// may be elsewhere, the block is not for the file before it without more ado.
+    fn name_in_talk(&self) -> Result<Option<String>> {
+        let mut nearest = TalkLine::Empty;
+        let mut has_name = false;
+        for line in self.talk.before_last_line(self.source).iter() {
+            let found = TalkLine::of(line);
+            if found != TalkLine::Empty {
+                has_name |= matches!(found, TalkLine::Name(_));
+                nearest = found;
+            }
+        }
+        match nearest {
+            TalkLine::Name(name) => Ok(Some(name)),
+            TalkLine::Empty => Ok(None),
+            TalkLine::Prose | TalkLine::Mention => {
+                let unclear = has_name || nearest == TalkLine::Mention;
+                if unclear && !self.files.is_empty() {
+                    return self.refuse(UNCLEAR_NAME);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// What comes before a mark of a SEARCH block, which is passed. Another mark before it is refused.
+    fn until(&mut self, ends: fn(&[u8]) -> bool, block: usize) -> Result<&'p [u8]> {
         let start = self.source;
         loop {
             let before = self.source;
-            if ends(self.source.next()?) {
-                return Some(before.since(start));
+            let line = self
+                .source
+                .next()
+                .ok_or_else(|| malformed(block, UNCLOSED))?;
+            if ends(line) {
+                return Ok(before.since(start));
+            }
+            if is_divider(line) {
+                return self.refuse(SEVERAL_DIVIDERS);
+            }
+            if is_search(line) || is_replace(line) {
+                return Err(malformed(block, UNCLOSED));
             }
         }
     }
-}
-
-/// The lines that may be those of a hunk.
-struct Block<'p> {
-    start: PatchLines<'p>,
-    header: Option<Header>,
-    bare: bool,
-}
-
-/// A run of lines, and where it ends.
-#[derive(Clone, Copy)]
-struct Run<'p> {
-    end: PatchLines<'p>,
-}
-
-impl<'p> Block<'p> {
-    fn new(start: PatchLines<'p>, header: Option<Header>, bare: bool) -> Block<'p> {
-        Block {
-            start,
-            header,
-            bare,
-        }
-    }
-
-    /// The readings, the likeliest first, and where to go on.
-    fn readings(&self) -> Result<(Vec<Reading<'p>>, PatchLines<'p>)> {
-        let greedy = self.greedy();
-        let whole = self.whole();
-        let counted = self.header.and_then(|header| self.counted(header));
-        let mut readings = Vec::new();
-        let mut last = greedy;
-        match counted {
-            Some(counted) if counted.end.line >= greedy.end.line => {
-                readings.push(self.reading(counted));
-                if counted.end.line > greedy.end.line {
-                    readings.push(self.reading(greedy));
-                }
-                last = counted;
-            }
-            Some(counted) => {
-                let more = self.between(counted, greedy);
-                let is_prose = is_prose(self.between(counted, whole));
-                let separate = counted.end.peek().is_some_and(<[u8]>::is_empty);
-                if is_prose && (separate || more.clone().all(is_bullet)) {
-                    readings.push(self.reading(counted));
-                } else if more.clone().any(is_old) {
-                    readings.push(self.reading(greedy));
-                } else {
-                    return Err(malformed(self.start.line, UNEVEN));
-                }
-            }
-            None => readings.push(self.reading(greedy)),
-        }
-        if !is_prose(self.between(last, whole)) {
-            // A change would be left out, so only a reading with all lines will do.
-            readings.clear();
-        }
-        if whole.end.line > greedy.end.line {
-            readings.push(Reading::new(
-                Body::Verbatim(self.body(whole)),
-                self.start.transport,
-            ));
-        }
-        readings.retain(Reading::has_lines);
-        Ok((
-            readings,
-            if last.end.line > whole.end.line {
-                last.end
-            } else {
-                whole.end
-            },
-        ))
-    }
-
-    fn body(&self, run: Run<'p>) -> &'p [u8] {
-        run.end.since(self.start)
-    }
-
-    fn reading(&self, run: Run<'p>) -> Reading<'p> {
-        Reading::new(Body::Prefixed(self.body(run)), self.start.transport)
-    }
-
-    fn between(&self, from: Run<'p>, to: Run<'p>) -> impl Iterator<Item = &'p [u8]> + Clone {
-        let lines = PatchLines::new(to.end.since(from.end), self.start.transport);
-        lines.iter()
-    }
-
-    /// As many lines as the header promises, if they are of the kinds it promises.
-    fn counted(&self, header: Header) -> Option<Run<'p>> {
-        let (mut old, mut new) = (header.old.count, header.new.count);
-        let mut source = self.start;
-        while old > 0 || new > 0 {
-            let line = source.next()?;
-            if line.starts_with(b"\\") {
-                continue;
-            }
-            let (kind, _) = kind_and_text(line)?;
-            if kind != HunkLineKind::Added {
-                old = old.checked_sub(1)?;
-            }
-            if kind != HunkLineKind::Removed {
-                new = new.checked_sub(1)?;
-            }
-        }
-        Some(Run {
-            end: source.over_marker(),
-        })
-    }
-
-    /// All lines that can be those of a hunk, without empty ones at the end.
-    fn greedy(&self) -> Run<'p> {
-        self.run(|line| kind_and_text(line).is_some() || line.starts_with(b"\\"))
-    }
-
-    /// All lines up to what is certainly no line of the hunk, without empty ones at the end.
-    fn whole(&self) -> Run<'p> {
-        self.run(|_| true)
-    }
-
-    fn run(&self, belongs: impl Fn(&[u8]) -> bool) -> Run<'p> {
-        let mut source = self.start;
-        let mut end = source;
-        while let Some(line) = source.next() {
-            if self.ends_hunk(line, source) || !belongs(line) {
-                break;
-            }
-            if !line.is_empty() {
-                end = source;
-            }
-        }
-        Run { end }
-    }
-
-    /// Tells whether a line is certainly none of a hunk; `after` is what follows it.
-    fn ends_hunk(&self, line: &[u8], after: PatchLines<'p>) -> bool {
-        let names = || {
-            let mut ahead = after;
-            ahead.next().is_some_and(|next| next.starts_with(b"+++ "))
-                && ahead.next().is_some_and(|next| next.starts_with(b"@@"))
-        };
-        let signature = || {
-            let next = after.peek().and_then(|next| next.first().copied());
-            next.is_some_and(|byte| byte.is_ascii_digit())
-        };
-        line.starts_with(b"@@")
-            || line.starts_with(b"```")
-            || line.starts_with(b"*** ")
-            || line.starts_with(b"diff --git ")
-            || line.starts_with(b"Index: ")
-            || is_search(line)
-            || (line.starts_with(b"--- ") && !self.bare && names())
-            || (matches!(line, b"-- " | b"--") && signature())
-            || forbidden(line).is_some()
-    }
-}
-
-fn is_change(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b'+' | b'-'))
-}
-
-/// A line that must be in the text, and is not empty.
-fn is_old(line: &[u8]) -> bool {
-    matches!(line, [b' ' | b'-', rest @ ..] if !rest.trim_ascii().is_empty())
-}
-
-/// An item of a list in prose: a sign, one space, and a word.
-fn is_bullet(line: &[u8]) -> bool {
-    matches!(line, [b'+' | b'-', b' ', word, ..] if word.is_ascii_alphanumeric() || *word >= 0x80 || *word == b'`')
-}
-
-/// Tells whether no line can be a change.
-fn is_prose<'p>(mut lines: impl Iterator<Item = &'p [u8]>) -> bool {
-    lines.all(|line| !is_change(line) || is_bullet(line))
 }
 
 /// A line of one sign, repeated, and a word behind it.
@@ -465,7 +410,7 @@ fn is_conflict_mark(line: &[u8], sign: u8, word: &[u8]) -> bool {
     (5..=9).contains(&signs) && line.get(signs..).unwrap_or_default().trim_ascii() == word
 }
 
-fn is_search(line: &[u8]) -> bool {
+pub(super) fn is_search(line: &[u8]) -> bool {
     is_conflict_mark(line, b'<', b"SEARCH")
 }
 
@@ -479,15 +424,15 @@ fn is_replace(line: &[u8]) -> bool {
 
 /// The numbers of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
-    old: HunkRange,
-    new: HunkRange,
+pub(super) struct Header {
+    pub(super) old: HunkRange,
+    pub(super) new: HunkRange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct HunkRange {
+pub(super) struct HunkRange {
     start: usize,
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl Header {
@@ -535,26 +480,4 @@ fn transport(text: &[u8]) -> LineTransport {
     } else {
         LineTransport::Plain
     }
-}
-
-/// The name in `--- name<tab>time`.
-fn name_of(line: &[u8]) -> &[u8] {
-    let name = line.get(4..).unwrap_or(&[]);
-    let end = memchr(b'\t', name).unwrap_or(name.len());
-    name.get(..end).unwrap_or(name).trim_ascii()
-}
-
-fn is_nothing(name_line: &[u8]) -> bool {
-    name_of(name_line) == b"/dev/null"
-}
-
-/// A name without the `a/` or `b/` that git puts before it.
-fn plain_name(name: &[u8]) -> String {
-    let name = path_text(name);
-    let plain = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
-    plain.map_or_else(|| name.clone(), str::to_owned)
-}
-
-fn path_text(name: &[u8]) -> String {
-    excerpt(name.trim_ascii(), 4096)
 }

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::hunk::{HunkLine, Reading};
+use super::hunk::{HunkLine, HunkReading};
 use crate::context::Cancel;
 use crate::error::Result;
 use crate::text::lines::LineSeeker;
@@ -58,7 +58,7 @@ pub(super) enum LineComparison {
 
 impl LineComparison {
     /// How the old lines of a reading are compared at first.
-    pub(super) fn of(reading: &Reading<'_>) -> LineComparison {
+    pub(super) fn of(reading: &HunkReading<'_>) -> LineComparison {
         if reading.old_carriage_returns {
             LineComparison::Exact
         } else {
@@ -101,7 +101,7 @@ pub(super) struct Difference<'p, 't> {
 pub(super) fn compare<'p, 't>(
     content: &'t [u8],
     from: Cursor,
-    reading: &Reading<'p>,
+    reading: &HunkReading<'p>,
     comparison: LineComparison,
     budget: &mut Budget,
 ) -> Option<Difference<'p, 't>> {
@@ -199,7 +199,7 @@ pub(super) struct Places {
 /// Finds all places of the old lines of a reading; none once the budget is spent.
 pub(super) fn places(
     content: &[u8],
-    reading: &Reading<'_>,
+    reading: &HunkReading<'_>,
     comparison: LineComparison,
     budget: &mut Budget,
     cancel: &Cancel,

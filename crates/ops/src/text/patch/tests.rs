@@ -387,6 +387,36 @@ fn lines_that_look_like_headers_are_lines_inside_a_hunk() {
 }
 
 #[test]
+fn context_that_looks_like_an_end_is_context_where_the_counts_say_so() {
+    for line in ["```", "*** x", "Index: x"] {
+        let text = format!("text\n{line}\nmore\nend\n");
+        let changed = format!("TEXT\n{line}\nMORE\nend\n");
+        let body = format!("-text\n+TEXT\n{line}\n-more\n+MORE\n");
+        check(&text, &format!("@@ -1,3 +1,3 @@\n{body}"), &changed);
+        check(
+            &text,
+            &format!("```diff\n@@ -1,3 +1,3 @@\n{body}```\n"),
+            &changed,
+        );
+        // Without counts it is read so or refused.
+        match patched(&text, &format!("@@\n{body}")) {
+            Ok(applied) => assert_eq!(text_of(applied), changed),
+            Err(error) => assert!(
+                matches!(error, Error::PatchMalformed { line: 5, .. }),
+                "{error:?}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn names_are_told_also_of_malformed_patches() {
+    let patch = "--- a/x\n+++ b/x\n@@\n-a\n+b\n*** Add File: y\n+a\n*** Delete File: z\n";
+    assert!(files(patch, &Cancel::never()).is_err());
+    assert_eq!(super::named_files(patch), ["x", "y"]);
+}
+
+#[test]
 fn cancelling_stops_the_work() {
     let cancel = Cancel::never();
     cancel.cancel();

@@ -109,7 +109,7 @@ fn read_standard_input() -> Result<String> {
 fn print(reply: &EncodedReply) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let shown = match (reply.structured(), out.is_terminal()) {
-        (Some(structured), false) => structured.to_owned(),
+        (Some(structured), false) => String::from_utf8_lossy(structured).into_owned(),
         _ => text(reply)?,
     };
     writeln!(out, "{}", shown.trim_end_matches('\n'))?;
@@ -120,13 +120,13 @@ fn print(reply: &EncodedReply) -> Result<()> {
 fn text(reply: &EncodedReply) -> Result<String> {
     let text = reply.text().unwrap_or_default();
     let Some(structured) = reply.structured() else {
-        return Ok(text.to_owned());
+        return Ok(text);
     };
-    let structured: Value = serde_json::from_str(structured)?;
-    Ok(if text.is_empty() || repeats(text, &structured) {
+    let structured: Value = serde_json::from_slice(structured)?;
+    Ok(if text.is_empty() || repeats(&text, &structured) {
         readable(&structured)
     } else {
-        text.to_owned()
+        text
     })
 }
 

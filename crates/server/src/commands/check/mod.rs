@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use sandbox::{Landlock, NamedRoot, Protection, Quota, Roots};
+use sandbox::{HistoryFigures, Landlock, NamedRoot, Protection, Quota, Roots};
 
 use self::own_files::OwnFile;
 pub(crate) use self::risks::open_door;
@@ -20,8 +20,8 @@ use crate::guide_project::{self, GuideProject};
 use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::settings::{
-    LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport, WordValue,
-    tools_of,
+    HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport,
+    WordValue, tools_of,
 };
 use crate::{open_roots, operator_files};
 
@@ -75,6 +75,8 @@ struct CheckedRoot {
     real_path: PathBuf,
     mode: u32,
     is_writable: bool,
+    /// Where its history is and how much it holds, if one is kept.
+    history: Option<(bool, HistoryFigures)>,
 }
 
 impl CheckedRoot {
@@ -84,6 +86,10 @@ impl CheckedRoot {
             real_path: root.root.real_path().to_owned(),
             mode: root.root.metadata().map_or(0, |metadata| metadata.mode),
             is_writable: open_roots::access(&root.root).is_some_and(|access| access.writable),
+            history: root
+                .root
+                .history()
+                .map(|history| (history.is_in_root(), history.figures())),
         }
     }
 }
@@ -165,6 +171,8 @@ fn root_lines<'a>(
             root.quota
                 .map(|quota| format!("  {}", quota_in_words(quota))),
         );
+        let history = root.history.as_ref().zip(found.history);
+        lines.extend(history.map(|(kept, found)| format!("  {}", history_in_words(kept, found))));
         lines
     }
 }
@@ -197,6 +205,20 @@ fn quota_in_words(quota: Quota) -> String {
         .map(|most| format!("{most} files and directories"));
     let limits: Vec<String> = [bytes, files].into_iter().flatten().collect();
     format!("quota: at most {}", limits.join(" in at most "))
+}
+
+fn history_in_words(kept: &HistoryKept, (is_in_root, found): (bool, HistoryFigures)) -> String {
+    let place = if is_in_root {
+        "in the root"
+    } else {
+        "outside the root"
+    };
+    let days = kept.keep.as_secs() / (24 * 60 * 60);
+    let HistoryFigures { changes, bytes, .. } = found;
+    format!(
+        "history {place}: {changes} changes with {bytes} bytes of old content; kept for {days} days, at most {} bytes",
+        kept.max_bytes
+    )
 }
 
 fn tools_in_words(root: &RootSettings, set: Toolset) -> String {
@@ -379,6 +401,7 @@ mod tests {
             real_path: PathBuf::from(path),
             mode,
             is_writable: name != "frozen",
+            history: None,
         }
     }
 

@@ -193,6 +193,7 @@ mod tests {
             real_path: PathBuf::from(path),
             mode: 0o755,
             is_writable: true,
+            history: None,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::{every_set, tools_of};
-use crate::{open_roots, root_watch, signals, stdio};
+use crate::{histories, open_roots, root_watch, signals, stdio};
 
 /// How long the process waits at its end for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -49,6 +49,8 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
 
     let log = log::start(settings, audit)?;
     roots.count_in_background();
+    histories::recover(&roots);
+    histories::prune_in_background(&roots);
     project.iter().for_each(GuideProject::warn);
     let admission = Admission::new(Deployment {
         recorder: log.recorder(),
@@ -94,7 +96,7 @@ fn prepared(service: Service) -> impl FnOnce() {
 }
 
 fn audit_file(path: &Path, settings: &Settings) -> Result<AuditFile> {
-    let file = AuditFile::open(path, settings.audit_on_failure);
+    let file = AuditFile::open(path, settings);
     file.map_err(|error| bad_audit_file(path, &error))
 }
 

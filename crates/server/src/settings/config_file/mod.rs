@@ -9,6 +9,7 @@ mod reader;
 mod yaml;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sandbox::Quota;
 use toolset::CallRate;
@@ -20,7 +21,7 @@ use super::choices::{Toolset, Transport};
 use super::error::{KeyPath, SettingsError, quoted};
 use super::table::{self, InnerKey};
 use super::value::{Bounds, ReadContext, Reading, SettingValue};
-use super::{OnMissingRoot, Partial, RootAccess, RootSettings, Tls};
+use super::{HistoryKept, HistoryWhere, OnMissingRoot, Partial, RootAccess, RootSettings, Tls};
 use allowlist::allowed_tools;
 use reader::Section;
 use yaml::YamlValue;
@@ -205,7 +206,13 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
                 Option::read(&field, context)
             })?
             .flatten(),
+        history: section
+            .read(table::ROOT_HISTORY.name(), |field| history(&field, context))?
+            .flatten(),
         on_missing: OnMissingRoot::Fail,
+        host_paths: section
+            .read(table::ROOT_HOST_PATHS.name(), |field| field.boolean())?
+            .unwrap_or(false),
     };
     section.finish()?;
     Ok(root)
@@ -223,6 +230,50 @@ fn quota(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Quota> {
         return Err(field.unexpected("max_bytes, max_files or both"));
     }
     Ok(quota)
+}
+
+/// Reads `on`, `off` or a map.
+fn history(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<HistoryKept>> {
+    match field.text() {
+        Ok("on") => return Ok(Some(HistoryKept::default())),
+        Ok("off") => return Ok(None),
+        Ok(_) => return Err(field.unexpected("on, off or a map")),
+        Err(_) => {}
+    }
+    let mut section = field.section()?;
+    let mut kept = HistoryKept::default();
+    let place = section.read(table::HISTORY_PLACE.name(), |field| match field.text()? {
+        "auto" => Ok(HistoryWhere::Auto),
+        "root" => Ok(HistoryWhere::Root),
+        _ => context.path(&field).map(HistoryWhere::At),
+    })?;
+    kept.place = place.unwrap_or(kept.place);
+    let keep = section.read(table::HISTORY_KEEP.name(), |field| duration(&field))?;
+    kept.keep = keep.unwrap_or(kept.keep);
+    let mut number = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
+    kept.max_bytes = number(&table::HISTORY_BYTES)?.unwrap_or(kept.max_bytes);
+    kept.max_changes = number(&table::HISTORY_CHANGES)?.unwrap_or(kept.max_changes);
+    section.finish()?;
+    Ok(Some(kept))
+}
+
+/// Reads a duration such as `90m` or `7d`.
+fn duration(field: &Field<'_>) -> Reading<Duration> {
+    let wrong = || field.unexpected("a number with s, m, h or d, such as 7d");
+    let text = field.text()?;
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text
+        .strip_suffix(unit)
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(wrong)?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 fn tls(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Tls> {

@@ -75,6 +75,7 @@ roots:
     path: data
     allowed_tools: ["files.delete", copy, "guide.*"]
     read_only: true
+    host_paths: true
     quota: {max_bytes: 10737418240, max_files: 100000}
 files:   { root: workspace }
 memory:  { root: workspace }
@@ -112,7 +113,7 @@ limits:
 durability: fast
 sandbox:
   landlock: off
-log: { level: debug, format: text, audit_file: audit.log, audit_on_failure: continue }
+log: { level: debug, format: text, audit_file: audit.log, audit_on_failure: continue, audit_head_every: 60 }
 "#;
 
 #[test]
@@ -122,6 +123,7 @@ fn every_key_of_the_contract_is_read() {
     let root = &partial.roots.as_ref().unwrap()[0];
     assert_eq!(root.path.clone(), path("/etc/app/data"));
     assert_eq!(root.access, RootAccess::ReadOnly);
+    assert!(root.host_paths);
     assert!(
         root.tools.allows(Toolset::Files, "delete") && root.tools.allows(Toolset::Files, "copy")
     );
@@ -183,6 +185,7 @@ fn every_key_of_the_contract_is_read() {
         log_format: Some(LogFormat::Text),
         audit_file: Some(Some(path("/etc/app/audit.log"))),
         audit_on_failure: Some(AuditOnFailure::Continue),
+        audit_head_every: Some(Duration::from_secs(60)),
     };
     assert_eq!(partial, expected);
 }
@@ -356,7 +359,7 @@ fn unknown_keys_are_named_with_the_nearest_one() {
         ("7: 1", format!("7: unknown key; allowed: {top}")),
         (
             "log: {levl: info}",
-            "log.levl: unknown key (did you mean \"level\"?); allowed: level, format, audit_file, audit_on_failure"
+            "log.levl: unknown key (did you mean \"level\"?); allowed: level, format, audit_file, audit_on_failure, audit_head_every"
                 .to_owned(),
         ),
         (
@@ -423,7 +426,7 @@ fn mistakes_in_roots_say_which_root() {
         (
             "roots: [{name: a, path: /a, allowed_tools: [], readonly: true}]",
             "roots[0].readonly: unknown key (did you mean \"read_only\"?); allowed: name, path, \
-             allowed_tools, read_only, quota",
+             allowed_tools, read_only, quota, history, host_paths",
         ),
     ];
     for (yaml, expected) in cases {

@@ -280,14 +280,14 @@ fn values() -> Vec<Value> {
 }
 
 /// The tools of a set, each with arguments that would work.
-struct Tool {
-    name: String,
-    properties: Vec<(String, Value)>,
-    plain: Value,
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) properties: Vec<(String, Value)>,
+    pub(super) plain: Value,
 }
 
 impl Tool {
-    fn new(offered: &Value) -> Tool {
+    pub(super) fn new(offered: &Value) -> Tool {
         let name = offered["name"].as_str().expect("a name").to_owned();
         let schema = &offered["inputSchema"];
         let properties = schema["properties"]
@@ -307,7 +307,7 @@ impl Tool {
         }
     }
 
-    fn with(&self, argument: &str, value: &Value) -> Value {
+    pub(super) fn with(&self, argument: &str, value: &Value) -> Value {
         let mut arguments = self.plain.clone();
         arguments[argument] = value.clone();
         arguments
@@ -335,7 +335,7 @@ fn likely(argument: &str, schema: &Value) -> Value {
     }
 }
 
-fn is_path(argument: &str) -> bool {
+pub(super) fn is_path(argument: &str) -> bool {
     argument.contains("path") || matches!(argument, "source" | "destination" | "directory" | "file")
 }
 
@@ -406,9 +406,11 @@ impl Trial<'_> {
     }
 }
 
-fn setup(set: &str, tree: &Tree) -> Setup {
+pub(super) fn setup(set: &str, tree: &Tree) -> Setup {
     Workspace::setup(tree)
         .set("durability", "fast")
+        // A watch that is let begin waits no longer.
+        .set("limits.search_timeout", 1)
         .set("toolsets", json!([set]))
         .set("guide.project_root", tree.path().display().to_string())
         .endpoint(&format!("/mcp/{set}"))

@@ -10,16 +10,19 @@
 )]
 
 mod audit;
+mod batches;
 mod changes;
 mod crash;
 mod disk;
 mod exhaustion;
 mod fairness;
 mod gone_root;
+mod history;
 mod hostile;
 mod in_place;
 mod power;
 mod quota;
 mod regressions;
+mod reserved;
 mod scarce;
 mod trees;

@@ -263,6 +263,11 @@ async fn faults_nobody_sees_what_is_in_the_making() {
         assert_eq!(listed["count"], 2, "{listed}");
         let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
         assert_eq!(found["total_matches"], 2, "{found}");
+        let inside = json!({"path": format!("{hidden}/file")});
+        fails(&server, "not_found", "read_file", inside).await;
+        let new = format!("dir/.mcp-filesystem-1-1-1-{:032x}.tmp", 9);
+        let new = json!({"path": new, "content": "would be swept"});
+        fails(&server, "not_found", "write_file", new).await;
         let found = ok(&server, "glob", json!({"pattern": "**"})).await;
         assert!(!found.to_string().contains("tmp"), "{found}");
         let copied = ok(
@@ -326,6 +331,7 @@ async fn faults_a_move_between_file_systems_keeps_what_a_rename_keeps() {
             .file("tree/plain", "p")
             .mode("tree/plain", 0o6755)
             .mode("tree/sub", 0o1750)
+            .mode("tree", 0o751)
             .sparse("tree/holes", 64 << 20)
             .file("lone", "l");
         let file = here.join("tree/sub/file");
@@ -362,6 +368,7 @@ async fn faults_a_move_between_file_systems_keeps_what_a_rename_keeps() {
         let mode = |path: &str| there.mode_of(path) & 0o7777;
         assert_eq!(mode("tree/plain"), 0o755, "set-uid never survives a copy");
         assert_eq!(mode("tree/sub"), 0o1750);
+        assert_eq!(mode("tree"), 0o751, "the top keeps its mode too");
         let holes = std::fs::metadata(there.join("tree/holes")).expect("it is there");
         assert_eq!(holes.len(), 64 << 20);
         assert!(holes.blocks() * 512 < 1 << 20, "{} blocks", holes.blocks());

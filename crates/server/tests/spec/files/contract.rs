@@ -27,6 +27,9 @@ async fn files_tools_in_order_with_true_hints() {
         ("move", false, true, true),
         ("info", true, false, true),
         ("search", true, false, true),
+        ("compare", true, false, true),
+        ("hash", true, false, true),
+        ("watch", true, false, true),
     ];
     Files::both(Tree::new, async |files| {
         let tools = files.server.list_tools().await;
@@ -58,6 +61,8 @@ async fn files_parameters_and_defaults_are_those_of_the_specification() {
         ("read", "start_line", "integer", none.clone()),
         ("read", "end_line", "integer", none.clone()),
         ("read", "max_size", "integer", json!(1_048_576)),
+        // Beyond the specification, from its list of future enhancements.
+        ("read", "decompress", "boolean", json!(false)),
         ("write", "path", "string", none.clone()),
         ("write", "content", "string", none.clone()),
         ("write", "encoding", "string", json!("utf8")),
@@ -85,6 +90,13 @@ async fn files_parameters_and_defaults_are_those_of_the_specification() {
         ("search", "max_results", "integer", json!(100)),
         ("search", "max_file_size", "integer", json!(10_485_760)),
         ("search", "context_lines", "integer", json!(0)),
+        // Beyond the specification, from its list of what may come.
+        ("compare", "path", "string", none.clone()),
+        ("compare", "other", "string", none.clone()),
+        ("hash", "path", "string", none.clone()),
+        ("hash", "algorithm", "string", json!("sha256")),
+        ("watch", "path", "string", json!(".")),
+        ("watch", "timeout_seconds", "integer", json!(30)),
     ];
     Files::both(Tree::new, async |files| {
         let tools = files.server.list_tools().await;

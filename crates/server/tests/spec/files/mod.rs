@@ -1,5 +1,6 @@
 //! The `files` set: every parameter, default, reply field and error of its specification.
 
+mod beyond;
 mod contract;
 mod copy_move;
 mod delete;

@@ -105,8 +105,13 @@ async fn a_state_that_is_not_ours_is_refused() {
         let own = state(&question(&guide, arguments.clone()).await);
         let other = state(&question(&foreign, arguments.clone()).await);
         let mut tampered = own.clone();
-        let last = if tampered.ends_with('A') { 'B' } else { 'A' };
-        tampered.replace_range(tampered.len() - 2..tampered.len() - 1, &last.to_string());
+        let place = tampered.len() - 2..tampered.len() - 1;
+        let another = if &tampered[place.clone()] == "A" {
+            "B"
+        } else {
+            "A"
+        };
+        tampered.replace_range(place, another);
         for wrong in [other.as_str(), tampered.as_str(), "", "rs1.x.y"] {
             let refused = reply(retry(&guide, arguments.clone(), Some("x"), wrong).await);
             assert_eq!(refused["error_type"], "security", "{wrong}: {refused}");

@@ -5,6 +5,7 @@
 )]
 
 mod audit;
+mod audit_chain;
 mod bytes;
 mod door;
 mod health;

@@ -375,3 +375,101 @@ async fn workspace_grep_shows_the_piece_around_a_match_and_makes_no_line_ends_of
     )
     .await;
 }
+
+/// `one`, `needle two` and `three`, each a line, compressed by gzip.
+const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\xcf\x4b\xe5\xca\x4b\x4d\x4d\xc9\x49\x55\x28\x29\xcf\xe7\x2a\xc9\x28\x4a\x4d\xe5\x02\x00\x1a\xba\x2d\xa0\x15\x00\x00\x00";
+/// The same as a frame of zstd with one block that is not compressed.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd\x20\x15\xa9\x00\x00one\nneedle two\nthree\n";
+
+#[tokio::test]
+async fn workspace_grep_literal_and_any_of_several_patterns() {
+    Workspace::both(
+        || Tree::new().file("a.rs", "f(x)\nfx\ng[0]\nh\n"),
+        async |workspace| {
+            let lines = async |arguments| {
+                let found = workspace.ok("grep", arguments).await;
+                let lines = each(&found["matches"], "line_content");
+                lines.join(" ")
+            };
+            assert_eq!(
+                lines(json!({"pattern": "f(x)", "literal": true})).await,
+                "f(x)"
+            );
+            assert_eq!(lines(json!({"pattern": "f(x)"})).await, "fx");
+            assert_eq!(lines(json!({"patterns": ["^h$", "g\\["]})).await, "g[0] h");
+            let literal = json!({"patterns": ["f(", "[0]"], "literal": true});
+            assert_eq!(lines(literal).await, "f(x) g[0]");
+            for wrong in [json!({}), json!({"pattern": "a", "patterns": ["b"]})] {
+                let message = workspace.message("invalid_arguments", "grep", wrong).await;
+                assert!(message.contains("give pattern or patterns"), "{message}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_grep_from_the_end() {
+    let log: String = (1..=100_000)
+        .map(|n| format!("{n} line of a log\n"))
+        .collect();
+    Workspace::both(
+        || Tree::new().file("big.log", &log).file("a.txt", "1\n2 line\n"),
+        async |workspace| {
+            let last = json!({"path": "big.log", "pattern": "line", "from_end": true, "max_results": 2});
+            let outcome = workspace.call("grep", last).await;
+            assert_eq!(
+                outcome.text,
+                "big.log\n-2:99999 line of a log\n-1:100000 line of a log\n\
+                 [lines are counted from the file's end, as offset_lines of read_file is; \
+                 2 matches; more come before: raise max_results or narrow path, pattern or glob_filter]"
+            );
+            assert_eq!(outcome.ok()["matches"][0]["line_number"], -2);
+            let read = json!({"path": "big.log", "offset_lines": -2, "limit_lines": 1});
+            let read = workspace.ok("read_file", read).await;
+            assert_eq!(read["content"], "99999 line of a log\n");
+            let small = json!({"path": "a.txt", "pattern": "line", "from_end": true});
+            let small = workspace.ok("grep", small).await;
+            assert_eq!(small["matches"][0]["line_number"], 2);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workspace_compressed_files_are_searched_and_read_if_asked_for() {
+    let tree = || {
+        Tree::new()
+            .file("a.log.gz", GZIP)
+            .file("b.log.zst", ZSTD)
+            .file("plain", "needle\n")
+            .file("torn.gz", &GZIP[..20])
+    };
+    Workspace::both(tree, async |workspace| {
+        let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
+        assert_eq!(each(&found["matches"], "file"), ["plain"]);
+        let search = json!({"pattern": "needle", "search_compressed": true});
+        let outcome = workspace.call("grep", search).await;
+        assert_eq!(
+            outcome.text,
+            "a.log.gz\n2:needle two\n\nb.log.zst\n2:needle two\n\nplain\n1:needle\n\
+             [1 could not be read: torn.gz (compressed content is damaged)]"
+        );
+        assert_eq!(outcome.ok()["unread"]["count"], 1);
+        for path in ["a.log.gz", "b.log.zst"] {
+            let read = json!({"path": path, "decompress": true, "offset_lines": 2});
+            let read = workspace.ok("read_file", read).await;
+            assert_eq!(read["content"], "needle two\nthree\n");
+            assert_eq!(read["size"], 21);
+            assert_eq!(read["lines_total"], 3);
+        }
+        let plain = json!({"path": "plain", "decompress": true});
+        assert_eq!(
+            workspace.ok("read_file", plain).await["content"],
+            "needle\n"
+        );
+        let torn = json!({"path": "torn.gz", "decompress": true});
+        workspace.fails("io_error", "read_file", torn).await;
+    })
+    .await;
+}

@@ -291,12 +291,23 @@ async fn workspace_a_failure_is_logged_with_both_ends_and_the_reason() {
                 "{line}"
             );
             assert!(!line.to_string().contains("TOPSECRET"), "{line}");
+            // So are those that only a patch names.
+            let patch = "--- a/a\n+++ b/a\n@@\n-WRONG\n+x\n*** Add File: ../c\n+x\n";
+            let failed = json!({"patch": patch});
+            workspace
+                .fails("path_outside_root", "patch_file", failed)
+                .await;
+            let line = workspace
+                .server
+                .logged(|line| line["tool"] == "patch_file")
+                .await;
+            assert_eq!(line["paths"], json!(["a", "../c"]), "{line}");
             // What is in a file is no reason.
             let patch = json!({"path": "a", "patch": "@@ -1 +1 @@\n-WRONG\n+x\n"});
             workspace.fails("patch_failed", "patch_file", patch).await;
             let line = workspace
                 .server
-                .logged(|line| line["tool"] == "patch_file")
+                .logged(|line| line["tool"] == "patch_file" && line["path"] == "a")
                 .await;
             assert!(
                 line["reason"].as_str().unwrap().contains("hunk 1"),

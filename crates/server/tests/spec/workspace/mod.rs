@@ -5,6 +5,7 @@ mod config;
 mod copy_move;
 mod edit;
 mod errors;
+mod faulty_edits;
 mod folders;
 mod glob;
 mod grep;
@@ -18,7 +19,10 @@ mod read;
 mod roots;
 mod security;
 mod set;
+mod slips;
 mod snapshots;
+mod versions;
+mod watch;
 mod write;
 
 pub(crate) use self::set::Workspace;

@@ -39,7 +39,7 @@ async fn workspace_nfr_012_descriptions_stand_alone() {
 }
 
 /// Arguments whose names tell what they are.
-const SAYS_IT_ALL: [&str; 10] = [
+const SAYS_IT_ALL: [&str; 11] = [
     "path",
     "source_path",
     "dest_path",
@@ -48,6 +48,7 @@ const SAYS_IT_ALL: [&str; 10] = [
     "limit_lines",
     "case_insensitive",
     "max_results",
+    "timeout_seconds",
     "files",
     "paths",
 ];

@@ -1,0 +1,595 @@
+//! Keeps what a change replaces or removes, and writes the change down before it is seen.
+//!
+//! What is new goes to the objects first, and then the two names change places: whatever was there, also if another
+//! program put it there a moment ago, ends up as the object. Where names cannot change places, a second link keeps the old
+//! file; where there are no links, or it has other names already, a copy.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::record::{Part, PartKind, Stamp, Tail, hex};
+use super::recorder::PartSlot;
+use super::{History, Store, is_unmovable};
+use crate::attributes;
+use crate::change::{Change, EntryRef, Observers, OnExisting, rename_entry};
+use crate::leftovers;
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// The largest file that is copied to be kept.
+const COPIED_MAX: u64 = 64 * 1024 * 1024;
+/// How often a change is tried again whose place another program changes at the same time.
+const TRIES: usize = 16;
+/// How many hashes of an append are kept at most, for its repair after a crash.
+const TAIL_HASHES: u64 = 64;
+/// The least distance of the positions up to which an append is hashed: writes stop at pages.
+const PAGE: u64 = 4096;
+
+/// Something new that will have a name.
+pub(crate) enum Incoming<'a> {
+    /// A staged file: unnamed, or with a temporary name in the directory that it is for.
+    Staged {
+        file: BorrowedFd<'a>,
+        temporary: &'a mut Option<Name>,
+    },
+    /// An entry of a tree that nobody sees.
+    Entry(EntryRef<'a>),
+    /// What was kept, and comes back.
+    Object(EntryRef<'a>),
+}
+
+impl Incoming<'_> {
+    fn metadata(&self) -> SysResult<Metadata> {
+        match self {
+            Incoming::Staged { file, .. } => syscall::stat_unchecked(*file),
+            Incoming::Entry((dir, name)) | Incoming::Object((dir, name)) => {
+                syscall::stat_at_unchecked(*dir, name)
+            }
+        }
+    }
+
+    /// The object that it is.
+    fn source(&self) -> Option<String> {
+        match self {
+            Incoming::Object((_, name)) => Some(name.shown().into_owned()),
+            Incoming::Staged { .. } | Incoming::Entry(_) => None,
+        }
+    }
+
+    /// Gives it a name where nothing is. `home` is the directory that it is for.
+    fn take_free_name(&mut self, home: BorrowedFd<'_>, to: EntryRef<'_>) -> SysResult<()> {
+        match self {
+            Incoming::Staged { file, temporary } => match temporary {
+                None => syscall::link_unnamed_unchecked(*file, to.0, to.1),
+                Some(name) => {
+                    rename_entry((home, name), to, OnExisting::Fail, FileKind::File)?;
+                    **temporary = None;
+                    Ok(())
+                }
+            },
+            Incoming::Entry(from) | Incoming::Object(from) => {
+                let kind = syscall::stat_at_unchecked(from.0, from.1)?.kind;
+                rename_entry(*from, to, OnExisting::Fail, kind)
+            }
+        }
+    }
+
+    /// Takes it back from the objects, to where a second attempt finds it.
+    fn come_back(&mut self, from: EntryRef<'_>, home: BorrowedFd<'_>) -> SysResult<()> {
+        match self {
+            Incoming::Staged { temporary, .. } => {
+                let name = leftovers::temporary_name()?;
+                syscall::rename_unchecked(from, (home, &name), Clobber::No)?;
+                **temporary = Some(name);
+                Ok(())
+            }
+            Incoming::Entry(entry) | Incoming::Object(entry) => {
+                syscall::rename_unchecked(from, *entry, Clobber::No)
+            }
+        }
+    }
+}
+
+/// How what is there is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By itself: it gets another name.
+    Itself,
+    /// By a second link.
+    Link,
+    /// By a copy, or not at all.
+    Copy,
+}
+
+impl Way {
+    fn next(self) -> Option<Way> {
+        match self {
+            Way::Itself => Some(Way::Link),
+            Way::Link => Some(Way::Copy),
+            Way::Copy => None,
+        }
+    }
+
+    /// Where names cannot change places, a link keeps what is replaced.
+    fn for_replaced(history: &History, old: &Metadata) -> Way {
+        match Way::first_for(old) {
+            Way::Itself if !history.exchanges() => Way::Link,
+            way => way,
+        }
+    }
+
+    /// A file with other names can be changed through them, so only a copy keeps it.
+    fn first_for(old: &Metadata) -> Way {
+        if old.links > 1 && !old.is_directory() {
+            Way::Copy
+        } else {
+            Way::Itself
+        }
+    }
+}
+
+/// A part that is about to happen.
+struct Keeping<'a> {
+    change: &'a Change,
+    store: &'a Store,
+    slot: PartSlot,
+}
+
+impl<'a> Keeping<'a> {
+    fn begin(change: &'a Change, history: &'a Arc<History>) -> SysResult<Option<Keeping<'a>>> {
+        let Some(store) = history.store() else {
+            return Ok(None);
+        };
+        let slot = change.recorder().slot(history, store)?;
+        Ok(Some(Keeping {
+            change,
+            store,
+            slot,
+        }))
+    }
+
+    fn object(&self) -> EntryRef<'_> {
+        (self.store.objects(), &self.slot.object)
+    }
+
+    fn object_name(&self) -> Option<String> {
+        Some(self.slot.object.shown().into_owned())
+    }
+
+    /// Writes the part down and makes it happen; if it does not, that is written down too.
+    fn perform<T>(&self, part: Part, act: impl FnOnce() -> SysResult<T>) -> SysResult<T> {
+        let index = self.write(part)?;
+        act().inspect_err(|_| self.change.recorder().fail(&self.slot, index))
+    }
+
+    fn write(&self, part: Part) -> SysResult<u32> {
+        let (last, durability) = (self.change.is_last_part(), self.change.durability());
+        let recorder = self.change.recorder();
+        match recorder.write(&self.slot, part.clone(), last, durability) {
+            // The oldest changes go before any change fails.
+            Err(Errno::NOSPC | Errno::DQUOT) if self.slot.history.make_room() => {
+                recorder.write(&self.slot, part, last, durability)
+            }
+            written => written,
+        }
+    }
+
+    /// Keeps a copy of an entry; tells whether it could be kept.
+    fn copy(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
+        match old.kind {
+            FileKind::File if old.size <= COPIED_MAX => self.copy_file(entry),
+            FileKind::Symlink => {
+                let text = syscall::read_link_at_unchecked(entry.0, entry.1)?;
+                let (objects, object) = self.object();
+                syscall::make_link_unchecked(objects, object, &text).map(|()| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn copy_file(&self, entry: EntryRef<'_>) -> SysResult<bool> {
+        let old = match syscall::open_content_unchecked(entry.0, entry.1, Purpose::Read) {
+            // What may not be read cannot be copied.
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(false),
+            opened => File::from(opened?),
+        };
+        let metadata = syscall::stat_unchecked(old.as_fd())?;
+        let (objects, object) = self.object();
+        let new = File::from(syscall::create_unchecked(objects, object, 0o600)?);
+        let copied = copy_content(&old, &new).and_then(|()| {
+            let mode = attributes::inherit(&old, &new, &metadata);
+            syscall::set_mode_unchecked(new.as_fd(), mode)?;
+            syscall::set_times_unchecked(new.as_fd(), metadata.accessed, metadata.modified)?;
+            self.change.sync_file(new.as_fd())
+        });
+        if copied.is_err() {
+            let _ = syscall::unlink_unchecked(objects, object);
+        }
+        copied.map(|()| true)
+    }
+}
+
+fn copy_content(from: &File, to: &File) -> SysResult<()> {
+    if syscall::clone_unchecked(from.as_fd(), to.as_fd()).is_ok() {
+        return Ok(());
+    }
+    let copied = std::io::copy(&mut &*from, &mut &*to);
+    copied
+        .map(drop)
+        .map_err(|error| super::store::errno_of(&error))
+}
+
+impl Change {
+    /// Puts something new at an entry and keeps what was there; `plain` does it where there is no history, or where only a
+    /// copy can be kept. It replaces what is there.
+    pub(crate) fn put_kept(
+        &self,
+        observers: &Observers,
+        mut incoming: Incoming<'_>,
+        (target, path): (EntryRef<'_>, &dyn Fn() -> String),
+        on_existing: OnExisting,
+        plain: &mut dyn FnMut(&mut Incoming<'_>) -> SysResult<()>,
+    ) -> SysResult<()> {
+        let Some(history) = &observers.history else {
+            return plain(&mut incoming);
+        };
+        let mut way = None;
+        for _ in 0..TRIES {
+            let Some(keeping) = Keeping::begin(self, history)? else {
+                return plain(&mut incoming);
+            };
+            let old = match syscall::stat_at_unchecked(target.0, target.1) {
+                Ok(old) => Some(old),
+                Err(Errno::NOENT) => None,
+                Err(errno) => return Err(errno),
+            };
+            let put = match &old {
+                None => keeping.create(&mut incoming, target, path()),
+                Some(_) if on_existing == OnExisting::Fail => return Err(Errno::EXIST),
+                Some(old) if old.is_directory() => return plain(&mut incoming),
+                Some(old) => {
+                    let chosen = *way.get_or_insert(Way::for_replaced(history, old));
+                    keeping.replace(&mut incoming, target, (path(), old), chosen, plain)
+                }
+            };
+            match put {
+                // It came or went in between.
+                Err(Errno::EXIST) if old.is_none() && on_existing == OnExisting::Replace => {}
+                Err(Errno::NOENT) if old.is_some() => {}
+                Err(errno) if old.is_some() && is_unmovable(errno) => {
+                    if way == Some(Way::Itself) && matches!(errno, Errno::INVAL | Errno::NOSYS) {
+                        history.forget_exchange();
+                    }
+                    way = Some(way.and_then(Way::next).ok_or(errno)?);
+                }
+                put => return put,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    /// Takes an entry away and keeps it; `plain` removes it where only a copy can be kept.
+    pub(crate) fn remove_kept(
+        &self,
+        observers: &Observers,
+        (target, path): (EntryRef<'_>, &dyn Fn() -> String),
+        plain: &dyn Fn() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let Some(history) = &observers.history else {
+            return plain();
+        };
+        let old = syscall::stat_at_unchecked(target.0, target.1)?;
+        let mut way = Some(Way::first_for(&old));
+        while let Some(chosen) = way {
+            let Some(keeping) = Keeping::begin(self, history)? else {
+                return plain();
+            };
+            match keeping.remove(target, (path(), &old), chosen, plain) {
+                Err(errno) if is_unmovable(errno) && chosen != Way::Copy => way = Some(Way::Copy),
+                removed => return removed,
+            }
+        }
+        plain()
+    }
+
+    /// Takes a whole tree away in one step and keeps it; `false` if that cannot be done here.
+    pub(crate) fn remove_tree_kept(
+        &self,
+        observers: &Observers,
+        (target, path): (EntryRef<'_>, &dyn Fn() -> String),
+    ) -> SysResult<bool> {
+        let Some(history) = &observers.history else {
+            return Ok(false);
+        };
+        let old = syscall::stat_at_unchecked(target.0, target.1)?;
+        let Some(keeping) = Keeping::begin(self, history)? else {
+            return Ok(false);
+        };
+        match keeping.remove(target, (path(), &old), Way::Itself, &|| Ok(())) {
+            Err(errno) if is_unmovable(errno) => Ok(false),
+            removed => removed.map(|()| true),
+        }
+    }
+
+    /// Takes an empty directory away and keeps it, so that it comes back as the same one; `plain` removes it where that
+    /// cannot be.
+    pub(crate) fn remove_empty_kept(
+        &self,
+        observers: &Observers,
+        (target, path): (EntryRef<'_>, &dyn Fn() -> String),
+        plain: &dyn Fn() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let Some(history) = &observers.history else {
+            return plain();
+        };
+        let old = syscall::stat_at_unchecked(target.0, target.1)?;
+        require_empty(target)?;
+        if let Some(keeping) = Keeping::begin(self, history)? {
+            match keeping.remove_empty(target, (path(), &old)) {
+                Err(errno) if is_unmovable(errno) => {}
+                removed => return removed,
+            }
+        }
+        let part = || Part {
+            old: Some(Stamp::of(&old)),
+            ..Part::new(PartKind::RemoveDir, path())
+        };
+        self.noted(observers, part, plain)
+    }
+
+    /// Moves an entry inside a root and keeps what it replaces; `plain` renames.
+    pub(crate) fn move_kept(
+        &self,
+        observers: &Observers,
+        (from, path): (EntryRef<'_>, String),
+        (to, to_path): (EntryRef<'_>, String),
+        plain: &dyn Fn() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let Some(history) = &observers.history else {
+            return plain();
+        };
+        let new = syscall::stat_at_unchecked(from.0, from.1)?;
+        let old = syscall::stat_at_unchecked(to.0, to.1).ok();
+        // A rename to itself, or to another name of the same file, does nothing.
+        if old.is_some_and(|old| old.same_file(&new)) {
+            return plain();
+        }
+        let Some(keeping) = Keeping::begin(self, history)? else {
+            return plain();
+        };
+        let kept = match &old {
+            Some(old) if !old.is_directory() => keeping.keep_beside(to, old)?,
+            _ => true,
+        };
+        let is_over_dir = old.is_some_and(|old| old.is_directory() && new.is_directory());
+        let has_object = kept && old.is_some_and(|old| is_over_dir || !old.is_directory());
+        let part = Part {
+            to: Some(to_path),
+            old: old.as_ref().map(Stamp::of),
+            new: Some(Stamp::of(&new)),
+            object: has_object.then(|| keeping.object_name()).flatten(),
+            lost: !kept,
+            ..Part::new(PartKind::Move, path)
+        };
+        if is_over_dir {
+            return keeping.perform(part, || keeping.move_over_dir(to, plain));
+        }
+        keeping.perform(part, plain).inspect_err(|_| {
+            let (objects, object) = keeping.object();
+            let _ = syscall::unlink_unchecked(objects, object);
+        })
+    }
+
+    /// Writes down a part that keeps nothing, and makes it happen.
+    pub(crate) fn noted<T>(
+        &self,
+        observers: &Observers,
+        part: impl FnOnce() -> Part,
+        act: impl FnOnce() -> SysResult<T>,
+    ) -> SysResult<T> {
+        let noted = self.note(observers, part)?;
+        act().inspect_err(|_| self.disown(noted.as_ref()))
+    }
+
+    /// Writes down a part that is about to happen and keeps nothing.
+    pub(crate) fn note(
+        &self,
+        observers: &Observers,
+        part: impl FnOnce() -> Part,
+    ) -> SysResult<Option<NotedPart>> {
+        let keeping = match &observers.history {
+            Some(history) => Keeping::begin(self, history)?,
+            None => None,
+        };
+        let write = |keeping: Keeping<'_>| {
+            let index = keeping.write(part())?;
+            let slot = keeping.slot;
+            Ok(NotedPart { slot, index })
+        };
+        keeping.map(write).transpose()
+    }
+
+    /// Says that a part that was written down did not happen, or was taken back at once.
+    pub(crate) fn disown(&self, noted: Option<&NotedPart>) {
+        if let Some(noted) = noted {
+            self.recorder().fail(&noted.slot, noted.index);
+        }
+    }
+}
+
+/// A part that was written down.
+#[derive(Debug)]
+pub(crate) struct NotedPart {
+    slot: PartSlot,
+    index: u32,
+}
+
+impl Keeping<'_> {
+    fn create(
+        &self,
+        incoming: &mut Incoming<'_>,
+        target: EntryRef<'_>,
+        path: String,
+    ) -> SysResult<()> {
+        let part = Part {
+            new: Some(Stamp::of(&incoming.metadata()?)),
+            source: incoming.source(),
+            ..Part::new(PartKind::Create, path)
+        };
+        self.perform(part, || incoming.take_free_name(target.0, target))
+    }
+
+    fn replace(
+        &self,
+        incoming: &mut Incoming<'_>,
+        target: EntryRef<'_>,
+        (path, old): (String, &Metadata),
+        way: Way,
+        plain: &mut dyn FnMut(&mut Incoming<'_>) -> SysResult<()>,
+    ) -> SysResult<()> {
+        let kept = match way {
+            Way::Itself => true,
+            Way::Link => syscall::link_unchecked(target, self.object()).map(|()| true)?,
+            Way::Copy => self.copy(target, old)?,
+        };
+        let is_mounted = way == Way::Copy && syscall::is_mount_point_unchecked(target.0, target.1)?;
+        let part = Part {
+            old: Some(Stamp::of(old)),
+            new: Some(Stamp::of(&incoming.metadata()?)),
+            object: kept.then(|| self.object_name()).flatten(),
+            source: incoming.source(),
+            // What is rewritten in place has no second file to go back to.
+            lost: !kept || is_mounted,
+            ..Part::new(PartKind::Replace, path)
+        };
+        if way == Way::Itself {
+            return self.perform(part, || self.exchange(incoming, target));
+        }
+        self.perform(part, || plain(incoming)).inspect_err(|_| {
+            let (objects, object) = self.object();
+            let _ = syscall::unlink_unchecked(objects, object);
+        })
+    }
+
+    /// Lets what is new and what is there change places, so that the object is what was there.
+    fn exchange(&self, incoming: &mut Incoming<'_>, target: EntryRef<'_>) -> SysResult<()> {
+        incoming.take_free_name(target.0, self.object())?;
+        let exchanged = syscall::exchange_unchecked(self.object(), target);
+        if exchanged.is_err() {
+            incoming.come_back(self.object(), target.0)?;
+        }
+        exchanged
+    }
+
+    fn remove(
+        &self,
+        target: EntryRef<'_>,
+        (path, old): (String, &Metadata),
+        way: Way,
+        plain: &dyn Fn() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let kept = way == Way::Itself || self.copy(target, old)?;
+        let part = Part {
+            old: Some(Stamp::of(old)),
+            object: kept.then(|| self.object_name()).flatten(),
+            lost: !kept,
+            ..Part::new(PartKind::Remove, path)
+        };
+        if way == Way::Itself {
+            return self.perform(part, || {
+                rename_entry(target, self.object(), OnExisting::Fail, old.kind)
+            });
+        }
+        self.perform(part, plain)
+    }
+
+    /// A directory that somebody filled in the last moment gets its name back.
+    fn remove_empty(
+        &self,
+        target: EntryRef<'_>,
+        (path, old): (String, &Metadata),
+    ) -> SysResult<()> {
+        let part = Part {
+            old: Some(Stamp::of(old)),
+            object: self.object_name(),
+            ..Part::new(PartKind::Remove, path)
+        };
+        self.perform(part, || {
+            rename_entry(target, self.object(), OnExisting::Fail, old.kind)?;
+            require_empty(self.object()).inspect_err(|_| {
+                let _ = rename_entry(self.object(), target, OnExisting::Fail, old.kind);
+            })
+        })
+    }
+
+    /// Makes way for a directory that takes the place of an empty one, which is kept.
+    fn move_over_dir(&self, to: EntryRef<'_>, plain: &dyn Fn() -> SysResult<()>) -> SysResult<()> {
+        require_empty(to)?;
+        let kind = FileKind::Directory;
+        match rename_entry(to, self.object(), OnExisting::Fail, kind) {
+            // The rename replaces it, and only its permissions come back.
+            Err(errno) if is_unmovable(errno) => return plain(),
+            renamed => renamed?,
+        }
+        require_empty(self.object())
+            .and_then(|()| plain())
+            .inspect_err(|_| {
+                let _ = rename_entry(self.object(), to, OnExisting::Fail, kind);
+            })
+    }
+
+    /// Keeps an entry that stays where it is until it is replaced; tells whether it could be kept.
+    fn keep_beside(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
+        if old.links == 1 && syscall::link_unchecked(entry, self.object()).is_ok() {
+            return Ok(true);
+        }
+        self.copy(entry, old)
+    }
+}
+
+fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
+    let opened = match syscall::open_dir_unchecked(dir, name) {
+        // What may not be listed is the system's to judge.
+        Err(Errno::ACCESS) => return Ok(()),
+        opened => opened?,
+    };
+    let mut is_empty = true;
+    syscall::read_dir_unchecked(opened.as_fd(), &mut |_, _| is_empty = false)?;
+    if is_empty {
+        Ok(())
+    } else {
+        Err(Errno::NOTEMPTY)
+    }
+}
+
+/// What an append adds, with hashes up to the positions where a write may stop.
+pub(crate) fn tail_of(at: u64, bytes: &[u8]) -> Tail {
+    let length = bytes.len() as u64;
+    let step = (length / TAIL_HASHES + 1).next_multiple_of(PAGE);
+    Tail {
+        at,
+        length,
+        step,
+        hashes: hashes(at, bytes, step),
+    }
+}
+
+/// The hashes of what is before each multiple of `step` in the file, and of all of it.
+pub(super) fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
+    let mut hasher = Sha256::new();
+    let mut hashes = Vec::new();
+    let mut rest = bytes;
+    let mut position = at;
+    while !rest.is_empty() {
+        let to_stop = usize::try_from(step - position % step).unwrap_or(rest.len());
+        let (piece, behind) = rest.split_at(to_stop.min(rest.len()));
+        hasher.update(piece);
+        hashes.push(hex(&hasher.clone().finalize()));
+        position += piece.len() as u64;
+        rest = behind;
+    }
+    hashes
+}

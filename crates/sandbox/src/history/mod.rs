@@ -1,0 +1,193 @@
+//! History: every change can be seen and taken back.
+//!
+//! Writes of this crate never change a file's content in place: they replace the file. So what was there is kept by a
+//! rename, which costs less than freeing it. [`store`] says where it lives, [`journal`] what is written down, [`keep`] how
+//! something is kept when it is replaced or removed, [`undo`] how it comes back, [`recovery`] what happens after a kill,
+//! and [`prune`] what goes when it is old or too much.
+
+mod journal;
+mod keep;
+mod prune;
+mod record;
+mod recorder;
+mod recovery;
+mod store;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use self::journal::Journal;
+use self::store::Store;
+use crate::metadata::Metadata;
+use crate::name::Name;
+use crate::reserved::reserved_name;
+use crate::syscall::{self, Errno, SysResult};
+
+pub use self::journal::{BrokenChain, ChangeRecord};
+pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
+pub use self::prune::{HistoryFigures, Pruned};
+pub(crate) use self::record::Stamp;
+pub use self::record::{Author, Part, PartKind, change_id, parse_change_id};
+pub(crate) use self::recorder::CallChanges;
+
+pub use self::recovery::Recovered;
+pub use self::undo::{Found, UndoFault};
+
+/// Where the history of a root is, and how much of it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistorySettings {
+    /// Where it is.
+    pub place: HistoryPlace,
+    /// How long a change is kept.
+    pub keep: Duration,
+    /// How many bytes of old content are kept.
+    pub max_bytes: u64,
+    /// How many changes are kept.
+    pub max_changes: u64,
+}
+
+/// Where a history is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistoryPlace {
+    /// Below the first of these directories that is on the file system of the root; else in the root.
+    Auto(Vec<PathBuf>),
+    /// In the root.
+    Root,
+    /// Below this directory.
+    At(PathBuf),
+}
+
+/// The history of one root.
+#[derive(Debug)]
+pub struct History {
+    /// The directory that holds the reserved one: the root, or one on its file system.
+    holder: OwnedFd,
+    is_in_root: bool,
+    root: Metadata,
+    settings: HistorySettings,
+    /// Opened at the first change, so that nothing is made in a root that is only read.
+    store: OnceLock<SysResult<Store>>,
+    journal: Journal,
+    /// Two names cannot change places on this file system.
+    lacks_exchange: AtomicBool,
+    /// The bytes of trees that are kept: they do not change, and a walk over each takes long.
+    tree_sizes: Mutex<HashMap<Name, u64>>,
+}
+
+impl History {
+    /// Finds the place of a root's history.
+    pub(crate) fn find(root: BorrowedFd<'_>, settings: HistorySettings) -> SysResult<History> {
+        let metadata = syscall::stat_unchecked(root)?;
+        let holder = match &settings.place {
+            HistoryPlace::Root => None,
+            HistoryPlace::At(path) => Some(usable(path, root)?),
+            HistoryPlace::Auto(paths) => paths.iter().find_map(|path| usable(path, root).ok()),
+        };
+        let is_in_root = holder.is_none();
+        let holder = match holder {
+            Some(holder) => holder,
+            None => syscall::reopen_dir_unchecked(root)?,
+        };
+        Ok(History {
+            holder,
+            is_in_root,
+            root: metadata,
+            settings,
+            store: OnceLock::new(),
+            journal: Journal::default(),
+            lacks_exchange: AtomicBool::new(false),
+            tree_sizes: Mutex::default(),
+        })
+    }
+
+    fn exchanges(&self) -> bool {
+        !self.lacks_exchange.load(Ordering::Relaxed)
+    }
+
+    fn forget_exchange(&self) {
+        self.lacks_exchange.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether it is inside the root.
+    #[must_use]
+    pub fn is_in_root(&self) -> bool {
+        self.is_in_root
+    }
+
+    /// The directory outside the root that it is in, for a rule of Landlock.
+    pub(crate) fn outside(&self) -> Option<BorrowedFd<'_>> {
+        (!self.is_in_root).then(|| self.holder.as_fd())
+    }
+
+    /// The open directory, made if it is missing; `None` if that cannot be.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        let open = || {
+            let store = Store::open(self.holder.as_fd(), &self.root)?;
+            // After a power cut the counter may be behind the records.
+            let largest = journal::largest_number(&store);
+            if largest > store.last_number() {
+                store.next_number(largest)?;
+            }
+            Ok(store)
+        };
+        self.store.get_or_init(open).as_ref().ok()
+    }
+
+    /// The open directory if it was made before.
+    pub(crate) fn existing_store(&self) -> Option<&Store> {
+        let holder = self.holder.as_fd();
+        let is_made = |name: Name| syscall::stat_at_unchecked(holder, &name).is_ok();
+        if self.store.get().is_none() && !reserved_name().is_some_and(is_made) {
+            return None;
+        }
+        self.store()
+    }
+
+    /// Why there is no history although there should be one.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let errno = *self.store.get()?.as_ref().err()?;
+        Some(std::io::Error::from(errno).to_string())
+    }
+
+    /// How many directories in its place were not trusted, so that another one is used.
+    #[must_use]
+    pub fn forged(&self) -> usize {
+        let store = self.store.get().and_then(|store| store.as_ref().ok());
+        store.map_or(0, |store| store.forged)
+    }
+}
+
+/// Opens a directory for histories, made if it is missing, if what is in the root can get a name there.
+fn usable(path: &Path, root: BorrowedFd<'_>) -> SysResult<OwnedFd> {
+    std::fs::create_dir_all(path).map_err(|error| store::errno_of(&error))?;
+    let holder = syscall::open_root_unchecked(path)?;
+    let holder = syscall::reopen_dir_unchecked(holder.as_fd())?;
+    let probe = crate::leftovers::temporary_name()?;
+    let unnamed = syscall::open_unnamed_unchecked(root, 0o600)?;
+    syscall::link_unnamed_unchecked(unnamed.as_fd(), holder.as_fd(), &probe)?;
+    syscall::unlink_unchecked(holder.as_fd(), &probe)?;
+    Ok(holder)
+}
+
+/// Tells whether an error says that something cannot be renamed to where the history is, whoever asks.
+pub(crate) fn is_unmovable(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::XDEV
+            | Errno::BUSY
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::INVAL
+            | Errno::NOSYS
+            | Errno::MLINK
+            | Errno::OPNOTSUPP
+    )
+}

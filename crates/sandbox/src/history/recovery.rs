@@ -1,0 +1,350 @@
+//! What happens after a kill or a power cut: a change that was under way is whole, or it is taken back.
+//!
+//! Only record files that no process holds are looked at. A change whose parts are all in place is done. Of any other the
+//! parts that were made are taken back, the last first, if what is there is as the change left it; what somebody changed
+//! since is left alone and told.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use super::History;
+use super::journal::{self, ChangeRecord};
+use super::keep::hashes;
+use super::record::{End, Part, PartKind, Stamp, Tail};
+use super::store::{Store, errno_of};
+use super::undo::{read_tail, set_modified, spot_of};
+use crate::change::{EntryRef, OnExisting, rename_entry};
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::root::Root;
+use crate::syscall::{self, Errno, Purpose, SysResult};
+
+/// What a look at unfinished changes came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Changes that were whole.
+    pub done: u64,
+    /// Changes that were taken back, or had not begun.
+    pub taken_back: u64,
+    /// The paths that somebody had changed since, or that could not be taken back.
+    pub left: Vec<String>,
+}
+
+impl History {
+    /// Looks at the changes that a process left unfinished when it died.
+    pub fn recover(&self, root: &Root) -> Recovered {
+        let mut recovered = Recovered::default();
+        let Some(store) = self.existing_store() else {
+            return recovered;
+        };
+        let Ok(files) = journal::files(store) else {
+            return recovered;
+        };
+        for file in files.iter().filter(|file| file.is_abandoned()) {
+            let unfinished = file.read().map(|text| journal::unfinished(&text));
+            let Ok(unfinished) = unfinished else { continue };
+            let all = if unfinished.is_empty() {
+                Ok(Default::default())
+            } else {
+                journal::read_all(store)
+            };
+            let Ok(all) = all else { continue };
+            let found = unfinished.iter().rev().filter_map(|number| all.get(number));
+            for record in found.filter(|record| record.end.is_none()) {
+                let end = Recovery { root, store }.settle(record, &mut recovered);
+                let _ = self.journal.end_foreign(store, record.number, end);
+            }
+            file.finish(store);
+        }
+        recovered
+    }
+}
+
+struct Recovery<'a> {
+    root: &'a Root,
+    store: &'a Store,
+}
+
+impl Recovery<'_> {
+    fn settle(&self, record: &ChangeRecord, recovered: &mut Recovered) -> End {
+        let parts: Vec<&Part> = record.made_parts().map(|(_, part)| part).collect();
+        if record.is_whole && parts.iter().all(|part| self.is_in_place(part)) {
+            recovered.done += 1;
+            return End::Done;
+        }
+        if let Some(lost) = parts.iter().find(|part| part.lost) {
+            // What went entry by entry cannot come back.
+            recovered.left.push(lost.path.clone());
+            return End::Done;
+        }
+        recovered.taken_back += 1;
+        for part in parts.into_iter().rev() {
+            if self.take_back(part).is_err() {
+                recovered.left.push(part.path.clone());
+            }
+        }
+        End::Void
+    }
+
+    /// Tells whether a part was done.
+    fn is_in_place(&self, part: &Part) -> bool {
+        let path = match part.kind {
+            PartKind::Move => part.to.as_deref().unwrap_or_default(),
+            _ => part.path.as_str(),
+        };
+        let there = self.look(path).ok().flatten();
+        match part.kind {
+            PartKind::Create | PartKind::Replace | PartKind::Move => {
+                let new = part.new.as_ref();
+                there.is_some_and(|there| new.is_some_and(|new| new.is_same_file(&there)))
+            }
+            PartKind::Remove => there.is_none_or(|there| !is_of(part.old.as_ref(), &there)),
+            PartKind::MakeDir => there.is_some_and(|there| there.is_directory()),
+            PartKind::RemoveDir => there.is_none(),
+            PartKind::Append => {
+                let end = part.tail.as_ref().map(|tail| tail.at + tail.length);
+                there.is_some_and(|there| end.is_some_and(|end| there.size >= end))
+            }
+            PartKind::Cut => {
+                let at = part.tail.as_ref().map(|tail| tail.at);
+                there.is_some_and(|there| at == Some(there.size))
+            }
+        }
+    }
+
+    /// Takes a part back if it was done, and clears away what was staged for it if it was not.
+    fn take_back(&self, part: &Part) -> SysResult<()> {
+        let is_done = self.is_in_place(part);
+        match part.kind {
+            PartKind::Create if is_done => self.unmake(part),
+            PartKind::Create => Ok(()),
+            PartKind::Replace if is_done => self.exchange_back(part),
+            PartKind::Replace => self.clear_staged(part),
+            PartKind::Remove => self.bring_back(part, &part.path),
+            PartKind::Move if is_done => self.move_back(part),
+            PartKind::Move if is_directory(part.old.as_ref()) => {
+                self.bring_back(part, part.to.as_deref().unwrap_or_default())
+            }
+            PartKind::Move => self.clear_object(part),
+            PartKind::MakeDir if is_done => {
+                self.with_entry(
+                    &part.path,
+                    |(dir, name)| match syscall::remove_dir_unchecked(dir, name) {
+                        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+                        removed => removed,
+                    },
+                )
+            }
+            PartKind::RemoveDir if is_done => self.make_dir(&part.path, part.old.as_ref()),
+            PartKind::Append => self.repair_append(part),
+            PartKind::Cut if is_done => self.append_again(part),
+            PartKind::MakeDir | PartKind::RemoveDir | PartKind::Cut => Ok(()),
+        }
+    }
+
+    fn unmake(&self, part: &Part) -> SysResult<()> {
+        self.require_untouched(part)?;
+        self.with_entry(&part.path, |entry| match self.source(part)? {
+            Some(source) => {
+                let to = (self.store.objects(), &source);
+                let kind = syscall::stat_at_unchecked(entry.0, entry.1)?.kind;
+                rename_entry(entry, to, OnExisting::Fail, kind)
+            }
+            None if part.new.is_some_and(|new| new.is_directory()) => {
+                let orphan = crate::leftovers::temporary_name()?;
+                let to = (self.store.objects(), &orphan);
+                rename_entry(entry, to, OnExisting::Fail, FileKind::Directory)
+            }
+            None => syscall::unlink_unchecked(entry.0, entry.1),
+        })
+    }
+
+    fn exchange_back(&self, part: &Part) -> SysResult<()> {
+        self.require_untouched(part)?;
+        let object = self.object(part)?.ok_or(Errno::NOENT)?;
+        let object = (self.store.objects(), &object);
+        self.with_entry(&part.path, |entry| {
+            match syscall::exchange_unchecked(object, entry) {
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    rename_entry(object, entry, OnExisting::Replace, FileKind::File)
+                }
+                exchanged => exchanged,
+            }
+        })?;
+        self.clear_staged(part)
+    }
+
+    /// What was staged goes back to where it was kept, or away.
+    fn clear_staged(&self, part: &Part) -> SysResult<()> {
+        let Some(object) = self.object(part)? else {
+            return Ok(());
+        };
+        let entry = (self.store.objects(), &object);
+        match syscall::stat_at_unchecked(entry.0, entry.1) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+            Ok(_) => match self.source(part)? {
+                Some(source) => {
+                    let to = (self.store.objects(), &source);
+                    rename_entry(entry, to, OnExisting::Fail, FileKind::File)
+                }
+                // A link or a copy of what is still in its place, or what was to come.
+                None => syscall::unlink_unchecked(entry.0, entry.1),
+            },
+        }
+    }
+
+    fn clear_object(&self, part: &Part) -> SysResult<()> {
+        match self.object(part)? {
+            Some(object) => match syscall::unlink_unchecked(self.store.objects(), &object) {
+                Err(Errno::NOENT) => Ok(()),
+                removed => removed,
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn bring_back(&self, part: &Part, path: &str) -> SysResult<()> {
+        let Some(object) = self.object(part)? else {
+            return Ok(());
+        };
+        let from = (self.store.objects(), &object);
+        let kind = match syscall::stat_at_unchecked(from.0, from.1) {
+            Err(Errno::NOENT) => return Ok(()),
+            found => found?.kind,
+        };
+        self.with_entry(path, |entry| {
+            match rename_entry(from, entry, OnExisting::Fail, kind) {
+                // A copy was kept, and the entry itself was not removed yet.
+                Err(Errno::EXIST) => self.clear_object(part),
+                renamed => renamed,
+            }
+        })
+    }
+
+    fn move_back(&self, part: &Part) -> SysResult<()> {
+        let to = part.to.as_deref().ok_or(Errno::INVAL)?;
+        let (to_dir, to_name) = spot_of(self.root, to)?;
+        let source = (self.root.fd_or(to_dir.as_ref()), &to_name);
+        let kind = syscall::stat_at_unchecked(source.0, source.1)?.kind;
+        self.with_entry(&part.path, |entry| {
+            rename_entry(source, entry, OnExisting::Fail, kind)
+        })?;
+        self.bring_back(part, to)?;
+        match (part.old.as_ref(), self.look(to)?) {
+            // It could not be kept itself.
+            (Some(old), None) if old.is_directory() => self.make_dir(to, Some(old)),
+            _ => Ok(()),
+        }
+    }
+
+    fn make_dir(&self, path: &str, old: Option<&Stamp>) -> SysResult<()> {
+        let mode = old.map_or(0o777, |old| old.mode & 0o777);
+        self.with_entry(path, |(dir, name)| {
+            syscall::make_dir_unchecked(dir, name, mode)
+        })
+    }
+
+    /// Cuts off a part of an append: only if the file is the same and what is behind its old end is the beginning of what
+    /// was added.
+    fn repair_append(&self, part: &Part) -> SysResult<()> {
+        let tail = part.tail.as_ref().ok_or(Errno::INVAL)?;
+        let Some(there) = self.look(&part.path)? else {
+            return Err(Errno::NOENT);
+        };
+        if there.size == tail.at {
+            return Ok(());
+        }
+        let is_same = is_of(part.old.as_ref(), &there);
+        if !is_same || there.size < tail.at || there.size > tail.at + tail.length {
+            return Err(Errno::BUSY);
+        }
+        self.with_entry(&part.path, |(dir, name)| {
+            let file = File::from(syscall::open_content_unchecked(dir, name, Purpose::Edit)?);
+            if !begins_as(&file, tail, there.size)? {
+                return Err(Errno::BUSY);
+            }
+            file.set_len(tail.at).map_err(|error| errno_of(&error))?;
+            set_modified(&file, part.old.as_ref())?;
+            syscall::sync_unchecked(file.as_fd())
+        })
+    }
+
+    fn append_again(&self, part: &Part) -> SysResult<()> {
+        let tail = part.tail.as_ref().ok_or(Errno::INVAL)?;
+        let object = self.object(part)?.ok_or(Errno::NOENT)?;
+        let kept = syscall::open_content_unchecked(self.store.objects(), &object, Purpose::Read)?;
+        let whole = Tail {
+            at: 0,
+            ..tail.clone()
+        };
+        let added = read_tail(&File::from(kept), &whole)?;
+        self.with_entry(&part.path, |(dir, name)| {
+            let file = File::from(syscall::open_content_unchecked(dir, name, Purpose::Edit)?);
+            let written = file.write_all_at(&added, tail.at);
+            written.map_err(|error| errno_of(&error))?;
+            set_modified(&file, part.old.as_ref())
+        })?;
+        self.clear_object(part)
+    }
+
+    /// What somebody changed since is left alone.
+    fn require_untouched(&self, part: &Part) -> SysResult<()> {
+        let there = self.look(&part.path)?.ok_or(Errno::NOENT)?;
+        match part.new {
+            Some(new) if !new.fits(&there) => Err(Errno::BUSY),
+            _ => Ok(()),
+        }
+    }
+
+    fn look(&self, path: &str) -> SysResult<Option<Metadata>> {
+        let found = self.with_entry(path, |(dir, name)| syscall::stat_at_unchecked(dir, name));
+        match found {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn with_entry<T>(
+        &self,
+        path: &str,
+        act: impl FnOnce(EntryRef<'_>) -> SysResult<T>,
+    ) -> SysResult<T> {
+        let (dir, name) = spot_of(self.root, path)?;
+        act((self.root.fd_or(dir.as_ref()), &name))
+    }
+
+    fn object(&self, part: &Part) -> SysResult<Option<Name>> {
+        named(part.object.as_deref())
+    }
+
+    fn source(&self, part: &Part) -> SysResult<Option<Name>> {
+        named(part.source.as_deref())
+    }
+}
+
+fn named(object: Option<&str>) -> SysResult<Option<Name>> {
+    let name = |object: &str| Name::new(object.as_bytes()).ok_or(Errno::INVAL);
+    object.map(name).transpose()
+}
+
+fn is_directory(stamp: Option<&Stamp>) -> bool {
+    stamp.is_some_and(|stamp| stamp.is_directory())
+}
+
+fn is_of(stamp: Option<&Stamp>, there: &Metadata) -> bool {
+    stamp.is_some_and(|stamp| stamp.is_same_file(there))
+}
+
+/// Tells whether what is behind the old end of a file is the beginning of what an append added.
+fn begins_as(file: &File, tail: &Tail, size: u64) -> SysResult<bool> {
+    let part = Tail {
+        length: size - tail.at,
+        ..tail.clone()
+    };
+    let bytes = read_tail(file, &part)?;
+    let found = hashes(tail.at, &bytes, tail.step);
+    Ok(tail.hashes.get(..found.len()) == Some(found.as_slice()))
+}

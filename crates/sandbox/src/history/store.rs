@@ -1,0 +1,324 @@
+//! Where the history of a root is: a directory of its own, outside the agent's reach where that costs nothing.
+//!
+//! Security: it is opened without following links, and trusted only if it is ours, private, and its header names the
+//! root's device and inode. An unpacked archive can bring a forged one; that is left alone, and a new one is made beside it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::change::OnExisting;
+use crate::leftovers;
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
+use crate::reserved::reserved_name;
+use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+
+const PRIVATE_DIRECTORY: u32 = 0o700;
+const PRIVATE_FILE: u32 = 0o600;
+/// How many forged directories are passed before there is no history.
+const BESIDE: usize = 8;
+/// The version of the files.
+const VERSION: u32 = 1;
+
+/// What says for which root a directory is.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    history: u32,
+    device: u64,
+    inode: u64,
+}
+
+/// The open directory of a root's history.
+#[derive(Debug)]
+pub(crate) struct Store {
+    dir: OwnedFd,
+    objects: OwnedFd,
+    records: OwnedFd,
+    counter: File,
+    /// Directories that were not trusted, so that a new one was made beside them.
+    pub(crate) forged: usize,
+}
+
+impl Store {
+    /// Opens the history of a root in a directory, and makes it if it is missing.
+    pub(crate) fn open(holder: BorrowedFd<'_>, root: &Metadata) -> SysResult<Store> {
+        let holder = own_directory(holder)?;
+        let header = Header {
+            history: VERSION,
+            device: root.device,
+            inode: root.inode,
+        };
+        let mut forged = 0;
+        while forged < BESIDE {
+            let name = store_name(&header, forged)?;
+            match open_trusted(holder.as_fd(), &name, &header) {
+                Ok(Some(dir)) => return Store::of(dir, forged),
+                Ok(None) => forged += 1,
+                Err(Errno::NOENT) => match make(holder.as_fd(), &name, &header) {
+                    // Another process was faster: its directory is looked at next.
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno),
+                },
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    fn of(dir: OwnedFd, forged: usize) -> SysResult<Store> {
+        let objects = syscall::open_dir_unchecked(dir.as_fd(), &fixed("objects")?)?;
+        let records = syscall::open_dir_unchecked(dir.as_fd(), &fixed("records")?)?;
+        let counter = syscall::open_own_unchecked(dir.as_fd(), &fixed("counter")?)?;
+        Ok(Store {
+            dir,
+            objects,
+            records,
+            counter: File::from(counter),
+            forged,
+        })
+    }
+
+    pub(crate) fn objects(&self) -> BorrowedFd<'_> {
+        self.objects.as_fd()
+    }
+
+    pub(crate) fn records(&self) -> BorrowedFd<'_> {
+        self.records.as_fd()
+    }
+
+    /// The next number, larger than all before it and than `least`, whoever took them.
+    pub(crate) fn next_number(&self, least: u64) -> SysResult<u64> {
+        let counter = self.counter.as_fd();
+        syscall::lock_unchecked(counter)?;
+        let number = self.last_number().max(least) + 1;
+        let written = self
+            .counter
+            .write_all_at(format!("{number:020}").as_bytes(), 0);
+        syscall::unlock_unchecked(counter)?;
+        written.map_err(|error| errno_of(&error))?;
+        Ok(number)
+    }
+
+    /// The last number that was given.
+    pub(crate) fn last_number(&self) -> u64 {
+        let mut text = [0; 20];
+        let read = self.counter.read_exact_at(&mut text, 0);
+        let text = read.ok().and_then(|()| std::str::from_utf8(&text).ok());
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// The oldest change that is kept; those before it are gone.
+    pub(crate) fn oldest_kept(&self) -> u64 {
+        let text = fixed("oldest").and_then(|name| read_own(self.dir.as_fd(), &name));
+        let text = text.ok().and_then(|text| String::from_utf8(text).ok());
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    pub(crate) fn set_oldest_kept(&self, number: u64) -> SysResult<()> {
+        write_own(
+            self.dir.as_fd(),
+            &fixed("oldest")?,
+            number.to_string().as_bytes(),
+        )
+    }
+
+    /// The hashes with which record files ended that are gone.
+    pub(crate) fn pruned_hashes(&self) -> Vec<String> {
+        let text = fixed("pruned").and_then(|name| read_own(self.dir.as_fd(), &name));
+        let text = String::from_utf8(text.unwrap_or_default()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn set_pruned_hashes(&self, hashes: &[String]) -> SysResult<()> {
+        write_own(
+            self.dir.as_fd(),
+            &fixed("pruned")?,
+            hashes.join("\n").as_bytes(),
+        )
+    }
+}
+
+fn fixed(name: &str) -> SysResult<Name> {
+    Name::new(name.as_bytes()).ok_or(Errno::INVAL)
+}
+
+fn store_name(header: &Header, forged: usize) -> SysResult<Name> {
+    let (device, inode) = (header.device, header.inode);
+    match forged {
+        0 => fixed(&format!("{device:x}-{inode:x}")),
+        beside => fixed(&format!("{device:x}-{inode:x}-{beside}")),
+    }
+}
+
+/// Opens the reserved directory in another one, which has to be ours and no link, and makes it private.
+fn own_directory(parent: BorrowedFd<'_>) -> SysResult<OwnedFd> {
+    let name = reserved_name().ok_or(Errno::INVAL)?;
+    let dir = match syscall::open_dir_unchecked(parent, &name) {
+        Err(Errno::NOENT) => {
+            match syscall::make_dir_unchecked(parent, &name, PRIVATE_DIRECTORY) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            syscall::open_dir_unchecked(parent, &name)?
+        }
+        opened => opened?,
+    };
+    let metadata = syscall::stat_unchecked(dir.as_fd())?;
+    if metadata.uid != geteuid().as_raw() {
+        return Err(Errno::PERM);
+    }
+    if metadata.mode != PRIVATE_DIRECTORY {
+        syscall::set_mode_unchecked(dir.as_fd(), PRIVATE_DIRECTORY)?;
+    }
+    let ignored = fixed(".gitignore")?;
+    if let Err(Errno::NOENT) = syscall::stat_at_unchecked(dir.as_fd(), &ignored) {
+        write_own(dir.as_fd(), &ignored, b"*\n")?;
+    }
+    Ok(dir)
+}
+
+/// Opens a directory by this name if it can be trusted; `None` if it cannot.
+fn open_trusted(
+    holder: BorrowedFd<'_>,
+    name: &Name,
+    header: &Header,
+) -> SysResult<Option<OwnedFd>> {
+    let dir = match syscall::open_dir_unchecked(holder, name) {
+        Err(Errno::LOOP | Errno::NOTDIR) => return Ok(None),
+        opened => opened?,
+    };
+    let metadata = syscall::stat_unchecked(dir.as_fd())?;
+    let is_own = metadata.uid == geteuid().as_raw() && metadata.mode == PRIVATE_DIRECTORY;
+    let found = read_own(dir.as_fd(), &fixed("header")?);
+    let found = found
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    Ok((is_own && found.as_ref() == Some(header)).then_some(dir))
+}
+
+/// Makes a whole directory under a temporary name and gives it its own in one step.
+fn make(holder: BorrowedFd<'_>, name: &Name, header: &Header) -> SysResult<()> {
+    let temporary = leftovers::temporary_name()?;
+    syscall::make_dir_unchecked(holder, &temporary, PRIVATE_DIRECTORY)?;
+    let made = fill(holder, &temporary, header).and_then(|()| {
+        let (from, to) = ((holder, &temporary), (holder, name));
+        crate::change::rename_entry(from, to, OnExisting::Fail, FileKind::Directory)
+    });
+    if made.is_err() {
+        let dir = syscall::open_dir_unchecked(holder, &temporary)?;
+        for inner in ["objects", "records"] {
+            let _ = syscall::remove_dir_unchecked(dir.as_fd(), &fixed(inner)?);
+        }
+        let _ = syscall::unlink_unchecked(dir.as_fd(), &fixed("header")?);
+        let _ = syscall::remove_dir_unchecked(holder, &temporary);
+    }
+    made
+}
+
+fn fill(holder: BorrowedFd<'_>, name: &Name, header: &Header) -> SysResult<()> {
+    let dir = syscall::open_dir_unchecked(holder, name)?;
+    for inner in ["objects", "records"] {
+        syscall::make_dir_unchecked(dir.as_fd(), &fixed(inner)?, PRIVATE_DIRECTORY)?;
+    }
+    let text = serde_json::to_vec(header).map_err(|_| Errno::INVAL)?;
+    write_own(dir.as_fd(), &fixed("header")?, &text)?;
+    syscall::sync_unchecked(dir.as_fd())
+}
+
+/// Reads a small file of our own; a link is not followed.
+fn read_own(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Vec<u8>> {
+    const MOST: u64 = 16 * 1024 * 1024;
+    let file = syscall::open_content_unchecked(dir, name, Purpose::Read)?;
+    if syscall::stat_unchecked(file.as_fd())?.kind != FileKind::File {
+        return Err(Errno::INVAL);
+    }
+    let mut text = Vec::new();
+    let read = File::from(file).take(MOST).read_to_end(&mut text);
+    read.map_err(|error| errno_of(&error))?;
+    Ok(text)
+}
+
+/// Writes a small file of our own in one step.
+fn write_own(dir: BorrowedFd<'_>, name: &Name, text: &[u8]) -> SysResult<()> {
+    let temporary = leftovers::temporary_name()?;
+    let file = syscall::create_unchecked(dir, &temporary, PRIVATE_FILE)?;
+    let written = (&File::from(file)).write_all(text);
+    let written = written
+        .map_err(|error| errno_of(&error))
+        .and_then(|()| syscall::rename_unchecked((dir, &temporary), (dir, name), Clobber::Yes));
+    written.inspect_err(|_| {
+        let _ = syscall::unlink_unchecked(dir, &temporary);
+    })
+}
+
+pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    fn open(path: &Path) -> SysResult<Store> {
+        let root = syscall::open_root_unchecked(path).unwrap();
+        let metadata = syscall::stat_unchecked(root.as_fd()).unwrap();
+        Store::open(root.as_fd(), &metadata)
+    }
+
+    fn stores(path: &Path) -> Vec<PathBuf> {
+        let listed = fs::read_dir(path.join(".mcp-filesystem")).unwrap();
+        let mut all: Vec<PathBuf> = listed.map(|entry| entry.unwrap().path()).collect();
+        all.retain(|path| path.is_dir());
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn numbers_are_given_once_whoever_asks() {
+        let temp = tempfile::tempdir().unwrap();
+        let (one, two) = (open(temp.path()).unwrap(), open(temp.path()).unwrap());
+        assert_eq!(one.next_number(0), Ok(1));
+        assert_eq!(two.next_number(0), Ok(2));
+        assert_eq!(one.next_number(10), Ok(11));
+        assert_eq!(two.last_number(), 11);
+        assert_eq!(stores(temp.path()).len(), 1);
+        let ignored = fs::read(temp.path().join(".mcp-filesystem/.gitignore")).unwrap();
+        assert_eq!(ignored, b"*\n");
+    }
+
+    /// A directory that an archive brought is left alone, and a new one is made beside it.
+    #[test]
+    fn a_forged_directory_is_not_trusted() {
+        let temp = tempfile::tempdir().unwrap();
+        drop(open(temp.path()).unwrap());
+        let first = stores(temp.path()).remove(0);
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(open(temp.path()).unwrap().forged, 1);
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(open(temp.path()).unwrap().forged, 0);
+        fs::write(
+            first.join("header"),
+            r#"{"history":1,"device":1,"inode":2}"#,
+        )
+        .unwrap();
+        assert_eq!(open(temp.path()).unwrap().forged, 1);
+        assert_eq!(stores(temp.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), temp.path().join(".mcp-filesystem")).unwrap();
+        assert!(open(temp.path()).is_err());
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,511 @@
+//! Takes changes back: what was kept gets its name again, and what is there by now is kept in its place.
+//!
+//! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::journal::{self, ChangeRecord};
+use super::keep::{Incoming, tail_of};
+use super::record::{Part, PartKind, Stamp, Tail};
+use super::{History, Store};
+use crate::change::{Change, EntryRef, OnExisting, rename_entry};
+use crate::metadata::Metadata;
+use crate::name::{self, Name};
+use crate::resolve::reopen_resolved;
+use crate::root::Root;
+use crate::syscall::{self, Errno, Purpose, SysResult};
+
+/// Why a change cannot be taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoFault {
+    /// Something is not as the change left it.
+    Conflict {
+        /// The path.
+        path: String,
+        /// What is there by now.
+        found: Found,
+    },
+    /// What was there is not kept any more, or never was.
+    Gone {
+        /// The path.
+        path: String,
+    },
+    /// The system refused a step.
+    Failed {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What is in the place of what a change left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Something else, or the same with another content.
+    Changed,
+    /// Nothing.
+    Missing,
+    /// Something where nothing should be.
+    Occupied,
+    /// A directory that is not empty.
+    NotEmpty,
+}
+
+/// A directory inside the root and a name in it.
+struct Spot {
+    dir: Option<OwnedFd>,
+    name: Name,
+}
+
+/// Takes back changes of one root.
+pub(super) struct Undoing<'a> {
+    pub(super) change: &'a Change,
+    pub(super) root: &'a Root,
+    pub(super) history: &'a Arc<History>,
+    pub(super) store: &'a Store,
+}
+
+impl Root {
+    /// The history of its changes, if they are kept.
+    #[must_use]
+    pub fn history(&self) -> Option<&Arc<History>> {
+        self.observers().history.as_ref()
+    }
+}
+
+impl Change {
+    /// Takes back changes of a root in the given order: all of them or none.
+    ///
+    /// The caller has the turn to change every path of theirs. With `is_rehearsal` nothing is changed.
+    pub fn undo(
+        &self,
+        root: &Root,
+        records: &[ChangeRecord],
+        is_rehearsal: bool,
+    ) -> Result<(), UndoFault> {
+        let gone = || UndoFault::Gone {
+            path: String::new(),
+        };
+        let history = root.history().ok_or_else(gone)?;
+        let store = history.store().ok_or_else(gone)?;
+        let undoing = Undoing {
+            change: &self.with_more_parts(),
+            root,
+            history,
+            store,
+        };
+        if let Some(first) = records.first() {
+            undoing.check(first)?;
+        }
+        if is_rehearsal {
+            return Ok(());
+        }
+        let numbers = records.iter().map(|record| record.number).collect();
+        self.recorder().set_undoes(numbers);
+        let undone = records.iter().try_for_each(|record| undoing.run(record));
+        undone.inspect_err(|_| undoing.take_back())
+    }
+}
+
+impl Undoing<'_> {
+    /// Looks whether all parts of a change can be taken back.
+    fn check(&self, record: &ChangeRecord) -> Result<(), UndoFault> {
+        let parts: Vec<&Part> = record.made_parts().map(|(_, part)| part).collect();
+        if let Some(lost) = parts.iter().find(|part| part.lost) {
+            let path = lost.path.clone();
+            return Err(UndoFault::Gone { path });
+        }
+        // What several parts of a change touch is right only when the later ones were taken back.
+        let is_alone = |part: &Part| {
+            let touching = parts.iter().filter(|other| other.path == part.path);
+            touching.count() == 1 && part.to.is_none()
+        };
+        let alone = parts.iter().filter(|part| is_alone(part));
+        alone
+            .filter(|part| matches!(part.kind, PartKind::Create | PartKind::Replace))
+            .try_for_each(|part| {
+                let spot = self.spot(&part.path)?;
+                self.require(&spot, &part.path, part.new.as_ref())?;
+                self.object(part).map(drop)
+            })
+    }
+
+    fn run(&self, record: &ChangeRecord) -> Result<(), UndoFault> {
+        let parts: Vec<&Part> = record.made_parts().map(|(_, part)| part).collect();
+        let is_single = parts.len() == 1;
+        parts
+            .into_iter()
+            .rev()
+            .try_for_each(|part| self.reverse(part, is_single))
+    }
+
+    /// Does again what was taken back before a failure.
+    fn take_back(&self) {
+        let parts = self.change.recorder().parts_in(self.history);
+        for part in parts.iter().rev() {
+            let _ = self.reverse(part, false);
+        }
+    }
+
+    fn reverse(&self, part: &Part, is_single: bool) -> Result<(), UndoFault> {
+        let path = part.path.as_str();
+        if part.lost {
+            return Err(gone(path));
+        }
+        match part.kind {
+            PartKind::Create => {
+                let spot = self.spot(path)?;
+                self.require(&spot, path, part.new.as_ref())?;
+                self.remove(&spot, path)
+            }
+            PartKind::Replace => {
+                let spot = self.spot(path)?;
+                self.require(&spot, path, part.new.as_ref())?;
+                let object = self.object(part)?.ok_or_else(|| gone(path))?;
+                self.put(&spot, path, &object, OnExisting::Replace)
+            }
+            PartKind::Remove => {
+                let spot = self.spot(path)?;
+                self.require_nothing(&spot, path)?;
+                let object = self.object(part)?.ok_or_else(|| gone(path))?;
+                self.put(&spot, path, &object, OnExisting::Fail)
+            }
+            PartKind::Move => self.move_back(part),
+            PartKind::MakeDir => self.remove_dir(path, is_single),
+            PartKind::RemoveDir => self.make_dir(path, part.old.as_ref()),
+            PartKind::Append => self.cut(part),
+            PartKind::Cut => self.append(part),
+        }
+    }
+
+    fn move_back(&self, part: &Part) -> Result<(), UndoFault> {
+        let to_path = part.to.as_deref().ok_or_else(|| gone(&part.path))?;
+        let (from, to) = (self.spot(&part.path)?, self.spot(to_path)?);
+        let stamp = part.new.as_ref();
+        let there = self.look(&to, to_path)?.ok_or_else(|| missing(to_path))?;
+        if stamp.is_some_and(|stamp| !stamp.is_same_file(&there)) {
+            return Err(conflict(to_path, Found::Changed));
+        }
+        self.require_nothing(&from, &part.path)?;
+        let over_dir = part.old.as_ref().filter(|old| old.is_directory());
+        let object = match self.object(part) {
+            // Only its permissions are known.
+            Err(_) if over_dir.is_some() => None,
+            object => object?,
+        };
+        let (source, target) = (self.entry(&to), self.entry(&from));
+        let rename = || rename_entry(source, target, OnExisting::Fail, there.kind);
+        let paths = ((source, to_path.to_owned()), (target, part.path.clone()));
+        self.change
+            .move_kept(self.root.observers(), paths.0, paths.1, &rename)
+            .map_err(|errno| failed(to_path, errno))?;
+        match (object, over_dir) {
+            (Some(object), _) => self.put(&to, to_path, &object, OnExisting::Fail),
+            (None, Some(old)) => self.make_dir(to_path, Some(old)),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn remove(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
+        let entry = self.entry(spot);
+        let plain = || syscall::unlink_unchecked(entry.0, entry.1);
+        let shown = || path.to_owned();
+        let observers = self.root.observers();
+        let removed = observers.take_away(entry, || {
+            self.change.remove_kept(observers, (entry, &shown), &plain)
+        });
+        removed.map_err(|errno| failed(path, errno))
+    }
+
+    fn put(
+        &self,
+        spot: &Spot,
+        path: &str,
+        object: &Name,
+        on_existing: OnExisting,
+    ) -> Result<(), UndoFault> {
+        let entry = self.entry(spot);
+        let object = (self.store.objects(), object);
+        let observers = self.root.observers();
+        let shown = || path.to_owned();
+        let mut plain = |_: &mut Incoming<'_>| {
+            let kind = syscall::stat_at_unchecked(object.0, object.1)?.kind;
+            rename_entry(object, entry, on_existing, kind)
+        };
+        let amount =
+            || syscall::stat_at_unchecked(object.0, object.1).map(|m| crate::Amount::of(&m));
+        let put = observers.put(entry, &shown, amount, None, || {
+            let incoming = Incoming::Object(object);
+            self.change.put_kept(
+                observers,
+                incoming,
+                (entry, &shown),
+                on_existing,
+                &mut plain,
+            )
+        });
+        match put {
+            Ok(put) => put.map_err(|errno| failed(path, errno)),
+            Err(error) => Err(UndoFault::Failed {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    fn remove_dir(&self, path: &str, is_single: bool) -> Result<(), UndoFault> {
+        let spot = self.spot(path)?;
+        if !self
+            .look(&spot, path)?
+            .is_some_and(|there| there.is_directory())
+        {
+            return Err(missing(path));
+        }
+        let entry = self.entry(&spot);
+        let observers = self.root.observers();
+        let shown = || path.to_owned();
+        let plain = || syscall::remove_dir_unchecked(entry.0, entry.1);
+        let removed = observers.take_away(entry, || {
+            self.change
+                .remove_empty_kept(observers, (entry, &shown), &plain)
+        });
+        match removed {
+            // A directory that was made on the way to a file may serve others by now.
+            Err(Errno::NOTEMPTY | Errno::EXIST) if !is_single => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(conflict(path, Found::NotEmpty)),
+            removed => removed.map_err(|errno| failed(path, errno)),
+        }
+    }
+
+    fn make_dir(&self, path: &str, old: Option<&Stamp>) -> Result<(), UndoFault> {
+        let spot = self.spot(path)?;
+        self.require_nothing(&spot, path)?;
+        let entry = self.entry(&spot);
+        let part = || Part::new(PartKind::MakeDir, path.to_owned());
+        let made = self.change.noted(self.root.observers(), part, || {
+            syscall::make_dir_unchecked(entry.0, entry.1, 0o777)?;
+            let Some(old) = old else { return Ok(()) };
+            let dir = syscall::open_dir_unchecked(entry.0, entry.1)?;
+            syscall::set_mode_unchecked(dir.as_fd(), old.mode & 0o777)
+        });
+        made.map_err(|errno| failed(path, errno))
+    }
+
+    /// Takes back an append: the tail is kept, and the file ends where it did.
+    fn cut(&self, part: &Part) -> Result<(), UndoFault> {
+        let path = part.path.as_str();
+        let tail = part.tail.as_ref().ok_or_else(|| gone(path))?;
+        let (file, there) = self.open_appended(part, tail.at + tail.length)?;
+        let added = read_tail(&file, tail).map_err(|errno| failed(path, errno))?;
+        if tail_of(tail.at, &added).hashes != tail.hashes {
+            return Err(conflict(path, Found::Changed));
+        }
+        let at = tail.at;
+        let cut = self.change.cut_kept(
+            self.history,
+            self.store,
+            (path, &there),
+            &added,
+            tail,
+            || {
+                let cut = file.set_len(at);
+                cut.map_err(|error| super::store::errno_of(&error))?;
+                set_modified(&file, part.old.as_ref())
+            },
+        );
+        cut.map_err(|errno| failed(path, errno))
+    }
+
+    /// Adds again what was cut off.
+    fn append(&self, part: &Part) -> Result<(), UndoFault> {
+        let path = part.path.as_str();
+        let tail = part.tail.as_ref().ok_or_else(|| gone(path))?;
+        let (file, there) = self.open_appended(part, tail.at)?;
+        let object = self.object(part)?.ok_or_else(|| gone(path))?;
+        let added = syscall::open_content_unchecked(self.store.objects(), &object, Purpose::Read);
+        let added = added.map_err(|errno| failed(path, errno))?;
+        let whole = Tail {
+            at: 0,
+            ..tail.clone()
+        };
+        let added = read_tail(&File::from(added), &whole).map_err(|errno| failed(path, errno))?;
+        let again = || Part {
+            old: Some(Stamp::of(&there)),
+            tail: Some(tail_of(tail.at, &added)),
+            ..Part::new(PartKind::Append, path.to_owned())
+        };
+        let appended = self.change.noted(self.root.observers(), again, || {
+            let written = file.write_all_at(&added, tail.at);
+            written.map_err(|error| super::store::errno_of(&error))?;
+            set_modified(&file, part.old.as_ref())
+        });
+        appended.map_err(|errno| failed(path, errno))
+    }
+
+    fn open_appended(&self, part: &Part, size: u64) -> Result<(File, Metadata), UndoFault> {
+        let path = part.path.as_str();
+        let spot = self.spot(path)?;
+        let there = self.look(&spot, path)?.ok_or_else(|| missing(path))?;
+        let is_same = part.old.is_some_and(|old| old.is_same_file(&there));
+        if !is_same || there.size != size {
+            return Err(conflict(path, Found::Changed));
+        }
+        let (dir, name) = self.entry(&spot);
+        let file = syscall::open_content_unchecked(dir, name, Purpose::Edit);
+        let file = File::from(file.map_err(|errno| failed(path, errno))?);
+        Ok((file, there))
+    }
+
+    /// The object of a part, which has to be there if the part has one.
+    fn object(&self, part: &Part) -> Result<Option<Name>, UndoFault> {
+        let Some(object) = &part.object else {
+            return Ok(None);
+        };
+        let name = Name::new(object.as_bytes()).ok_or_else(|| gone(&part.path))?;
+        match syscall::stat_at_unchecked(self.store.objects(), &name) {
+            Ok(_) => Ok(Some(name)),
+            Err(_) => Err(gone(&part.path)),
+        }
+    }
+
+    fn require(&self, spot: &Spot, path: &str, stamp: Option<&Stamp>) -> Result<(), UndoFault> {
+        let there = self.look(spot, path)?.ok_or_else(|| missing(path))?;
+        match stamp {
+            Some(stamp) if !stamp.fits(&there) => Err(conflict(path, Found::Changed)),
+            _ => Ok(()),
+        }
+    }
+
+    fn require_nothing(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
+        match self.look(spot, path)? {
+            Some(_) => Err(conflict(path, Found::Occupied)),
+            None => Ok(()),
+        }
+    }
+
+    fn look(&self, spot: &Spot, path: &str) -> Result<Option<Metadata>, UndoFault> {
+        let (dir, name) = self.entry(spot);
+        match syscall::stat_at_unchecked(dir, name) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed(path, errno)),
+        }
+    }
+
+    /// Security: the directory is opened without following any link, whatever was put on the way since.
+    fn spot(&self, path: &str) -> Result<Spot, UndoFault> {
+        let found = spot_of(self.root, path).map_err(|errno| match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => missing(path),
+            errno => failed(path, errno),
+        })?;
+        Ok(Spot {
+            dir: found.0,
+            name: found.1,
+        })
+    }
+
+    fn entry<'s>(&'s self, spot: &'s Spot) -> EntryRef<'s> {
+        (self.root.fd_or(spot.dir.as_ref()), &spot.name)
+    }
+}
+
+/// The directory of a recorded path, and the name in it.
+pub(super) fn spot_of(root: &Root, path: &str) -> SysResult<(Option<OwnedFd>, Name)> {
+    let bytes = name::to_bytes(path);
+    let (parent, last) = match bytes.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (bytes.get(..slash), bytes.get(slash + 1..)),
+        None => (Some(&[][..]), Some(&*bytes)),
+    };
+    let name = last.and_then(Name::new).ok_or(Errno::INVAL)?;
+    Ok((reopen_resolved(root, parent.unwrap_or_default())?, name))
+}
+
+/// Gives a file the time of its content back, by which earlier changes know it.
+pub(super) fn set_modified(file: &File, old: Option<&Stamp>) -> SysResult<()> {
+    let Some(modified) = old.and_then(Stamp::modified) else {
+        return Ok(());
+    };
+    let accessed = syscall::stat_unchecked(file.as_fd())?.accessed;
+    syscall::set_times_unchecked(file.as_fd(), accessed, modified)
+}
+
+/// Reads the bytes of a tail.
+pub(super) fn read_tail(file: &File, tail: &Tail) -> SysResult<Vec<u8>> {
+    let length = usize::try_from(tail.length).map_err(|_| Errno::FBIG)?;
+    let mut bytes = vec![0; length];
+    let read = file.read_exact_at(&mut bytes, tail.at);
+    read.map_err(|error| super::store::errno_of(&error))?;
+    Ok(bytes)
+}
+
+impl Change {
+    /// Keeps what is cut off a file's end, and cuts it off.
+    fn cut_kept(
+        &self,
+        history: &Arc<History>,
+        store: &Store,
+        (path, there): (&str, &Metadata),
+        added: &[u8],
+        tail: &Tail,
+        cut: impl FnOnce() -> SysResult<()>,
+    ) -> SysResult<()> {
+        let slot = self.recorder().slot(history, store)?;
+        let object = syscall::create_unchecked(store.objects(), &slot.object, 0o600)?;
+        let written = (&File::from(object)).write_all(added);
+        written.map_err(|error| super::store::errno_of(&error))?;
+        let part = Part {
+            old: Some(Stamp::of(there)),
+            object: Some(slot.object.shown().into_owned()),
+            tail: Some(tail.clone()),
+            ..Part::new(PartKind::Cut, path.to_owned())
+        };
+        let index = self
+            .recorder()
+            .write(&slot, part, self.is_last_part(), self.durability())?;
+        cut().inspect_err(|_| self.recorder().fail(&slot, index))
+    }
+}
+
+impl History {
+    /// All changes that are written down, the oldest first.
+    pub fn changes(&self) -> Vec<ChangeRecord> {
+        let read = self.existing_store().map(journal::read_all);
+        let all = read.and_then(Result::ok).unwrap_or_default();
+        all.into_values().collect()
+    }
+
+    /// Tells whether a change is under way in this process.
+    #[must_use]
+    pub fn is_under_way(&self, number: u64) -> bool {
+        self.journal.is_open(number)
+    }
+}
+
+fn gone(path: &str) -> UndoFault {
+    UndoFault::Gone {
+        path: path.to_owned(),
+    }
+}
+
+fn missing(path: &str) -> UndoFault {
+    conflict(path, Found::Missing)
+}
+
+fn conflict(path: &str, found: Found) -> UndoFault {
+    UndoFault::Conflict {
+        path: path.to_owned(),
+        found,
+    }
+}
+
+fn failed(path: &str, errno: Errno) -> UndoFault {
+    UndoFault::Failed {
+        path: path.to_owned(),
+        reason: std::io::Error::from(errno).to_string(),
+    }
+}

@@ -1,0 +1,58 @@
+//! The calls that only the history needs: locks on its own files, and two names that change places.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{self as sys, FlockOperation, Mode, OFlags, RenameFlags};
+
+use super::{Errno, SysResult, before};
+use crate::name::Name;
+
+/// Lets two names change places. What another program put at one of them in between is moved too, never lost.
+pub(crate) fn exchange_unchecked(
+    one: (BorrowedFd<'_>, &Name),
+    other: (BorrowedFd<'_>, &Name),
+) -> SysResult<()> {
+    before("renameat2");
+    let flags = RenameFlags::EXCHANGE;
+    sys::renameat_with(one.0, one.1.as_c_str(), other.0, other.1.as_c_str(), flags)
+}
+
+/// Opens a file of our own for reading and writing, never following it; makes it where it is missing.
+pub(crate) fn open_own_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
+    before("openat");
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::openat(dir, name.as_c_str(), flags, Mode::from_raw_mode(0o600))
+}
+
+/// Waits for the lock on an open file.
+pub(crate) fn lock_unchecked(file: BorrowedFd<'_>) -> SysResult<()> {
+    before("flock");
+    loop {
+        match sys::flock(file, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Takes the lock on an open file if nobody has it.
+pub(crate) fn try_lock_unchecked(file: BorrowedFd<'_>) -> SysResult<bool> {
+    before("flock");
+    match sys::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Gives the lock on an open file back.
+pub(crate) fn unlock_unchecked(file: BorrowedFd<'_>) -> SysResult<()> {
+    before("flock");
+    sys::flock(file, FlockOperation::Unlock)
+}
+
+/// Writes a file's content to disk, without what else is known of it but its size.
+pub(crate) fn sync_data_unchecked(file: BorrowedFd<'_>) -> SysResult<()> {
+    before("fdatasync");
+    sys::fdatasync(file)
+}

@@ -1,0 +1,271 @@
+//! `mcp-filesystem history` and `mcp-filesystem undo`: see the changes of the roots and take them back, also while no
+//! server runs.
+//!
+//! On a terminal a change is a line that people read; in a pipe it is a JSON object.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow, bail};
+use ops::{
+    Cancel, ChangeFilter, ChangeRecord, Context, Part, PartKind, ToldChange, Undo, UndoRefusal,
+    UndoTarget,
+};
+use sandbox::{NamedRoot, Roots, change_id, parse_change_id};
+use serde_json::{Value, json};
+
+use crate::command_line::HistoryRequest;
+use crate::open_roots;
+use crate::settings::Settings;
+
+/// How many changes are shown.
+const SHOWN: usize = 10_000;
+
+/// Does what was asked for.
+pub(crate) fn run(
+    settings: &Settings,
+    request: &HistoryRequest,
+    output: &mut impl Write,
+) -> Result<()> {
+    let roots = open_roots::open(settings)?;
+    match request {
+        HistoryRequest::Show { root, path } => show(&roots, root.as_deref(), path, output),
+        HistoryRequest::Verify => verify(&roots, output),
+        HistoryRequest::Forget { path, root } => {
+            let root = chosen(&roots, root.as_deref())?;
+            let history = root.root.history().ok_or_else(|| none_kept(root))?;
+            let count = history.forget(path);
+            Ok(writeln!(
+                output,
+                "{count} kept versions of {path} were removed"
+            )?)
+        }
+        HistoryRequest::Undo {
+            change,
+            root,
+            since,
+            dry_run,
+        } => {
+            let root = chosen(&roots, root.as_deref())?;
+            let number = parse_change_id(change);
+            let number = number.ok_or_else(|| anyhow!("{change} is no name of a change"))?;
+            let target = if *since {
+                UndoTarget::Since(number, None)
+            } else {
+                UndoTarget::Change(number)
+            };
+            undo(settings, root, target, *dry_run, output)
+        }
+    }
+}
+
+fn chosen<'roots>(roots: &'roots Roots, name: Option<&str>) -> Result<&'roots NamedRoot> {
+    let mut all = roots.iter();
+    match (name, all.next(), all.next()) {
+        (Some(name), ..) => roots
+            .get(name)
+            .ok_or_else(|| anyhow!("there is no root {name}")),
+        (None, Some(only), None) => Ok(only),
+        _ => bail!("name the root: there are several"),
+    }
+}
+
+fn none_kept(root: &NamedRoot) -> anyhow::Error {
+    anyhow!("{} keeps no history", root.name)
+}
+
+fn show(
+    roots: &Roots,
+    root: Option<&str>,
+    path: &Option<String>,
+    output: &mut impl Write,
+) -> Result<()> {
+    let is_terminal = std::io::stdout().is_terminal();
+    let named = root.map(|name| chosen(roots, Some(name))).transpose()?;
+    let shown = roots
+        .iter()
+        .filter(|root| named.is_none_or(|named| named.name == root.name));
+    for root in shown {
+        let filter = ChangeFilter {
+            path: path.clone(),
+            limit: SHOWN,
+            ..ChangeFilter::default()
+        };
+        for told in ops::changes(&root.root, &filter) {
+            if is_terminal {
+                writeln!(output, "{}", line(&root.name, &told))?;
+            } else {
+                writeln!(output, "{}", object(&root.name, &told))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A change as people read it.
+fn line(root: &str, told: &ToldChange) -> String {
+    let author = &told.record.author;
+    let parts: Vec<String> = told.record.parts.iter().map(in_words).collect();
+    let time = shown_time(author.time);
+    let undone = told.undone_by.map(change_id);
+    let undone = undone.map_or(String::new(), |by| format!(" [undone by {by}]"));
+    format!(
+        "\u{1b}[33m{}\u{1b}[0m {time} {root} {} {} by {}{undone}",
+        told.id(),
+        author.tool,
+        parts.join(", "),
+        author.client
+    )
+}
+
+fn in_words(part: &Part) -> String {
+    let lost = if part.lost { " (not kept)" } else { "" };
+    let verb = match part.kind {
+        PartKind::Create => "+",
+        PartKind::Replace => "~",
+        PartKind::Append => ">>",
+        PartKind::Cut => "<<",
+        PartKind::Remove | PartKind::RemoveDir => "-",
+        PartKind::MakeDir => "+/",
+        PartKind::Move => {
+            let to = part.to.as_deref().unwrap_or_default();
+            return format!("{} -> {to}{lost}", part.path);
+        }
+    };
+    format!("{verb}{}{lost}", part.path)
+}
+
+fn shown_time(milliseconds: u64) -> String {
+    let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
+    let time = jiff::Timestamp::from_millisecond(milliseconds);
+    time.map_or(String::new(), |time| {
+        let zoned = time.to_zoned(jiff::tz::TimeZone::system());
+        zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    })
+}
+
+/// A change for programs.
+fn object(root: &str, told: &ToldChange) -> Value {
+    let author = &told.record.author;
+    json!({
+        "change": told.id(),
+        "root": root,
+        "time_ms": author.time,
+        "client": author.client,
+        "tool": author.tool,
+        "undoes": author.undoes.iter().map(|number| change_id(*number)).collect::<Vec<_>>(),
+        "undone_by": told.undone_by.map(change_id),
+        "parts": told.record.parts.iter().map(part_object).collect::<Vec<_>>(),
+    })
+}
+
+fn part_object(part: &Part) -> Value {
+    json!({"kind": part.kind, "path": part.path, "to": part.to, "kept": !part.lost})
+}
+
+fn verify(roots: &Roots, output: &mut impl Write) -> Result<()> {
+    for root in roots.iter() {
+        let Some(verified) = root.root.history().and_then(|history| history.verify()) else {
+            writeln!(output, "{}: no history", root.name)?;
+            continue;
+        };
+        match verified {
+            Ok(lines) => writeln!(output, "{}: {lines} lines, none altered", root.name)?,
+            Err(broken) => bail!(
+                "{}: line {} of {} was altered, or the one before it is missing",
+                root.name,
+                broken.line,
+                broken.file
+            ),
+        }
+    }
+    Ok(())
+}
+
+fn undo(
+    settings: &Settings,
+    root: &NamedRoot,
+    target: UndoTarget,
+    is_rehearsal: bool,
+    output: &mut impl Write,
+) -> Result<()> {
+    let undo = Undo {
+        root: Arc::clone(&root.root),
+        target,
+        is_rehearsal,
+    };
+    let context = context(settings);
+    match undo.run(&context)? {
+        Ok(undone) => {
+            let ids = context.change_notes.change_ids();
+            for record in &undone.changes {
+                let (id, by) = (change_id(record.number), ids.join(" "));
+                let verb = if is_rehearsal {
+                    "could be undone"
+                } else {
+                    "undone"
+                };
+                let by = if by.is_empty() {
+                    String::new()
+                } else {
+                    format!(" by {by}")
+                };
+                writeln!(output, "{id} {verb}{by}")?;
+            }
+            Ok(())
+        }
+        Err(refusal) => Err(refused(root, &refusal)),
+    }
+}
+
+/// The operator's own call: it is not limited by a client's patience.
+fn context(settings: &Settings) -> Context {
+    Context {
+        limits: Arc::new(ops::Limits {
+            max_full_read_size: settings.max_full_read_size,
+            max_file_size: settings.max_file_size,
+            search_timeout: settings.search_timeout,
+            durability: settings.durability,
+        }),
+        users: Arc::default(),
+        line_index_cache: Arc::default(),
+        cancel: Cancel::never(),
+        change_notes: ops::ChangeNotes::of(ops::Author {
+            client: "operator".to_owned(),
+            account: "operator".to_owned(),
+            tool: "undo".to_owned(),
+            ..ops::Author::default()
+        }),
+        room: None,
+    }
+}
+
+/// Says why nothing was taken back.
+fn refused(root: &NamedRoot, refusal: &UndoRefusal) -> anyhow::Error {
+    match refusal {
+        UndoRefusal::NoHistory => none_kept(root),
+        UndoRefusal::Unknown => anyhow!("there is no such change"),
+        UndoRefusal::Gone { path: Some(path) } => anyhow!("what {path} was is not kept any more"),
+        UndoRefusal::Gone { path: None } => {
+            anyhow!("the change is too old: it is not kept any more")
+        }
+        UndoRefusal::AlreadyUndone(by) => anyhow!("it was undone by {}", change_id(*by)),
+        UndoRefusal::UnderWay => anyhow!("it is still under way"),
+        UndoRefusal::Failed { path, reason } => anyhow!("{path}: {reason}; nothing was undone"),
+        UndoRefusal::Conflict { path, since, .. } => match since {
+            Some(since) => anyhow!(
+                "{path} was changed since, by {} in change {}; undo that first, or all with --since",
+                named(since),
+                change_id(since.number)
+            ),
+            None => anyhow!("{path} was changed since by another program; nothing was undone"),
+        },
+    }
+}
+
+fn named(record: &ChangeRecord) -> &str {
+    match record.author.client.as_str() {
+        "" => "somebody",
+        client => client,
+    }
+}

@@ -1,0 +1,40 @@
+//! `watch`: waits until something below a path changes.
+
+use ops::Place;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::paths::place;
+use crate::search_bounds::here;
+use crate::tool::{Call, PlaceAccess, RootUse};
+use crate::watch::{TIMEOUT_SECONDS, WatchTool, timeout_seconds};
+
+pub(super) struct WatchFiles;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    #[serde(default = "here")]
+    path: String,
+    #[serde(default = "timeout_seconds")]
+    #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
+    timeout_seconds: u64,
+}
+
+impl WatchTool for WatchFiles {
+    type Arguments = Arguments;
+
+    const DESCRIPTION: &'static str = "Waits until a file, or anything below a directory, changes, whoever changes it, and tells what did.";
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
+
+    fn root(_arguments: &Arguments) -> Option<String> {
+        None
+    }
+
+    fn place(arguments: &Arguments, call: &Call) -> ops::Result<Place> {
+        place(call, &arguments.path)
+    }
+
+    fn seconds(arguments: &Arguments) -> u64 {
+        arguments.timeout_seconds
+    }
+}

@@ -1,0 +1,72 @@
+//! What becomes of a change whose call ended before it: the call says so, and the log tells how the change ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use crate::audit::CallRecord;
+use crate::client_stats::ClientStats;
+use crate::contract::{CallSubject, Contract, Failure};
+use crate::reply::EncodedReply;
+
+/// The work of a change, as seen from its call and from the thread that makes it.
+pub(crate) struct LateEnd {
+    progress: AtomicU8,
+    contract: &'static dyn Contract,
+    subject: CallSubject,
+    client: String,
+    start: Instant,
+}
+
+const WAITS: u8 = 0;
+const RUNS: u8 = 1;
+const HAS_ENDED: u8 = 2;
+const WAS_LEFT: u8 = 3;
+
+impl LateEnd {
+    pub(crate) fn new(
+        contract: &'static dyn Contract,
+        subject: &CallSubject,
+        client: &str,
+    ) -> Arc<LateEnd> {
+        Arc::new(LateEnd {
+            progress: AtomicU8::new(WAITS),
+            contract,
+            subject: subject.clone(),
+            client: client.to_owned(),
+            start: Instant::now(),
+        })
+    }
+
+    /// Says that the work begins.
+    pub(crate) fn begin(&self) {
+        self.progress.store(RUNS, Ordering::Relaxed);
+    }
+
+    /// Says that the work has ended, and records how if its call did not wait for it.
+    pub(crate) fn end(&self, reply: &Result<EncodedReply, Failure>) {
+        if self.progress.swap(HAS_ENDED, Ordering::Relaxed) != WAS_LEFT {
+            return;
+        }
+        let record = CallRecord {
+            toolset: self.contract.name(),
+            subject: &self.subject,
+            client: &self.client,
+            stats: ClientStats::default(),
+            duration: self.start.elapsed(),
+            response_size: 0,
+        };
+        match reply {
+            Ok(_) => record.ended_late("ok", None),
+            Err(failure) => {
+                let worded = self.contract.word(failure, &self.subject);
+                record.ended_late("error", Some(worded.code));
+            }
+        }
+    }
+
+    /// Says that the call does not wait any longer. Tells whether the work may still have an effect.
+    pub(crate) fn leave(&self) -> bool {
+        self.progress.swap(WAS_LEFT, Ordering::Relaxed) != WAITS
+    }
+}
