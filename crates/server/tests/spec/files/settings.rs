@@ -1,7 +1,5 @@
 //! Where settings come from, and which source wins.
 
-use std::time::{Duration, Instant};
-
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
 use super::set::{Files, of_files};
@@ -62,10 +60,8 @@ async fn times_out(setup: Setup, transport: Transport) {
     let setup = setup.root("home", tree.path());
     let server = setup.start(transport).await;
     let files = Harness::<Files>::new(server, vec![tree]);
-    let start = Instant::now();
     let endless = json!({"path": "endless", "start_line": 5});
     let error = files.fails("timeout", "read", endless).await;
-    assert!(start.elapsed() < Duration::from_secs(10), "{error}");
     assert_eq!(error["details"]["path"], "endless");
     let listed = files
         .server
