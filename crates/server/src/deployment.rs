@@ -46,6 +46,7 @@ pub(crate) fn deployment(
         text: settings.text,
         root_header: settings.root_header,
         recorder: None,
+        observer: None,
     }
 }
 

@@ -85,8 +85,17 @@ impl Admission {
         &self.deployment
     }
 
+    /// Refuses a client that the operator keeps out, and takes a call from its allowance.
+    pub(crate) fn check_client(&self, client: &str) -> Result<(), Failure> {
+        let observer = self.deployment.observer.as_ref();
+        if observer.is_some_and(|observer| observer.is_suspended(client)) {
+            return Err(Failure::Suspended);
+        }
+        self.check_rate(client)
+    }
+
     /// Takes a call from its client's allowance.
-    pub(crate) fn check_rate(&self, client: &str) -> Result<(), Failure> {
+    fn check_rate(&self, client: &str) -> Result<(), Failure> {
         let Some(rate) = &self.rate else {
             return Ok(());
         };

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
+use crate::metrics::OK;
+use crate::observer::{Observation, ObservedEnd};
 
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
@@ -19,10 +21,13 @@ pub(crate) struct CallRecord<'call> {
     pub(crate) stats: ClientStats,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
+    /// Who watches the call, if anybody does.
+    pub(crate) observation: Option<Observation>,
 }
 
 impl CallRecord<'_> {
-    pub(crate) fn success(&self) {
+    pub(crate) fn success(mut self) {
+        self.tell_observer(OK, None, false);
         let place = self.subject.places.first();
         tracing::info!(
             toolset = self.toolset,
@@ -40,8 +45,9 @@ impl CallRecord<'_> {
         );
     }
 
-    pub(crate) fn failure(&self, failure: &Failure, worded: &Worded) {
+    pub(crate) fn failure(mut self, failure: &Failure, worded: &Worded) {
         let reason = reason(failure, worded);
+        self.tell_observer(worded.code, Some(&reason), violation(failure).is_some());
         match violation(failure) {
             Some(violation) => self.refused(failure, worded.code, &reason, &violation),
             None => self.failed(failure, worded.code, &reason),
@@ -57,7 +63,9 @@ impl CallRecord<'_> {
     }
 
     /// Tells the operator of a refused call that the audit file has no room for.
-    pub(crate) fn unrecorded(&self, failure: &Failure, worded: &Worded) {
+    pub(crate) fn unrecorded(mut self, failure: &Failure, worded: &Worded) {
+        let reason = reason(failure, worded);
+        self.tell_observer(worded.code, Some(&reason), violation(failure).is_some());
         let place = self.subject.place_of(failure);
         tracing::warn!(
             target: UNRECORDED,
@@ -88,6 +96,18 @@ impl CallRecord<'_> {
             client = self.client,
             "a change has ended after its call"
         );
+    }
+
+    fn tell_observer(&mut self, outcome: &str, reason: Option<&str>, is_violation: bool) {
+        if let Some(observation) = self.observation.take() {
+            observation.end(&ObservedEnd {
+                outcome,
+                reason,
+                is_violation,
+                duration: self.duration,
+                bytes: self.response_size,
+            });
+        }
     }
 
     /// Where a call that names two places puts something.

@@ -37,6 +37,8 @@ pub enum Failure {
     Unrecordable,
     /// The client calls too often.
     RateLimited { retry_after_ms: u64 },
+    /// The operator keeps the client out for now.
+    Suspended,
     /// An argument is missing, mistyped, unknown or out of bounds.
     BadArguments(BadArgument),
     /// The agent's files could not be obtained.
@@ -340,6 +342,10 @@ pub(crate) fn root_gone(root: &str) -> String {
 /// What became of a change that did not stop in time.
 pub(crate) const LEFT_RUNNING: &str = "the call has ended, because its time was up or it was cancelled, but its change could \
      not be stopped and may still be made; look before you repeat it";
+
+/// Why nothing is done for a client.
+pub(crate) const SUSPENDED: &str = "the operator of this server has suspended this client, and nothing was done; ask the \
+    operator to let it in again";
 
 /// Why a change is refused that cannot be recorded.
 pub(crate) const UNRECORDABLE: &str = "changes are refused because the audit file cannot be written, and nothing was changed; \

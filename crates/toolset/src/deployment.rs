@@ -9,6 +9,7 @@ use std::time::Duration;
 use ops::{ByteLimits, Limits, LiveRoot, Root, Users};
 
 use crate::known_clients::drops_text;
+use crate::observer::CallObserver;
 use crate::rate::CallRate;
 
 /// Everything the tool sets need to know of this deployment.
@@ -36,6 +37,8 @@ pub struct Deployment {
     pub root_header: bool,
     /// Where calls are recorded; `None` without an audit file.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Who watches calls for the operator, if anybody does.
+    pub observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// Where calls are recorded. A call that cannot be recorded yet waits before it begins, so that nothing happens without a
@@ -84,6 +87,7 @@ impl Deployment {
             text: TextForm::Compact,
             root_header: true,
             recorder: None,
+            observer: None,
         }
     }
 }

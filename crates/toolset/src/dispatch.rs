@@ -21,6 +21,7 @@ use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
 use crate::late_end::LateEnd;
 use crate::metrics::OK;
+use crate::observer::{Observation, ObservedCall};
 use crate::reply::{CallOutcome, EncodedReply, ToolResult};
 use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
 
@@ -115,6 +116,13 @@ struct BegunCall<'call> {
     watch: CallWatch<'call>,
 }
 
+/// What is told of a call when it has ended.
+struct ToldCall<'call> {
+    subject: &'call CallSubject,
+    start: Instant,
+    observation: Option<Observation>,
+}
+
 /// Makes the message of an outcome and tells its length in bytes.
 pub type Encode<'encode> = dyn FnMut(&CallOutcome) -> usize + Send + 'encode;
 
@@ -139,35 +147,53 @@ impl<'call> Dispatch<'call> {
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
         let subject = self.subject(&arguments);
+        let told = ToldCall {
+            observation: self.observe(&subject),
+            subject: &subject,
+            start,
+        };
         let begun = match wrong {
             Some(wrong) => Err(wrong.into()),
             None => self.begin(arguments).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
-            Err(failure) => return self.refused(&subject, start, &failure, encode),
+            Err(failure) => return self.refused(told, &failure, encode),
         };
         match self.run(begun, &subject).await {
             Ok(Ended::Question(question)) => {
                 let outcome = CallOutcome::Question(question);
                 let size = encode(&outcome);
-                self.record(&subject, start, size).success();
+                self.record(told, size).success();
                 outcome
             }
-            Ok(Ended::Reply(reply)) if self.fits(&reply) => {
-                self.succeeded(&subject, start, reply, encode)
-            }
+            Ok(Ended::Reply(reply)) if self.fits(&reply) => self.succeeded(told, reply, encode),
             Ok(Ended::Reply(reply)) => {
                 let bytes = reply.bytes() as u64;
                 // Nothing was changed, so the client may call again.
                 let failure = ops::Error::NoRoom { bytes }.into();
-                self.fail(&subject, start, &failure, true, encode)
+                self.fail(told, &failure, true, encode)
             }
             Err(failure) => {
                 let failure = self.admission.if_root_is_gone(failure, &subject).await;
-                self.fail(&subject, start, &failure, true, encode)
+                self.fail(told, &failure, true, encode)
             }
         }
+    }
+
+    /// Tells the operator's observer that a call begins.
+    fn observe(self, subject: &CallSubject) -> Option<Observation> {
+        let observer = self.admission.deployment().observer.as_ref()?;
+        let place = subject.places.first();
+        let call = ObservedCall {
+            toolset: self.entry.contract.name(),
+            tool: subject.tool,
+            root: place.and_then(|place| place.root.as_deref()),
+            path: place.and_then(|place| place.path.as_deref()),
+            client: &self.caller.name,
+            allowance: &self.caller.allowance,
+        };
+        Some(Observation::new(observer, &call))
     }
 
     /// Whether there is room for a reply. A change that was made is always answered.
@@ -195,7 +221,7 @@ impl<'call> Dispatch<'call> {
 
     /// Does everything that comes before a call's work. Nothing has happened to files yet.
     async fn begin(self, arguments: JsonObject) -> Result<BegunCall<'call>, Failure> {
-        self.admission.check_rate(&self.caller.allowance)?;
+        self.admission.check_client(&self.caller.allowance)?;
         let (call, prepared) = self.admit_and_decode(arguments)?;
         let cancel = call.context.cancel.clone();
         let mut watch = CallWatch::new(cancel, prepared.timeout, self.caller, self.admission);
@@ -363,8 +389,7 @@ impl<'call> Dispatch<'call> {
 
     fn succeeded(
         self,
-        subject: &CallSubject,
-        start: Instant,
+        told: ToldCall<'_>,
         reply: EncodedReply,
         encode: &mut Encode<'_>,
     ) -> CallOutcome {
@@ -373,7 +398,7 @@ impl<'call> Dispatch<'call> {
             is_error: false,
         });
         let size = encode(&outcome);
-        let record = self.record(subject, start, size);
+        let record = self.record(told, size);
         self.entry.counters.add(OK, record.duration, size);
         record.success();
         outcome
@@ -383,8 +408,7 @@ impl<'call> Dispatch<'call> {
     /// a client that is refused again and again must not use up memory.
     fn refused(
         self,
-        subject: &CallSubject,
-        start: Instant,
+        told: ToldCall<'_>,
         failure: &Failure,
         encode: &mut Encode<'_>,
     ) -> CallOutcome {
@@ -393,18 +417,18 @@ impl<'call> Dispatch<'call> {
         if let Some(recorder) = full {
             recorder.count_unrecorded();
         }
-        self.fail(subject, start, failure, full.is_none(), encode)
+        self.fail(told, failure, full.is_none(), encode)
     }
 
     fn fail(
         self,
-        subject: &CallSubject,
-        start: Instant,
+        told: ToldCall<'_>,
         failure: &Failure,
         is_recorded: bool,
         encode: &mut Encode<'_>,
     ) -> CallOutcome {
         let contract = self.entry.contract;
+        let subject = told.subject;
         let worded = contract.word(failure, subject).readable(failure, subject);
         let structured = self.halves().structured();
         let outcome = CallOutcome::Result(ToolResult {
@@ -412,7 +436,7 @@ impl<'call> Dispatch<'call> {
             is_error: true,
         });
         let size = encode(&outcome);
-        let mut record = self.record(subject, start, size);
+        let mut record = self.record(told, size);
         if audit::violation(failure).is_some() {
             record.stats = self.admission.violated(&self.caller.account);
         }
@@ -433,17 +457,17 @@ impl<'call> Dispatch<'call> {
 
     fn record<'record>(
         &'record self,
-        subject: &'record CallSubject,
-        start: Instant,
+        told: ToldCall<'record>,
         response_size: usize,
     ) -> CallRecord<'record> {
         CallRecord {
             stats: ClientStats::default(),
             toolset: self.entry.contract.name(),
-            subject,
+            subject: told.subject,
             client: &self.caller.name,
-            duration: start.elapsed(),
+            duration: told.start.elapsed(),
             response_size,
+            observation: told.observation,
         }
     }
 }

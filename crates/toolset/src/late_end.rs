@@ -55,6 +55,7 @@ impl LateEnd {
             stats: ClientStats::default(),
             duration: self.start.elapsed(),
             response_size: 0,
+            observation: None,
         };
         match reply {
             Ok(_) => record.ended_late("ok", None),

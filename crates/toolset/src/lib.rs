@@ -29,6 +29,7 @@ mod match_text;
 mod media;
 pub mod memory;
 mod metrics;
+mod observer;
 mod rate;
 mod reply;
 mod schema;
@@ -57,6 +58,7 @@ pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 /// For callers that know only this crate.
 pub use ops::first_chars;
+pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};
 pub use tool::{

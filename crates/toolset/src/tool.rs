@@ -277,6 +277,7 @@ impl Call {
             stats: self.client_stats.violated(&self.caller.account, now),
             duration: Duration::ZERO,
             response_size: 0,
+            observation: None,
         };
         record.failure(&failure, &contract.word(&failure, &subject));
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
     UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
     unfinished_words, unsynced_words,
 };
@@ -62,7 +62,7 @@ fn code(failure: &Failure) -> &'static str {
     match failure {
         Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
-        Failure::RateLimited { .. } => "rate_limited",
+        Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
         Failure::UnknownRoot { .. }
         | Failure::RootGone { .. }
@@ -114,6 +114,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }

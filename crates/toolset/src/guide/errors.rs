@@ -11,7 +11,7 @@ use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, UNRECORDABLE, Worded, root_gone,
+    CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, UNRECORDABLE, Worded, root_gone,
 };
 
 pub(super) struct Guide;
@@ -106,6 +106,7 @@ fn code(failure: &Failure) -> &'static str {
             "permission"
         }
         Failure::RateLimited { .. }
+        | Failure::Suspended
         | Failure::RootGone { .. }
         | Failure::Unrecordable
         | Failure::Internal { .. } => "system",
@@ -143,6 +144,7 @@ fn message(failure: &Failure, tool: &str) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {
             format!("{tool} is not allowed here")
         }

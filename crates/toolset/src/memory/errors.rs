@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
     UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 
@@ -143,7 +143,7 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
             operation_code(error, tool, path)
         }
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
-        Failure::RateLimited { .. } => "rate_limited",
+        Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
         | Failure::RootGone { .. }
@@ -214,6 +214,7 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
     UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
     unfinished_words, unsynced_words,
 };
@@ -72,7 +72,7 @@ fn code(failure: &Failure, tool: &str) -> &'static str {
         }
         Failure::UnknownRoot { .. } => "unknown_root",
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
-        Failure::RateLimited { .. } => "rate_limited",
+        Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::RootGone { .. }
         | Failure::Unrecordable
@@ -128,6 +128,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("too many calls; try again in {retry_after_ms} ms")
         }
