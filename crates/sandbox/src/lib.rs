@@ -76,7 +76,7 @@ pub use metadata::{FileKind, Metadata, Time};
 pub use name::{Name, shown};
 pub use new_dirs::NewDirs;
 pub use open_file::{OpenFile, Replaceable};
-pub use quota::{Amount, Quota, QuotaLimit};
+pub use quota::{Amount, Quota, QuotaLimit, QuotaUse};
 pub use rel_path::RelPath;
 pub use remove::{Approval, EmptiedDir, OnFault, Removal, RemovalStep, TreeRemover};
 pub use replace::Staged;

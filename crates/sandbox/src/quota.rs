@@ -81,6 +81,15 @@ impl Amount {
     }
 }
 
+/// What a root may hold, and what it holds by the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaUse {
+    /// The limits.
+    pub quota: Quota,
+    /// What is used; `None` until it was counted for the first time.
+    pub used: Option<Amount>,
+}
+
 /// The account of one root.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -151,6 +160,15 @@ impl Ledger {
             top,
             account: Mutex::default(),
             balanced: Condvar::new(),
+        }
+    }
+
+    /// The limits, and what is used of them. Never waits for a walk.
+    pub(crate) fn usage(&self) -> QuotaUse {
+        let account = self.lock();
+        QuotaUse {
+            quota: self.quota,
+            used: account.walked.is_some().then_some(account.used),
         }
     }
 

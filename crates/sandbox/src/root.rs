@@ -18,7 +18,7 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::name_path::NamePath;
 use crate::open_file::OpenFile;
-use crate::quota::{Ledger, Quota};
+use crate::quota::{Ledger, Quota, QuotaUse};
 use crate::rel_path::{self, PathStep, RelPath};
 use crate::replace::UnnamedFiles;
 use crate::reserved::may_name_reserved;
@@ -99,6 +99,12 @@ impl Root {
         let top = self.fd.try_clone()?;
         self.observers.quota = Some(Arc::new(Ledger::new(quota, top)));
         Ok(self)
+    }
+
+    /// What the root may hold and what it holds, if it has a quota.
+    #[must_use]
+    pub fn quota_use(&self) -> Option<QuotaUse> {
+        self.observers.quota.as_ref().map(|ledger| ledger.usage())
     }
 
     /// Keeps what changes through this root replace or remove.

@@ -1,5 +1,7 @@
 //! The process: command line, settings, sockets and pipes, logs. `commands` runs the command that was typed.
 
+mod admin;
+mod change_words;
 mod command_line;
 mod commands;
 mod deployment;
@@ -9,6 +11,7 @@ mod http;
 mod log;
 mod open_roots;
 mod operator_files;
+mod process_figures;
 mod root_watch;
 mod settings;
 mod signals;

@@ -106,6 +106,11 @@ fn may_make_files(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens what the kernel tells of this process, by its name in `/proc/self`; `None` where there is no `/proc`.
+pub(crate) fn open_own_proc(name: &str) -> Option<File> {
+    File::open(Path::new("/proc/self").join(name)).ok()
+}
+
 /// Reads at most `length` bytes from a position on.
 pub(crate) fn read_from(file: &File, position: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -7,13 +7,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use ops::{
-    Cancel, ChangeFilter, ChangeRecord, Context, Part, PartKind, ToldChange, Undo, UndoRefusal,
-    UndoTarget,
-};
+use ops::{ChangeFilter, Part, PartKind, ToldChange, Undo, UndoTarget};
 use sandbox::{NamedRoot, Roots, change_id, parse_change_id};
-use serde_json::{Value, json};
 
+use crate::change_words::{OperatorContext, none_kept, object, refused};
 use crate::command_line::HistoryRequest;
 use crate::open_roots;
 use crate::settings::Settings;
@@ -33,7 +30,7 @@ pub(crate) fn run(
         HistoryRequest::Verify => verify(&roots, output),
         HistoryRequest::Forget { path, root } => {
             let root = chosen(&roots, root.as_deref())?;
-            let history = root.root.history().ok_or_else(|| none_kept(root))?;
+            let history = root.root.history().ok_or_else(|| none_kept(&root.name))?;
             let count = history.forget(path);
             Ok(writeln!(
                 output,
@@ -68,10 +65,6 @@ fn chosen<'roots>(roots: &'roots Roots, name: Option<&str>) -> Result<&'roots Na
         (None, Some(only), None) => Ok(only),
         _ => bail!("name the root: there are several"),
     }
-}
-
-fn none_kept(root: &NamedRoot) -> anyhow::Error {
-    anyhow!("{} keeps no history", root.name)
 }
 
 fn show(
@@ -144,25 +137,6 @@ fn shown_time(milliseconds: u64) -> String {
     })
 }
 
-/// A change for programs.
-fn object(root: &str, told: &ToldChange) -> Value {
-    let author = &told.record.author;
-    json!({
-        "change": told.id(),
-        "root": root,
-        "time_ms": author.time,
-        "client": author.client,
-        "tool": author.tool,
-        "undoes": author.undoes.iter().map(|number| change_id(*number)).collect::<Vec<_>>(),
-        "undone_by": told.undone_by.map(change_id),
-        "parts": told.record.parts.iter().map(part_object).collect::<Vec<_>>(),
-    })
-}
-
-fn part_object(part: &Part) -> Value {
-    json!({"kind": part.kind, "path": part.path, "to": part.to, "kept": !part.lost})
-}
-
 fn verify(roots: &Roots, output: &mut impl Write) -> Result<()> {
     for root in roots.iter() {
         let Some(verified) = root.root.history().and_then(|history| history.verify()) else {
@@ -194,7 +168,7 @@ fn undo(
         target,
         is_rehearsal,
     };
-    let context = context(settings);
+    let context = OperatorContext::new(settings).context();
     match undo.run(&context)? {
         Ok(undone) => {
             let ids = context.change_notes.change_ids();
@@ -214,58 +188,7 @@ fn undo(
             }
             Ok(())
         }
-        Err(refusal) => Err(refused(root, &refusal)),
+        Err(refusal) => Err(refused(&root.name, &refusal)),
     }
 }
 
-/// The operator's own call: it is not limited by a client's patience.
-fn context(settings: &Settings) -> Context {
-    Context {
-        limits: Arc::new(ops::Limits {
-            max_full_read_size: settings.max_full_read_size,
-            max_file_size: settings.max_file_size,
-            search_timeout: settings.search_timeout,
-            durability: settings.durability,
-        }),
-        users: Arc::default(),
-        line_index_cache: Arc::default(),
-        cancel: Cancel::never(),
-        change_notes: ops::ChangeNotes::of(ops::Author {
-            client: "operator".to_owned(),
-            account: "operator".to_owned(),
-            tool: "undo".to_owned(),
-            ..ops::Author::default()
-        }),
-        room: None,
-    }
-}
-
-/// Says why nothing was taken back.
-fn refused(root: &NamedRoot, refusal: &UndoRefusal) -> anyhow::Error {
-    match refusal {
-        UndoRefusal::NoHistory => none_kept(root),
-        UndoRefusal::Unknown => anyhow!("there is no such change"),
-        UndoRefusal::Gone { path: Some(path) } => anyhow!("what {path} was is not kept any more"),
-        UndoRefusal::Gone { path: None } => {
-            anyhow!("the change is too old: it is not kept any more")
-        }
-        UndoRefusal::AlreadyUndone(by) => anyhow!("it was undone by {}", change_id(*by)),
-        UndoRefusal::UnderWay => anyhow!("it is still under way"),
-        UndoRefusal::Failed { path, reason } => anyhow!("{path}: {reason}; nothing was undone"),
-        UndoRefusal::Conflict { path, since, .. } => match since {
-            Some(since) => anyhow!(
-                "{path} was changed since, by {} in change {}; undo that first, or all with --since",
-                named(since),
-                change_id(since.number)
-            ),
-            None => anyhow!("{path} was changed since by another program; nothing was undone"),
-        },
-    }
-}
-
-fn named(record: &ChangeRecord) -> &str {
-    match record.author.client.as_str() {
-        "" => "somebody",
-        client => client,
-    }
-}

@@ -1,6 +1,6 @@
 //! The credentials of HTTP: tokens that let clients in and the certificate, read at the start and again on SIGHUP.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Result, anyhow};
@@ -11,6 +11,10 @@ use super::tokens::Tokens;
 use crate::operator_files::{self, reason};
 use crate::settings::Settings;
 
+/// The settings that name files of tokens.
+const BEARER_TOKENS: &str = "server.bearer_tokens_file";
+const ADMIN_TOKENS: &str = "admin.token_file";
+
 /// The content of the files at one moment.
 #[derive(Clone)]
 pub(crate) struct Credentials {
@@ -18,6 +22,8 @@ pub(crate) struct Credentials {
     pub(crate) tokens: Option<Arc<Tokens>>,
     /// The acceptor that makes connections HTTPS.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// Every request to the interface of the operator's page needs one of these.
+    pub(crate) admin_tokens: Option<Arc<Tokens>>,
 }
 
 /// The credentials in force, and the settings that name their files.
@@ -60,19 +66,23 @@ impl CredentialStore {
 
 impl Credentials {
     fn load(settings: &Settings) -> Result<Credentials> {
-        let tokens = settings.bearer_tokens_file.as_deref().map(tokens);
+        let tokens_of = |key, path: &Option<PathBuf>| {
+            let path = path.as_deref();
+            path.map(|path| tokens(key, path)).transpose()
+        };
         let tls = settings.tls.as_ref().map(tls::acceptor);
         Ok(Credentials {
-            tokens: tokens.transpose()?.map(Arc::new),
+            tokens: tokens_of(BEARER_TOKENS, &settings.bearer_tokens_file)?.map(Arc::new),
             tls: tls.transpose()?,
+            admin_tokens: tokens_of(ADMIN_TOKENS, &settings.admin_token_file)?.map(Arc::new),
         })
     }
 }
 
-fn tokens(path: &Path) -> Result<Tokens> {
-    let text = text("server.bearer_tokens_file", path)?;
+fn tokens(key: &'static str, path: &Path) -> Result<Tokens> {
+    let text = text(key, path)?;
     let parsed = Tokens::parse(&text).map_err(|fault| anyhow!("{path:?}: {fault}"));
-    parsed.context("server.bearer_tokens_file")
+    parsed.context(key)
 }
 
 /// Reads the file that a setting names.

@@ -80,11 +80,9 @@ impl Endpoint {
         &self.server
     }
 
-    /// The number of open sessions.
-    pub(super) fn session_count(&self) -> usize {
-        self.sessions
-            .as_ref()
-            .map_or(0, |sessions| sessions.count())
+    /// Its sessions, if it has any.
+    pub(super) fn sessions(&self) -> Option<&Arc<Sessions>> {
+        self.sessions.as_ref()
     }
 
     /// Ends all sessions, because the process ends.

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use sandbox::QuotaUse;
 use toolset::{DURATION_BUCKETS, ToolMetrics};
+
+use crate::process_figures::ProcessFigures;
 
 /// The values on the page.
 pub(super) struct Snapshot {
@@ -20,12 +23,43 @@ pub(super) struct Snapshot {
     pub(super) running: usize,
     /// Waiting calls.
     pub(super) waiting: usize,
-    /// The roots, and whether their directories are there.
-    pub(super) roots: Vec<(String, bool)>,
+    /// The roots.
+    pub(super) roots: Vec<RootFigures>,
+    /// What the process takes.
+    pub(super) process: ProcessSnapshot,
     /// Bytes of bodies, replies, session streams and uploads.
     pub(super) held_bytes: u64,
     /// The cache of `guide`, where it is served.
     pub(super) cache: Option<guide::CacheUsage>,
+}
+
+/// What is told of a root.
+#[derive(Debug)]
+pub(super) struct RootFigures {
+    pub(super) name: String,
+    /// Whether its directory is there.
+    pub(super) is_up: bool,
+    /// What it may hold and what it holds, where it has a quota.
+    pub(super) quota: Option<QuotaUse>,
+}
+
+/// What is told of the process.
+#[derive(Debug, Default)]
+pub(super) struct ProcessSnapshot {
+    resident_bytes: Option<u64>,
+    cpu_seconds: Option<f64>,
+    started_at: f64,
+}
+
+impl ProcessSnapshot {
+    /// Looks now.
+    pub(super) fn of(process: &ProcessFigures) -> ProcessSnapshot {
+        ProcessSnapshot {
+            resident_bytes: process.resident_bytes(),
+            cpu_seconds: process.cpu_seconds(),
+            started_at: process.started_at(),
+        }
+    }
 }
 
 /// Writes the page.
@@ -66,6 +100,8 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
         page.line(name, "", value);
     }
     page.roots(&snapshot.roots);
+    page.quotas(&snapshot.roots);
+    page.process(&snapshot.process);
     if let Some(cache) = &snapshot.cache {
         page.cache(cache);
     }
@@ -126,12 +162,80 @@ impl Page {
         }
     }
 
-    fn roots(&mut self, roots: &[(String, bool)]) {
+    fn roots(&mut self, roots: &[RootFigures]) {
         let help =
             "Whether the directory of a root is there: 1, or 0 where it was removed or replaced.";
         self.head("root_up", "gauge", help);
-        for (root, is_up) in roots {
-            self.line("root_up", &format!("root={root:?}"), u8::from(*is_up));
+        for root in roots {
+            self.line("root_up", &root.label(), u8::from(root.is_up));
+        }
+    }
+
+    fn quotas(&mut self, roots: &[RootFigures]) {
+        type Figure = fn(&QuotaUse) -> Option<u64>;
+        let figures: [(&str, &str, Figure); 4] = [
+            (
+                "quota_bytes",
+                "Bytes that a root with a quota may hold.",
+                |quota| quota.quota.max_bytes,
+            ),
+            (
+                "quota_bytes_used",
+                "Bytes that a root with a quota holds.",
+                |quota| quota.quota.max_bytes.and(Some(quota.used?.bytes)),
+            ),
+            (
+                "quota_files",
+                "Entries that a root with a quota may hold.",
+                |quota| quota.quota.max_files,
+            ),
+            (
+                "quota_files_used",
+                "Entries that a root with a quota holds.",
+                |quota| Some(quota.used?.files),
+            ),
+        ];
+        for (name, help, figure) in figures {
+            let told = roots
+                .iter()
+                .filter_map(|root| Some((root.label(), figure(root.quota.as_ref()?)?)));
+            let told: Vec<(String, u64)> = told.collect();
+            if told.is_empty() {
+                continue;
+            }
+            self.head(name, "gauge", help);
+            for (label, value) in told {
+                self.line(name, &label, value);
+            }
+        }
+    }
+
+    /// The names are those that every client library of Prometheus uses.
+    fn process(&mut self, process: &ProcessSnapshot) {
+        let version = env!("CARGO_PKG_VERSION");
+        self.head("build_info", "gauge", "The version that runs.");
+        self.line("build_info", &format!("version={version:?}"), 1);
+        let figures = [
+            (
+                "process_resident_memory_bytes",
+                "gauge",
+                process.resident_bytes.map(|bytes| bytes as f64),
+            ),
+            (
+                "process_cpu_seconds_total",
+                "counter",
+                process.cpu_seconds,
+            ),
+            (
+                "process_start_time_seconds",
+                "gauge",
+                Some(process.started_at),
+            ),
+        ];
+        for (name, kind, value) in figures {
+            if let Some(value) = value {
+                self.push(format_args!("# TYPE {name} {kind}\n{name} {value}\n"));
+            }
         }
     }
 
@@ -162,6 +266,12 @@ impl Page {
     }
 }
 
+impl RootFigures {
+    fn label(&self) -> String {
+        format!("root={:?}", self.name)
+    }
+}
+
 fn labels(tool: &ToolMetrics) -> String {
     format!("toolset=\"{}\",tool=\"{}\"", tool.toolset, tool.tool)
 }
@@ -169,7 +279,22 @@ fn labels(tool: &ToolMetrics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandbox::{Amount, Quota};
     use std::time::Duration;
+
+    fn root(name: &str, is_up: bool) -> RootFigures {
+        RootFigures {
+            name: name.to_owned(),
+            is_up,
+            quota: is_up.then_some(QuotaUse {
+                quota: Quota {
+                    max_bytes: Some(10),
+                    max_files: None,
+                },
+                used: Some(Amount { bytes: 7, files: 1 }),
+            }),
+        }
+    }
 
     #[test]
     fn a_page_reads_as_prometheus_expects_it() {
@@ -190,7 +315,11 @@ mod tests {
             sessions: 0,
             running: 1,
             waiting: 0,
-            roots: vec![("data".to_owned(), true), ("old".to_owned(), false)],
+            roots: vec![root("data", true), root("old", false)],
+            process: ProcessSnapshot {
+                resident_bytes: Some(4096),
+                ..ProcessSnapshot::default()
+            },
             held_bytes: 0,
             cache: None,
         });
@@ -204,6 +333,9 @@ mod tests {
             "mcp_filesystem_connections 5",
             "mcp_filesystem_root_up{root=\"data\"} 1",
             "mcp_filesystem_root_up{root=\"old\"} 0",
+            "mcp_filesystem_quota_bytes{root=\"data\"} 10",
+            "mcp_filesystem_quota_bytes_used{root=\"data\"} 7",
+            "process_resident_memory_bytes 4096",
         ] {
             assert!(page.lines().any(|own| own == line), "{line}\nin\n{page}");
         }

@@ -32,7 +32,7 @@ pub(crate) use self::door::DoorLimits;
 use self::door::{Door, TooManyOfOne, Visitor};
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::host_check::HostCheck;
-pub(crate) use self::router::HttpOptions;
+pub(crate) use self::router::{HttpGauges, HttpOptions};
 use self::router::Router;
 use crate::signals::FINISHING;
 

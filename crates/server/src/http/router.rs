@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
@@ -13,7 +13,7 @@ use hyper::header::{
     CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, StatusCode};
-use mcp::HttpClient;
+use mcp::{HttpClient, Sessions};
 use tokio_rustls::TlsAcceptor;
 use toolset::Admission;
 use toolset::guide::GuideState;
@@ -25,13 +25,19 @@ use super::door::{DoorLimits, Visitor};
 use super::endpoint::{Admitted, Endpoint};
 use super::host_check::{self, HostCheck, Refusal};
 use super::tokens::TokenRefusal;
+use super::metrics::{ProcessSnapshot, RootFigures};
 use super::{cors, forwarded, metrics};
+use crate::process_figures::ProcessFigures;
 use crate::settings::Network;
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What the operator decided about HTTP.
 pub(crate) struct HttpOptions {
+    /// What is open now.
+    pub(crate) gauges: Arc<HttpGauges>,
+    /// What the process takes.
+    pub(crate) process: Arc<ProcessFigures>,
     /// The allowed hosts and origins.
     pub(crate) host_check: HostCheck,
     /// The tokens and the certificate.
@@ -73,22 +79,46 @@ pub(super) struct Router {
     endpoints: Vec<Endpoint>,
     proxies: Vec<Network>,
     handshake_timeout: Duration,
-    connections: Arc<AtomicU64>,
+    gauges: Arc<HttpGauges>,
+    process: Arc<ProcessFigures>,
     refusals: Mutex<BTreeMap<u16, u64>>,
 }
 
+/// What is open now, for the metrics and the operator's page.
+#[derive(Default)]
+pub(crate) struct HttpGauges {
+    connections: AtomicU64,
+    sessions: OnceLock<Vec<Arc<Sessions>>>,
+}
+
+impl HttpGauges {
+    /// The open connections.
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The open sessions of all endpoints.
+    pub(crate) fn sessions(&self) -> usize {
+        let all = self.sessions.get().into_iter().flatten();
+        all.map(|sessions| sessions.count()).sum()
+    }
+}
+
 /// An open connection; dropping it counts it as closed.
-pub(super) struct OpenConnection(Arc<AtomicU64>);
+pub(super) struct OpenConnection(Arc<HttpGauges>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Router {
     /// Builds a router over the endpoints.
     pub(super) fn new(options: HttpOptions, endpoints: Vec<Endpoint>) -> Router {
+        let sessions = endpoints.iter().filter_map(Endpoint::sessions);
+        // A router is made once.
+        let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
             endpoints,
             host_check: options.host_check,
@@ -101,7 +131,8 @@ impl Router {
             },
             proxies: options.door_limits.proxies,
             handshake_timeout: options.handshake_timeout,
-            connections: Arc::default(),
+            gauges: options.gauges,
+            process: options.process,
             refusals: Mutex::default(),
         }
     }
@@ -123,8 +154,8 @@ impl Router {
 
     /// Counts a connection until the returned value is dropped.
     pub(super) fn connected(&self) -> OpenConnection {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(Arc::clone(&self.connections))
+        self.gauges.connections.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(Arc::clone(&self.gauges))
     }
 
     /// Answers one request.
@@ -281,11 +312,12 @@ impl Router {
                 .flat_map(|endpoint| endpoint.server().service().catalogue().metrics())
                 .collect(),
             refusals: refusals.clone(),
-            connections: self.connections.load(Ordering::Relaxed),
-            sessions: self.endpoints.iter().map(Endpoint::session_count).sum(),
+            connections: self.gauges.connections(),
+            sessions: self.gauges.sessions(),
             running,
             waiting,
-            roots: self.roots_up(),
+            roots: self.root_figures(),
+            process: ProcessSnapshot::of(&self.process),
             held_bytes: self.admission.byte_budget().bytes_held(),
             cache: self
                 .guide_state
@@ -298,12 +330,18 @@ impl Router {
         reply
     }
 
-    /// The roots, and whether their directories are there.
-    fn roots_up(&self) -> Vec<(String, bool)> {
+    /// The roots, whether their directories are there, and what they hold.
+    fn root_figures(&self) -> Vec<RootFigures> {
         let roots = self.admission.deployment().roots.iter();
-        roots
-            .map(|grant| (grant.name.clone(), grant.root.current().is_some()))
-            .collect()
+        let figures = roots.map(|grant| {
+            let current = grant.root.current();
+            RootFigures {
+                name: grant.name.clone(),
+                is_up: current.is_some(),
+                quota: current.and_then(|root| root.quota_use()),
+            }
+        });
+        figures.collect()
     }
 }
 
@@ -337,6 +375,8 @@ mod tests {
         let host_check = HostCheck::new("127.0.0.1", &[], &[]);
         let settings = crate::settings::Partial::default().complete();
         let options = HttpOptions {
+            gauges: Arc::default(),
+            process: Arc::new(ProcessFigures::open()),
             host_check,
             credentials: Arc::new(CredentialStore::load(&settings).expect("no credentials")),
             admission,

@@ -98,6 +98,9 @@ pub(crate) enum SettingsError {
         flag: &'static str,
         toolset: &'static str,
     },
+    /// The operator's page would be open to everybody.
+    #[error("admin.listen: the page needs a token; set admin.token_file to a file with one")]
+    PageWithoutToken,
     /// A mistake in a config file.
     #[error("{}: {fault}", quoted_path(file))]
     InFile {

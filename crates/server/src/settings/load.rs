@@ -111,6 +111,8 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
     let faults = [
         idle_flag(cli, settings),
         relative_root(settings),
+        (settings.admin_listen.is_some() && settings.admin_token_file.is_none())
+            .then_some(SettingsError::PageWithoutToken),
         (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
             .then(|| collision(&settings.toolsets))
             .flatten(),

@@ -3,6 +3,7 @@
 //! The reader of the file, the command line, the defaults, the reference and the file to begin with all come from these
 //! rows. A new setting is a row here. The order is that of the file and of the reference.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -242,6 +243,11 @@ settings! {
     max_held_bytes_per_client: u64 = 33_554_432, key "limits.max_held_bytes_per_client", within CONTENT;
     /// How many calls a client may make; none is as many as it likes.
     rate: Option<CallRate> = None, key "limits.rate";
+
+    /// The address of the operator's page, which listens on its own; none is no page.
+    admin_listen: Option<SocketAddr> = None, key "admin.listen", otherwise "no page";
+    /// A file with one token a line: every request to the page's interface needs one. Read again on SIGHUP.
+    admin_token_file: Option<PathBuf> = None, key "admin.token_file", read_by secret_path;
 
     /// Whether the process locks itself into its roots.
     landlock: Landlock = Landlock::Auto, key "sandbox.landlock";

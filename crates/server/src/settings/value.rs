@@ -1,5 +1,6 @@
 //! The types that settings have: how each is read from the file, and how it reads there.
 
+use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -88,6 +89,8 @@ one_value! {
     PathBuf, "path", |path: &PathBuf| path.display().to_string(), |field, context| context.path(field);
     Host, "text", |host: &Host| host.0.clone(),
         |field, _| field.text()?.parse().map_err(|_| field.unexpected(HOST));
+    SocketAddr, "address and port", SocketAddr::to_string,
+        |field, _| field.text()?.parse().map_err(|_| field.unexpected("an IP address and a port, such as 127.0.0.1:8092"));
     Network, "addresses", Network::to_string,
         |field, _| field.text()?.parse().map_err(|()| field.unexpected(NETWORK));
 }

@@ -38,11 +38,13 @@ pub(super) fn all(loaded: &LoadedSettings) -> Vec<OwnFile> {
     let config = loaded.file.as_ref().map(|file| file.path.as_path());
     let key = settings.tls.as_ref().map(|tls| tls.key.as_path());
     let tokens = settings.bearer_tokens_file.as_deref();
+    let page = settings.admin_token_file.as_deref();
     let seal = settings.guide_state_key_file.as_deref();
     let audit = settings.audit_file.as_deref();
     let named = [
         look_at("the config file", config, Holds::Policy),
         look_at("the tokens file", tokens, Holds::Secret),
+        look_at("the operator's tokens", page, Holds::Secret),
         look_at("the TLS key", key, Holds::Secret),
         look_at("the seal's key", seal, Holds::Secret),
         look_at("the audit file", audit, Holds::Record),

@@ -9,9 +9,7 @@ use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transpor
 /// Finds every risk: one sentence each, with what to do about it.
 pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
     let (settings, found) = (&facts.loaded.settings, &facts.found);
-    let mut risks = Vec::new();
-    risks.extend(open_door(settings));
-    risks.extend(tokens_in_the_clear(settings));
+    let mut risks = of_settings(settings);
     risks.extend(facts.is_superuser.then(superuser));
     risks.extend(nested_roots(found));
     risks.extend(found.iter().filter_map(whole_system));
@@ -29,6 +27,16 @@ pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
             .filter_map(|root| idle_names(root, settings)),
     );
     risks
+}
+
+/// The risks that need no look at the file system.
+pub(crate) fn of_settings(settings: &Settings) -> Vec<String> {
+    let risks = [
+        open_door(settings),
+        tokens_in_the_clear(settings),
+        page_in_the_clear(settings),
+    ];
+    risks.into_iter().flatten().collect()
 }
 
 /// The risk of a port that anybody may use.
@@ -147,6 +155,17 @@ fn tokens_in_the_clear(settings: &Settings) -> Option<String> {
         "tokens and files travel unencrypted: set server.tls, or put a proxy with TLS on this machine in front and \
          host to 127.0.0.1"
             .to_owned()
+    })
+}
+
+/// The risk of an operator's page that other machines reach.
+fn page_in_the_clear(settings: &Settings) -> Option<String> {
+    let address = settings.admin_listen?;
+    (!address.ip().is_loopback()).then(|| {
+        format!(
+            "the operator's page on {address} is not encrypted: put a proxy with TLS in front and let admin.listen be an \
+             address of 127.0.0.1"
+        )
     })
 }
 

@@ -13,14 +13,17 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use mcp::Server;
 use sandbox::{Exception, ExceptionRights, Protection, Users};
-use toolset::{Admission, Deployment, Service};
+use toolset::{Admission, CallObserver, Deployment, Service};
 
-use super::check::open_door;
+use super::check::{open_door, settings_risks};
+use crate::admin::{self, AdminOptions, AdminState, CallBoard};
+use crate::change_words::OperatorContext;
 use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
-use crate::http::{self, CredentialStore, DoorLimits, HostCheck, listener};
+use crate::http::{self, CredentialStore, DoorLimits, HostCheck, HttpGauges, listener};
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
+use crate::process_figures::ProcessFigures;
 use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::{every_set, tools_of};
 use crate::{histories, open_roots, root_watch, signals, stdio};
@@ -41,6 +44,8 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
         Transport::Stdio => None,
         Transport::Http => Some(listener::bind(settings)?),
     };
+    let admin = settings.admin_listen.map(admin::bind).transpose()?;
+    let process = Arc::new(ProcessFigures::open());
     let users = Users::load();
     let credentials = Arc::new(CredentialStore::load(settings)?);
     let audit = settings.audit_file.as_deref();
@@ -52,8 +57,11 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     histories::recover(&roots);
     histories::prune_in_background(&roots);
     project.iter().for_each(GuideProject::warn);
+    let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
+    let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
     let admission = Admission::new(Deployment {
         recorder: log.recorder(),
+        observer,
         ..deployment(settings, &roots, users, reopening(&protection))
     });
     root_watch::start(admission.deployment())?;
@@ -62,13 +70,40 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
         .build()?;
     let address = listener.as_ref().and_then(|one| one.local_addr().ok());
     welcome::greet(settings, address, arguments);
-    log_started(settings, &place(address), &protection.to_string());
+    let page_address = admin.as_ref().and_then(|one| one.local_addr().ok());
+    log_started(
+        settings,
+        &place(address),
+        page_address,
+        &protection.to_string(),
+    );
     let reload = signals::reload_on_hangup(log.reopener(), Arc::clone(&credentials));
     let sweep = roots.sweeper();
+    let gauges = listener.is_some().then(Arc::<HttpGauges>::default);
+    let page = admin.zip(board).map(|(admin, board)| {
+        let state = AdminState {
+            board,
+            admission: Arc::clone(&admission),
+            gauges: gauges.clone(),
+            process: Arc::clone(&process),
+            operator: OperatorContext::new(settings),
+            protection: protection.to_string(),
+            warnings: settings_risks(settings),
+        };
+        (admin, admin_options(settings, state, &credentials))
+    });
+    let parts = ServedParts {
+        listener,
+        admission,
+        credentials,
+        gauges: gauges.unwrap_or_default(),
+        process,
+        page,
+    };
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
         tokio::spawn(after_start(sweep));
-        serve(settings, listener, admission, credentials, project.as_ref()).await
+        serve(settings, parts, project.as_ref()).await
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
@@ -111,6 +146,7 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
     let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
     let read = tls.into_iter().flatten();
     let read = read.chain(&settings.bearer_tokens_file);
+    let read = read.chain(&settings.admin_token_file);
     let read = read.map(|path| (path, ExceptionRights::Read));
     let written = settings.audit_file.iter();
     let written = written.map(|path| (path, ExceptionRights::Write));
@@ -121,27 +157,54 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
     all.collect()
 }
 
-async fn serve(
-    settings: &Settings,
+/// What was prepared before the process locked itself in, or belongs to all of its transports.
+struct ServedParts {
     listener: Option<TcpListener>,
     admission: Arc<Admission>,
     credentials: Arc<CredentialStore>,
+    gauges: Arc<HttpGauges>,
+    process: Arc<ProcessFigures>,
+    page: Option<(TcpListener, AdminOptions)>,
+}
+
+fn admin_options(
+    settings: &Settings,
+    state: AdminState,
+    credentials: &Arc<CredentialStore>,
+) -> AdminOptions {
+    let host = settings.admin_listen.map(|address| address.ip().to_string());
+    AdminOptions {
+        host_check: HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[]),
+        credentials: Arc::clone(credentials),
+        state,
+    }
+}
+
+async fn serve(
+    settings: &Settings,
+    parts: ServedParts,
     project: Option<&GuideProject>,
 ) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
-    let Some(listener) = listener else {
+    let admission = parts.admission;
+    if let Some((listener, options)) = parts.page {
+        tokio::spawn(admin::serve(listener, options, shutdown.clone()));
+    }
+    let Some(listener) = parts.listener else {
         let service = every_set(settings, admission, project)?;
         tokio::spawn(after_start(prepared(service.clone())));
         stdio::serve(Server::new(service), settings.max_body_size, shutdown).await;
         return Ok(());
     };
     let options = http::HttpOptions {
+        gauges: parts.gauges,
+        process: parts.process,
         host_check: HostCheck::new(
             &settings.host,
             &settings.allowed_hosts,
             &settings.allowed_origins,
         ),
-        credentials,
+        credentials: parts.credentials,
         admission: Arc::clone(&admission),
         guide_state: project.map(|project| Arc::clone(&project.state)),
         max_body_size: settings.max_body_size,
@@ -199,7 +262,12 @@ fn place(address: Option<SocketAddr>) -> String {
 }
 
 /// Logs what is served. This is the only INFO line with a host path: that of the config file.
-fn log_started(settings: &Settings, address: &str, protections: &str) {
+fn log_started(
+    settings: &Settings,
+    address: &str,
+    admin: Option<SocketAddr>,
+    protections: &str,
+) {
     let roots: Vec<&str> = settings
         .roots
         .iter()
@@ -217,6 +285,7 @@ fn log_started(settings: &Settings, address: &str, protections: &str) {
         config_file = config.as_deref(),
         protections,
         version = env!("CARGO_PKG_VERSION"),
+        admin = admin.map(|admin| admin.to_string()),
         "server started"
     );
     if let Some(risk) = open_door(settings) {
@@ -243,7 +312,7 @@ mod tests {
             };
             let settings = settings.complete();
             let log = logged(LogFormat::Text, LogLevel::Info, || {
-                log_started(&settings, "address", "protections");
+                log_started(&settings, "address", None, "protections");
             });
             log.matches(" WARN it listens on all interfaces without asking for a token")
                 .count()

@@ -1,0 +1,251 @@
+//! The interface behind the page: what it answers to each request, as JSON.
+
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, StatusCode};
+use ops::{ChangeFilter, Undo, UndoTarget};
+use sandbox::{Root, parse_change_id};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolset::{Admission, Allowlist, RootGrant};
+
+use super::board::CallBoard;
+use super::{AdminReply, reply, text};
+use crate::change_words::{OperatorContext, object, refused};
+use crate::http::HttpGauges;
+use crate::process_figures::ProcessFigures;
+
+/// How many changes one answer holds.
+const CHANGES_MAX: usize = 200;
+
+/// What the interface tells of.
+pub(crate) struct AdminState {
+    pub(crate) board: Arc<CallBoard>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) gauges: Option<Arc<HttpGauges>>,
+    pub(crate) process: Arc<ProcessFigures>,
+    pub(crate) operator: OperatorContext,
+    /// What keeps the process inside its roots.
+    pub(crate) protection: String,
+    /// What `check` warns of.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// An answer, or the sentence that says what is wrong with the request.
+type Answer = Result<Value, (StatusCode, String)>;
+
+#[derive(Deserialize)]
+struct Suspend {
+    client: String,
+    suspended: bool,
+}
+
+#[derive(Deserialize)]
+struct Changes {
+    root: String,
+    path: Option<String>,
+    client: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TakeBack {
+    root: String,
+    change: String,
+    /// Required, so that nothing is taken back by a request that forgot it.
+    dry_run: bool,
+}
+
+impl AdminState {
+    pub(super) async fn answer(
+        &self,
+        name: &str,
+        method: &Method,
+        query: &str,
+        body: &Bytes,
+    ) -> AdminReply {
+        let answer = match (method, name) {
+            (&Method::GET, "live") => Ok(self.live(query)),
+            (&Method::GET, "roots") => self.roots().await,
+            (&Method::GET, "clients") => Ok(json!({ "clients": self.board.clients() })),
+            (&Method::POST, "suspend") => self.suspend(body),
+            (&Method::POST, "changes") => self.changes(body).await,
+            (&Method::POST, "undo") => self.undo(body).await,
+            (_, "live" | "roots" | "clients") => Err(wrong_method("GET")),
+            (_, "suspend" | "changes" | "undo") => Err(wrong_method("POST")),
+            _ => Err((
+                StatusCode::NOT_FOUND,
+                "Not Found: there are live, roots, clients, suspend, changes and undo".to_owned(),
+            )),
+        };
+        match answer {
+            Ok(answer) => reply(
+                StatusCode::OK,
+                answer.to_string().into(),
+                HeaderValue::from_static("application/json"),
+            ),
+            Err((status, message)) => text(status, message),
+        }
+    }
+
+    fn live(&self, query: &str) -> Value {
+        let after = query.strip_prefix("after=").and_then(|after| after.parse().ok());
+        let (running, waiting) = self.admission.busy();
+        let mut answer = json!({
+            "calls": self.board.live(after.unwrap_or(0)),
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_seconds": self.process.uptime_seconds(),
+            "memory_bytes": self.process.resident_bytes(),
+            "cpu_seconds": self.process.cpu_seconds(),
+            "held_bytes": self.admission.byte_budget().bytes_held(),
+            "running": running,
+            "waiting": waiting,
+        });
+        if let (Some(gauges), Some(answer)) = (&self.gauges, answer.as_object_mut()) {
+            answer.insert("connections".to_owned(), json!(gauges.connections()));
+            answer.insert("sessions".to_owned(), json!(gauges.sessions()));
+        }
+        answer
+    }
+
+    async fn roots(&self) -> Answer {
+        let grants = self.admission.deployment().roots.clone();
+        let roots = blocking(move || grants.iter().map(told_root).collect::<Vec<_>>()).await?;
+        Ok(json!({
+            "roots": roots,
+            "protection": self.protection,
+            "warnings": self.warnings,
+        }))
+    }
+
+    fn suspend(&self, body: &Bytes) -> Answer {
+        let Suspend { client, suspended } = decoded(body)?;
+        if !self.board.suspend(&client, suspended) {
+            let message = "Not Found: no such client has called since the start";
+            return Err((StatusCode::NOT_FOUND, message.to_owned()));
+        }
+        let verb = if suspended { "suspended" } else { "let in again" };
+        tracing::warn!(client, "a client was {verb} by the operator");
+        Ok(json!({ "client": client, "suspended": suspended }))
+    }
+
+    async fn changes(&self, body: &Bytes) -> Answer {
+        let Changes { root, path, client } = decoded(body)?;
+        let current = self.root(&root)?;
+        let filter = ChangeFilter {
+            path: path.filter(|path| !path.is_empty()),
+            client: client.filter(|client| !client.is_empty()),
+            limit: CHANGES_MAX,
+            ..ChangeFilter::default()
+        };
+        let is_kept = current.history().is_some();
+        let changes = blocking(move || {
+            let told = ops::changes(&current, &filter);
+            told.iter().map(|one| object(&root, one)).collect::<Vec<_>>()
+        });
+        Ok(json!({ "changes": changes.await?, "kept": is_kept }))
+    }
+
+    async fn undo(&self, body: &Bytes) -> Answer {
+        let TakeBack {
+            root,
+            change,
+            dry_run,
+        } = decoded(body)?;
+        let current = self.root(&root)?;
+        let number = parse_change_id(&change)
+            .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
+        let context = self.operator.context();
+        let undo = Undo {
+            root: current,
+            target: UndoTarget::Change(number),
+            is_rehearsal: dry_run,
+        };
+        let notes = context.change_notes.clone();
+        let undone = blocking(move || undo.run(&context)).await?;
+        let undone = match undone {
+            Ok(Ok(undone)) => undone,
+            Ok(Err(refusal)) => {
+                let reason = refused(&root, &refusal).to_string();
+                return Err((StatusCode::CONFLICT, reason));
+            }
+            Err(error) => return Err((StatusCode::CONFLICT, error.to_string())),
+        };
+        if !dry_run {
+            tracing::info!(root, change, "a change was taken back by the operator");
+        }
+        let parts = undone.changes.iter().flat_map(|record| &record.parts);
+        let parts: Vec<Value> = parts.map(crate::change_words::part_object).collect();
+        Ok(json!({
+            "change": change,
+            "dry_run": dry_run,
+            "undone_by": notes.change_ids().first(),
+            "parts": parts,
+        }))
+    }
+
+    fn root(&self, name: &str) -> Result<Arc<Root>, (StatusCode, String)> {
+        let mut roots = self.admission.deployment().roots.iter();
+        let grant = roots.find(|grant| grant.name == name);
+        grant
+            .and_then(|grant| grant.root.current())
+            .ok_or_else(|| (StatusCode::NOT_FOUND, format!("Not Found: no root {name}")))
+    }
+}
+
+fn told_root(grant: &RootGrant) -> Value {
+    let current = grant.root.current();
+    let tools = match &grant.tools {
+        Allowlist::All => json!("all"),
+        Allowlist::Only(names) => json!(names),
+    };
+    let quota = current.as_ref().and_then(|root| root.quota_use());
+    let history = current.as_ref().and_then(|root| {
+        let history = root.history()?;
+        let figures = history.figures();
+        Some(json!({
+            "changes": figures.changes,
+            "bytes": figures.bytes,
+            "oldest_ms": figures.oldest_ms,
+            "in_root": history.is_in_root(),
+        }))
+    });
+    json!({
+        "name": grant.name,
+        "up": current.is_some(),
+        "read_only": grant.read_only,
+        "tools": tools,
+        "quota": quota.map(|usage| json!({
+            "max_bytes": usage.quota.max_bytes,
+            "max_files": usage.quota.max_files,
+            "bytes": usage.used.map(|used| used.bytes),
+            "files": usage.used.map(|used| used.files),
+        })),
+        "history": history,
+    })
+}
+
+fn decoded<T: DeserializeOwned>(body: &Bytes) -> Result<T, (StatusCode, String)> {
+    serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
+}
+
+fn bad_request(reason: String) -> (StatusCode, String) {
+    (StatusCode::BAD_REQUEST, format!("Bad Request: {reason}"))
+}
+
+fn wrong_method(allowed: &str) -> (StatusCode, String) {
+    let message = format!("Method Not Allowed: use {allowed}");
+    (StatusCode::METHOD_NOT_ALLOWED, message)
+}
+
+/// Does work that reads the disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, (StatusCode, String)> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| {
+        let message = "Internal Server Error: it was logged";
+        (StatusCode::INTERNAL_SERVER_ERROR, message.to_owned())
+    })
+}

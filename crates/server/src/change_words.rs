@@ -1,0 +1,102 @@
+//! How changes of roots read to the operator, on the command line and on the page.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use ops::{Cancel, ChangeRecord, Context, Limits, Part, ToldChange, UndoRefusal};
+use sandbox::change_id;
+use serde_json::{Value, json};
+
+use crate::settings::Settings;
+
+/// The operator's own calls: no client's patience limits them.
+#[derive(Debug, Clone)]
+pub(crate) struct OperatorContext {
+    limits: Arc<Limits>,
+}
+
+impl OperatorContext {
+    /// Takes the limits of the settings.
+    pub(crate) fn new(settings: &Settings) -> OperatorContext {
+        OperatorContext {
+            limits: Arc::new(Limits {
+                max_full_read_size: settings.max_full_read_size,
+                max_file_size: settings.max_file_size,
+                search_timeout: settings.search_timeout,
+                durability: settings.durability,
+            }),
+        }
+    }
+
+    /// The context of one call.
+    pub(crate) fn context(&self) -> Context {
+        Context {
+            limits: Arc::clone(&self.limits),
+            users: Arc::default(),
+            line_index_cache: Arc::default(),
+            cancel: Cancel::never(),
+            change_notes: ops::ChangeNotes::of(ops::Author {
+                client: "operator".to_owned(),
+                account: "operator".to_owned(),
+                tool: "undo".to_owned(),
+                ..ops::Author::default()
+            }),
+            room: None,
+        }
+    }
+}
+
+/// The error of a root without a history.
+pub(crate) fn none_kept(root: &str) -> anyhow::Error {
+    anyhow!("{root} keeps no history")
+}
+
+/// A change for programs.
+pub(crate) fn object(root: &str, told: &ToldChange) -> Value {
+    let author = &told.record.author;
+    json!({
+        "change": told.id(),
+        "root": root,
+        "time_ms": author.time,
+        "client": author.client,
+        "tool": author.tool,
+        "undoes": author.undoes.iter().map(|number| change_id(*number)).collect::<Vec<_>>(),
+        "undone_by": told.undone_by.map(change_id),
+        "parts": told.record.parts.iter().map(part_object).collect::<Vec<_>>(),
+    })
+}
+
+/// A part of a change for programs.
+pub(crate) fn part_object(part: &Part) -> Value {
+    json!({"kind": part.kind, "path": part.path, "to": part.to, "kept": !part.lost})
+}
+
+/// Says why nothing was taken back.
+pub(crate) fn refused(root: &str, refusal: &UndoRefusal) -> anyhow::Error {
+    match refusal {
+        UndoRefusal::NoHistory => none_kept(root),
+        UndoRefusal::Unknown => anyhow!("there is no such change"),
+        UndoRefusal::Gone { path: Some(path) } => anyhow!("what {path} was is not kept any more"),
+        UndoRefusal::Gone { path: None } => {
+            anyhow!("the change is too old: it is not kept any more")
+        }
+        UndoRefusal::AlreadyUndone(by) => anyhow!("it was undone by {}", change_id(*by)),
+        UndoRefusal::UnderWay => anyhow!("it is still under way"),
+        UndoRefusal::Failed { path, reason } => anyhow!("{path}: {reason}; nothing was undone"),
+        UndoRefusal::Conflict { path, since, .. } => match since {
+            Some(since) => anyhow!(
+                "{path} was changed since, by {} in change {}; undo that first, or all with --since",
+                named(since),
+                change_id(since.number)
+            ),
+            None => anyhow!("{path} was changed since by another program; nothing was undone"),
+        },
+    }
+}
+
+fn named(record: &ChangeRecord) -> &str {
+    match record.author.client.as_str() {
+        "" => "somebody",
+        client => client,
+    }
+}

@@ -1,0 +1,212 @@
+// The operator's page in a real browser: a person's first minutes with it, and what an attacker would put into names.
+//
+// usage: admin_page.mjs NODE_HOME CHROMIUM SERVER [PICTURES [SECONDS]]
+import { spawn } from "node:child_process";
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import assert from "node:assert/strict";
+
+const [home, chromium, server, pictures, seconds] = process.argv.slice(2);
+const { chromium: browserType } = createRequire(join(home, "package.json"))("playwright-core");
+
+const TOKEN = "operator-token-0123456789";
+const work = mkdtempSync(join(tmpdir(), "admin-page-"));
+mkdirSync(join(work, "root"));
+writeFileSync(join(work, "token"), `${TOKEN}\n`, { mode: 0o600 });
+writeFileSync(join(work, "config.yaml"), `host: 127.0.0.1
+port: 0
+roots:
+  - name: workspace
+    path: root
+    allowed_tools: ["*"]
+    history: {place: root}
+    quota: {max_bytes: 1000000}
+admin:
+  listen: 127.0.0.1:0
+  token_file: token
+`);
+
+const child = spawn(server, ["--config", join(work, "config.yaml")], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, XDG_STATE_HOME: work } });
+let log = "";
+child.stderr.on("data", (data) => { log += data; });
+const ended = [];
+const finish = async () => {
+  for (const end of ended.reverse()) await end();
+  child.kill();
+  rmSync(work, { recursive: true, force: true });
+};
+
+async function until(what, check, tries = 100) {
+  for (let round = 0; round < tries; round += 1) {
+    const found = await check();
+    if (found) return found;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error(`never: ${what}\n${log.slice(-2000)}`);
+}
+
+const field = (name) => until(name, () => {
+  const line = log.split("\n").find((one) => one.includes(`"${name}":`));
+  return line && JSON.parse(line)[name];
+});
+
+let id = 0;
+async function call(address, name, args, client = "tester") {
+  const reply = await fetch(`http://${address}/mcp`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json", accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name, "mcp-param-root": "workspace",
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0", id: id += 1, method: "tools/call", params: {
+        name, arguments: { root: "workspace", ...args },
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": { name: client, version: "1" },
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      },
+    }),
+  });
+  const body = await reply.json();
+  assert.ok(body.result, JSON.stringify(body));
+  return body.result;
+}
+
+async function picture(page, name) {
+  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
+}
+
+async function run() {
+  const address = await field("address");
+  const admin = await field("admin");
+  const browser = await browserType.launch({ executablePath: chromium, args: ["--no-sandbox"] });
+  ended.push(() => browser.close());
+  const context = await browser.newContext({ viewport: { width: 1200, height: 850 } });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (line) => { if (line.type() === "error" && !line.text().includes("401")) faults.push(line.text()); });
+  page.on("dialog", (dialog) => { faults.push(`a name made a dialog: ${dialog.message()}`); dialog.dismiss(); });
+
+  // A wrong token, then the right one.
+  await page.goto(`http://${admin}/`);
+  await page.getByLabel(/A token of/).fill("wrong-token-0123456789");
+  await page.getByRole("button", { name: "Open" }).click();
+  await page.getByText("The token is not valid").waitFor();
+  await page.getByLabel(/A token of/).fill(TOKEN);
+  await page.keyboard.press("Enter");
+  await page.getByText(/^connected/).waitFor();
+  assert.equal(await page.evaluate(() => document.cookie), "");
+
+  // Calls as they end; names that would be markup are text.
+  const evil = `<img src=x onerror=alert(1)>"'&.txt`;
+  await call(address, "write_file", { path: evil, content: "one" }, "<script>alert(2)</script>");
+  await call(address, "write_file", { path: evil, content: "two" });
+  await call(address, "read_file", { path: "../../etc/passwd" });
+  const rows = page.locator("#calls-rows .row");
+  await until("three rows", async () => await rows.count() === 3);
+  assert.match(await rows.nth(2).innerText(), /<img src=x onerror=alert/);
+  assert.equal(await page.locator("#calls img, #calls script").count(), 0);
+  assert.match(await rows.nth(0).innerText(), /path_outside_root/);
+  await picture(page, "admin-live");
+  await page.getByLabel("Outcome").selectOption("violation");
+  await until("one violation", async () => await rows.count() === 1);
+  await page.getByLabel("Outcome").selectOption("");
+
+  // Roots.
+  await page.getByRole("button", { name: "Roots" }).click();
+  await page.getByRole("heading", { name: "workspace" }).waitFor();
+  await page.getByText(/6 B of 976.6 KiB|3 B of 976.6 KiB/).waitFor();
+  await picture(page, "admin-roots");
+
+  // History: what will happen is shown first, then it is done.
+  await page.getByRole("button", { name: "History" }).click();
+  const take = page.getByRole("button", { name: "Take back" });
+  await until("two changes", async () => await take.count() === 2);
+  await picture(page, "admin-history");
+  await take.first().click();
+  await page.getByText(/put back what/).waitFor();
+  assert.equal(readFileSync(join(work, "root", evil), "utf8"), "two");
+  await page.locator("#confirm-yes").click();
+  await until("taken back", () => readFileSync(join(work, "root", evil), "utf8") === "one");
+  await page.getByText(/taken back by/).waitFor();
+
+  // A client is kept out, and let in again.
+  await page.getByRole("button", { name: "Clients" }).click();
+  await page.getByRole("button", { name: "Suspend" }).first().click();
+  await page.locator("#confirm-yes").click();
+  await page.getByRole("button", { name: "Let in again" }).waitFor();
+  const refused = await call(address, "read_file", { path: evil });
+  assert.equal(refused.isError, true);
+  assert.match(refused.content[0].text, /suspended/);
+  await picture(page, "admin-clients");
+  await page.getByRole("button", { name: "Let in again" }).click();
+  await page.getByRole("button", { name: "Suspend" }).first().waitFor();
+  assert.equal((await call(address, "read_file", { path: evil })).isError, false);
+
+  // With the keyboard alone: from the top to another view.
+  await page.reload();
+  await page.getByText(/^connected/).waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Roots", exact: true }).waitFor();
+
+  // Narrow, wide, dark: nothing wider than the window.
+  for (const [width, scheme] of [[400, "dark"], [2000, "light"]]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: scheme });
+    for (const view of ["Live", "Roots", "History", "Clients"]) {
+      await page.getByRole("button", { name: view, exact: true }).click();
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(overflow <= 0, `${view} at ${width}: ${overflow} px too wide`);
+    }
+    await page.getByRole("button", { name: "Live", exact: true }).click();
+    await picture(page, `admin-${width}`);
+  }
+
+  if (seconds) await longRun(page, address, Number(seconds));
+
+  // Nobody can put it into a frame, and nothing is served without the token or to another host.
+  const head = await fetch(`http://${admin}/`);
+  assert.equal(head.headers.get("x-frame-options"), "DENY");
+  assert.match(head.headers.get("content-security-policy"), /frame-ancestors 'none'/);
+  for (const name of ["live", "roots", "clients"]) assert.equal((await fetch(`http://${admin}/api/${name}`)).status, 401, name);
+  assert.equal((await fetch(`http://${admin}/api/roots?token=${TOKEN}`)).status, 401);
+  assert.ok(!log.includes(TOKEN), "the token is in the log");
+  assert.deepEqual(faults, []);
+}
+
+// Five hundred calls a second while the page is open: the server's memory stays flat, and the page answers.
+async function longRun(page, address, time) {
+  const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
+  const end = Date.now() + time * 1000;
+  let made = 0;
+  let early;
+  let slowest = 0;
+  while (Date.now() < end) {
+    const second = Date.now();
+    const burst = Array.from({ length: 500 }, () => call(address, "stat_file", { path: "." }));
+    await Promise.all(burst);
+    made += burst.length;
+    const before = Date.now();
+    await page.getByRole("button", { name: made % 1000 ? "Roots" : "Live", exact: true }).click();
+    slowest = Math.max(slowest, Date.now() - before);
+    if (early === undefined && Date.now() > end - time * 800) early = memory();
+    await new Promise((done) => setTimeout(done, Math.max(0, 1000 - (Date.now() - second))));
+  }
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  const late = memory();
+  console.log(`${made} calls in ${time} s; memory ${early?.toFixed(1)} MiB early, ${late.toFixed(1)} MiB at the end; slowest click ${slowest} ms`);
+  assert.ok(late < early + 16, "memory grew");
+}
+
+try {
+  await run();
+} finally {
+  await finish();
+}
