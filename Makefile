@@ -18,7 +18,7 @@ LOAD_SECONDS ?= 120
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-limits test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -63,6 +63,10 @@ corpus: ## every recorded reply, byte for byte but for what is meant to differ (
 
 test-clients: corpus ## the recorded replies, other people's clients and the official conformance suite (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem
+
+test-admin: ## the operator's page in a browser for ten minutes under 500 calls a second (needs Chromium, Node and Python)
+	$(CARGO) build --release --locked --bin $(CMD)
+	tests/clients/run target/release/$(CMD) admin
 
 test-limits: ## what one client can take at most, with all the connections and bodies: 188 bodies, 40 readers, 1,024 connections (a minute)
 	$(CARGO) build --release --locked --bin $(CMD)

@@ -75,7 +75,11 @@ mod tests {
     #[test]
     fn the_kernel_tells_what_this_process_takes() {
         let figures = ProcessFigures::open();
-        assert!(figures.resident_bytes().is_some_and(|bytes| bytes > 100_000));
+        assert!(
+            figures
+                .resident_bytes()
+                .is_some_and(|bytes| bytes > 100_000)
+        );
         assert!(figures.cpu_seconds().is_some_and(|seconds| seconds >= 0.0));
     }
 }

@@ -18,13 +18,14 @@ const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
 const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
 
 /// The documents that people read.
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CLAUDE.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     ".agent_docs/mcp-filesystem.md",
+    "docs/admin.md",
     "docs/architecture.md",
     "docs/clients.md",
     "docs/configuration.md",

@@ -56,6 +56,11 @@ fn last_event(stream: &str) -> String {
 }
 
 impl Http {
+    /// A client of another listener than the one that clients of MCP use.
+    pub fn at(address: SocketAddr) -> Http {
+        Http::new(address)
+    }
+
     pub(crate) fn new(address: SocketAddr) -> Http {
         // Loopback only, whatever the environment says about proxies.
         let builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);

@@ -56,9 +56,9 @@ pub use json::escape;
 pub use json_text::JsonText;
 pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
+pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 /// For callers that know only this crate.
 pub use ops::first_chars;
-pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};
 pub use tool::{

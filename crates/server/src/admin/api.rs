@@ -91,7 +91,9 @@ impl AdminState {
     }
 
     fn live(&self, query: &str) -> Value {
-        let after = query.strip_prefix("after=").and_then(|after| after.parse().ok());
+        let after = query
+            .strip_prefix("after=")
+            .and_then(|after| after.parse().ok());
         let (running, waiting) = self.admission.busy();
         let mut answer = json!({
             "calls": self.board.live(after.unwrap_or(0)),
@@ -126,7 +128,11 @@ impl AdminState {
             let message = "Not Found: no such client has called since the start";
             return Err((StatusCode::NOT_FOUND, message.to_owned()));
         }
-        let verb = if suspended { "suspended" } else { "let in again" };
+        let verb = if suspended {
+            "suspended"
+        } else {
+            "let in again"
+        };
         tracing::warn!(client, "a client was {verb} by the operator");
         Ok(json!({ "client": client, "suspended": suspended }))
     }
@@ -143,7 +149,9 @@ impl AdminState {
         let is_kept = current.history().is_some();
         let changes = blocking(move || {
             let told = ops::changes(&current, &filter);
-            told.iter().map(|one| object(&root, one)).collect::<Vec<_>>()
+            told.iter()
+                .map(|one| object(&root, one))
+                .collect::<Vec<_>>()
         });
         Ok(json!({ "changes": changes.await?, "kept": is_kept }))
     }

@@ -232,7 +232,9 @@ impl CallObserver for CallBoard {
             number,
             told: running.told,
             outcome: end.outcome.to_owned(),
-            reason: end.reason.map(|reason| first_chars(reason, TEXT_MAX).to_owned()),
+            reason: end
+                .reason
+                .map(|reason| first_chars(reason, TEXT_MAX).to_owned()),
             violation: end.is_violation,
             milliseconds: end.duration.as_secs_f64() * 1000.0,
             bytes: end.bytes,

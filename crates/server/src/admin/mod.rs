@@ -130,7 +130,10 @@ impl AdminOptions {
         let tokens = self.credentials.current().admin_tokens;
         let is_let_in = tokens.is_some_and(|tokens| tokens.holder(request.headers()).is_ok());
         if !is_let_in {
-            tracing::warn!(path = name, "a request to the operator's page has no valid token");
+            tracing::warn!(
+                path = name,
+                "a request to the operator's page has no valid token"
+            );
             let mut reply = text(
                 StatusCode::UNAUTHORIZED,
                 "Unauthorized: send \"Authorization: Bearer TOKEN\" with a token of admin.token_file",

@@ -191,4 +191,3 @@ fn undo(
         Err(refusal) => Err(refused(&root.name, &refusal)),
     }
 }
-

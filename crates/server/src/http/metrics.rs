@@ -221,11 +221,7 @@ impl Page {
                 "gauge",
                 process.resident_bytes.map(|bytes| bytes as f64),
             ),
-            (
-                "process_cpu_seconds_total",
-                "counter",
-                process.cpu_seconds,
-            ),
+            ("process_cpu_seconds_total", "counter", process.cpu_seconds),
             (
                 "process_start_time_seconds",
                 "gauge",

@@ -32,8 +32,8 @@ pub(crate) use self::door::DoorLimits;
 use self::door::{Door, TooManyOfOne, Visitor};
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::host_check::HostCheck;
-pub(crate) use self::router::{HttpGauges, HttpOptions};
 use self::router::Router;
+pub(crate) use self::router::{HttpGauges, HttpOptions};
 use crate::signals::FINISHING;
 
 /// How long connections may take to end once their calls were cut.

@@ -21,6 +21,10 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
         "HTTP: who is let in, and how much a client may ask for.",
     ),
     ("limits", "What one call, and one client, may cost."),
+    (
+        "admin",
+        "The operator's page, on a listener of its own; see docs/admin.md.",
+    ),
     ("sandbox", "The second wall around the process."),
     ("log", "What is written about calls."),
 ];
@@ -202,6 +206,7 @@ mod tests {
                 "limits.rate",
                 "limits: {rate: {per_second: 1, burst: 1, zzz: 1}}".to_owned(),
             ),
+            ("admin", "admin: {zzz: 1}".to_owned()),
             ("sandbox", "sandbox: {zzz: 1}".to_owned()),
             ("log", "log: {zzz: 1}".to_owned()),
         ];

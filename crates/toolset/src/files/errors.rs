@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
-    UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
-    unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
+    root_gone, unfinished_words, unsynced_words,
 };
 
 pub(super) struct Files;

@@ -11,7 +11,8 @@ use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
 use crate::contract::{
-    CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, UNRECORDABLE, Worded, root_gone,
+    CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, UNRECORDABLE, Worded,
+    root_gone,
 };
 
 pub(super) struct Guide;

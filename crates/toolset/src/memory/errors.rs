@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
-    UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 
 /// The longest path the system takes; a longer one is only repeated in part.

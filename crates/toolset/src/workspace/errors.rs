@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, NamedPlace,
-    UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words, root_gone,
-    unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
+    SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
+    root_gone, unfinished_words, unsynced_words,
 };
 use crate::text_form::human_size;
 

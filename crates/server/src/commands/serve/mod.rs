@@ -172,7 +172,9 @@ fn admin_options(
     state: AdminState,
     credentials: &Arc<CredentialStore>,
 ) -> AdminOptions {
-    let host = settings.admin_listen.map(|address| address.ip().to_string());
+    let host = settings
+        .admin_listen
+        .map(|address| address.ip().to_string());
     AdminOptions {
         host_check: HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[]),
         credentials: Arc::clone(credentials),
@@ -262,12 +264,7 @@ fn place(address: Option<SocketAddr>) -> String {
 }
 
 /// Logs what is served. This is the only INFO line with a host path: that of the config file.
-fn log_started(
-    settings: &Settings,
-    address: &str,
-    admin: Option<SocketAddr>,
-    protections: &str,
-) {
+fn log_started(settings: &Settings, address: &str, admin: Option<SocketAddr>, protections: &str) {
     let roots: Vec<&str> = settings
         .roots
         .iter()

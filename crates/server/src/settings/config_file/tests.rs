@@ -111,6 +111,7 @@ limits:
   max_held_bytes_per_client: 14
   rate: {per_second: 50, burst: 100}
 durability: fast
+admin: { listen: "127.0.0.1:8092", token_file: admin-token }
 sandbox:
   landlock: off
 log: { level: debug, format: text, audit_file: audit.log, audit_on_failure: continue, audit_head_every: 60 }
@@ -181,6 +182,8 @@ fn every_key_of_the_contract_is_read() {
         guide_cache_ttl: Some(Duration::ZERO),
         guide_sampling_timeout: Some(Duration::from_secs(4)),
         guide_state_key_file: Some(Some(path("/etc/app/state.key"))),
+        admin_listen: Some(Some(([127, 0, 0, 1], 8092).into())),
+        admin_token_file: Some(Some(path("/etc/app/admin-token"))),
         log_level: Some(LogLevel::Debug),
         log_format: Some(LogFormat::Text),
         audit_file: Some(Some(path("/etc/app/audit.log"))),

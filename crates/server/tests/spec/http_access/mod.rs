@@ -4,6 +4,7 @@
     reason = "tests change and look at the operator's files from outside"
 )]
 
+mod admin;
 mod audit;
 mod audit_chain;
 mod bytes;

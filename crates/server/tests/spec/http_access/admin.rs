@@ -1,0 +1,301 @@
+//! The operator's page and its interface: who is let in, what is told, what can be done. `tests/clients/admin_page.mjs`
+//! uses the page itself in a browser.
+
+use testkit::{Http, Reply, Setup, Transport, Tree, Value, Wire, json};
+
+use super::list_roots;
+use crate::harness::message::tool_call;
+use crate::harness::{becomes, program};
+
+const TOKEN: (&str, &str) = ("authorization", "Bearer operator-token-0123456789");
+
+fn setup(tree: &Tree, tokens: &Tree) -> Setup {
+    tokens.write("admin", "operator-token-0123456789\n");
+    let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}});
+    program()
+        .root_with("workspace", tree.path(), keys)
+        .set("admin.listen", "127.0.0.1:0")
+        .set("admin.token_file", json!(tokens.join("admin")))
+}
+
+/// A server with a page, and the page's address.
+async fn served(setup: Setup) -> (Wire, Http) {
+    let wire = setup.wire(Transport::Http).await;
+    let started = wire
+        .logged(|line| line["message"] == "server started")
+        .await;
+    let address = started["admin"].as_str().expect("an address");
+    let admin = Http::at(address.parse().expect("an address"));
+    (wire, admin)
+}
+
+async fn call(wire: &Wire, tool: &str, arguments: &Value) -> Value {
+    let message = tool_call(1, tool, arguments);
+    let reply = wire.http().post("/mcp", &[], &message).await;
+    reply.json()["result"].clone()
+}
+
+async fn asked(admin: &Http, name: &str) -> Value {
+    let reply = admin.send("GET", &format!("/api/{name}"), &[TOKEN]).await;
+    assert_eq!(reply.status, 200, "{name}: {}", reply.body);
+    reply.json()
+}
+
+async fn told(admin: &Http, name: &str, body: &Value) -> Reply {
+    let path = format!("/api/{name}");
+    admin.post_text(&path, &[TOKEN], &body.to_string()).await
+}
+
+fn content(tree: &Tree) -> String {
+    std::fs::read_to_string(tree.join("a")).expect("a file")
+}
+
+#[tokio::test]
+async fn admin_the_interface_needs_its_own_token_and_host() {
+    let (tree, tokens) = (Tree::new(), Tree::new());
+    tokens.write("clients", "client-token-0123456789\n");
+    let setup =
+        setup(&tree, &tokens).set("server.bearer_tokens_file", json!(tokens.join("clients")));
+    let (wire, admin) = served(setup).await;
+    let of_client = ("authorization", "Bearer client-token-0123456789");
+    let wrong: [&[(&str, &str)]; 3] = [&[], &[of_client], &[TOKEN, TOKEN]];
+    for headers in wrong {
+        for name in ["live", "roots", "clients", "nothing"] {
+            let reply = admin.send("GET", &format!("/api/{name}"), headers).await;
+            assert_eq!(reply.status, 401, "{name} {headers:?}");
+        }
+    }
+    let in_query = "/api/live?token=operator-token-0123456789";
+    assert_eq!(admin.send("GET", in_query, &[]).await.status, 401);
+    // The token of the page is none for clients.
+    let reply = wire.http().post("/mcp", &[TOKEN], &list_roots()).await;
+    assert_eq!(reply.status, 401);
+    let foreign = b"GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    let answer = admin.raw(foreign).await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    let origin = ("origin", "http://evil.example");
+    let reply = admin.send("GET", "/api/live", &[TOKEN, origin]).await;
+    assert_eq!(reply.status, 403);
+}
+
+#[tokio::test]
+async fn admin_the_page_is_there_for_anyone_and_holds_nothing() {
+    let (tree, tokens) = (Tree::new().file("secret-name", ""), Tree::new());
+    let (_wire, admin) = served(setup(&tree, &tokens)).await;
+    for path in ["/", "/page.js", "/page.css"] {
+        let reply = admin.send("GET", path, &[]).await;
+        assert_eq!(reply.status, 200, "{path}");
+        let policy = reply.header("content-security-policy").unwrap_or_default();
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(reply.header("x-frame-options"), Some("DENY"));
+        assert!(!reply.body.contains("secret-name"));
+    }
+    assert_eq!(admin.send("GET", "/other", &[]).await.status, 404);
+    assert_eq!(admin.send("POST", "/", &[]).await.status, 405);
+}
+
+#[tokio::test]
+async fn admin_calls_are_told_as_they_end() {
+    let (tree, tokens) = (Tree::new().file("a", "text"), Tree::new());
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    call(
+        &wire,
+        "read_file",
+        &json!({"root": "workspace", "path": "a"}),
+    )
+    .await;
+    call(
+        &wire,
+        "read_file",
+        &json!({"root": "workspace", "path": "../b"}),
+    )
+    .await;
+    let live = asked(&admin, "live").await;
+    let ended = live["calls"]["ended"].as_array().expect("calls").clone();
+    assert_eq!(ended.len(), 2, "{live}");
+    assert_eq!(ended[0]["tool"], "read_file");
+    assert_eq!(ended[0]["path"], "a");
+    assert_eq!(ended[0]["outcome"], "ok");
+    assert_eq!(ended[1]["outcome"], "path_outside_root");
+    assert_eq!(ended[1]["violation"], true);
+    assert!(live["memory_bytes"].as_u64() > Some(100_000), "{live}");
+    let next = &live["calls"]["next"];
+    let live = asked(&admin, &format!("live?after={next}")).await;
+    assert_eq!(live["calls"]["ended"], json!([]));
+    let clients = asked(&admin, "clients").await;
+    assert_eq!(clients["clients"][0]["calls"], 2);
+    assert_eq!(clients["clients"][0]["violations"], 1);
+}
+
+#[tokio::test]
+async fn admin_running_calls_are_told() {
+    let (tree, tokens) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    let http = wire.http().clone();
+    let hash = json!({"root": "workspace", "path": "endless", "algorithm": "md5"});
+    let call = tool_call(1, "hash_file", &hash);
+    let running = tokio::spawn(async move { http.post("/mcp", &[], &call).await });
+    let shown = becomes(async || {
+        let live = asked(&admin, "live").await;
+        live["calls"]["running"][0]["path"] == "endless"
+    });
+    assert!(shown.await);
+    running.abort();
+    let gone = becomes(async || asked(&admin, "live").await["calls"]["running_total"] == 0);
+    assert!(gone.await);
+}
+
+#[tokio::test]
+async fn admin_a_suspended_client_is_refused_until_it_is_let_in() {
+    let (tree, tokens) = (Tree::new().file("a", "text"), Tree::new());
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    let read = json!({"root": "workspace", "path": "a"});
+    call(&wire, "read_file", &read).await;
+    let clients = asked(&admin, "clients").await;
+    let client = &clients["clients"][0]["client"];
+    let reply = told(
+        &admin,
+        "suspend",
+        &json!({"client": client, "suspended": true}),
+    )
+    .await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let refused = call(&wire, "read_file", &read).await;
+    assert_eq!(refused["isError"], true);
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(error["code"], "rate_limited");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("suspended"))
+    );
+    let reply = told(
+        &admin,
+        "suspend",
+        &json!({"client": client, "suspended": false}),
+    )
+    .await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(call(&wire, "read_file", &read).await["isError"], false);
+    let nobody = json!({"client": "nobody", "suspended": true});
+    assert_eq!(told(&admin, "suspend", &nobody).await.status, 404);
+}
+
+#[tokio::test]
+async fn admin_a_change_is_taken_back_after_a_rehearsal() {
+    let (tree, tokens) = (Tree::new().file("a", "old"), Tree::new());
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    let write = json!({"root": "workspace", "path": "a", "content": "new"});
+    call(&wire, "write_file", &write).await;
+    let changes = told(&admin, "changes", &json!({"root": "workspace"}))
+        .await
+        .json();
+    let change = &changes["changes"][0]["change"];
+    assert_eq!(changes["changes"][0]["tool"], "write_file", "{changes}");
+    let undo = |dry_run: bool| json!({"root": "workspace", "change": change, "dry_run": dry_run});
+    let rehearsed = told(&admin, "undo", &undo(true)).await;
+    assert_eq!(rehearsed.status, 200, "{}", rehearsed.body);
+    assert_eq!(rehearsed.json()["parts"][0]["kind"], "replace");
+    assert_eq!(content(&tree), "new");
+    assert_eq!(told(&admin, "undo", &undo(false)).await.status, 200);
+    assert_eq!(content(&tree), "old");
+    let again = told(&admin, "undo", &undo(false)).await;
+    assert_eq!(again.status, 409, "{}", again.body);
+    let roots = asked(&admin, "roots").await;
+    assert_eq!(roots["roots"][0]["name"], "workspace");
+    assert_eq!(roots["roots"][0]["history"]["changes"], 2, "{roots}");
+}
+
+#[tokio::test]
+async fn admin_bad_requests_are_told_what_is_wrong() {
+    let (tree, tokens) = (Tree::new(), Tree::new());
+    let (_wire, admin) = served(setup(&tree, &tokens)).await;
+    let cases = [
+        (
+            "undo",
+            json!({"root": "workspace", "change": "1"}),
+            400,
+            "dry_run",
+        ),
+        (
+            "undo",
+            json!({"root": "workspace", "change": "?", "dry_run": true}),
+            400,
+            "no name of a change",
+        ),
+        (
+            "undo",
+            json!({"root": "workspace", "change": "1", "dry_run": true}),
+            409,
+            "no such change",
+        ),
+        (
+            "undo",
+            json!({"root": "other", "change": "1", "dry_run": true}),
+            404,
+            "no root other",
+        ),
+        ("changes", json!({}), 400, "root"),
+        ("changes", json!([]), 400, "Bad Request"),
+        ("suspend", json!({"client": 1}), 400, "expected a string"),
+        ("live", json!({}), 405, "use GET"),
+        ("nothing", json!({}), 404, "there are"),
+    ];
+    for (name, body, status, word) in cases {
+        let reply = told(&admin, name, &body).await;
+        assert_eq!(reply.status, status, "{name} {body}: {}", reply.body);
+        assert!(reply.body.contains(word), "{name} {body}: {}", reply.body);
+    }
+    let large = "x".repeat(100_000);
+    let reply = told(&admin, "changes", &json!({"root": large})).await;
+    assert_eq!(reply.status, 400);
+}
+
+/// The names of metrics in a query.
+fn metrics_of(query: &str) -> Vec<&str> {
+    let words =
+        query.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
+    let is_name = |word: &&str| word.starts_with("mcp_filesystem_") || word.starts_with("process_");
+    words.filter(is_name).collect()
+}
+
+#[tokio::test]
+async fn the_dashboard_asks_for_metrics_that_there_are() {
+    let tree = Tree::new().file("a", "text");
+    let keys = json!({"allowed_tools": ["*"], "quota": {"max_bytes": 1000}});
+    let setup = program().root_with("workspace", tree.path(), keys);
+    let wire = setup.wire(Transport::Http).await;
+    call(
+        &wire,
+        "read_file",
+        &json!({"root": "workspace", "path": "a"}),
+    )
+    .await;
+    wire.http()
+        .send("GET", "/mcp", &[("host", "evil.example")])
+        .await;
+    let text = include_str!("../../../../../packaging/grafana.json");
+    let dashboard: Value = serde_json::from_str(text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let queries = targets.filter_map(|target| target["expr"].as_str());
+    let names: Vec<&str> = queries.flat_map(metrics_of).collect();
+    assert!(names.len() > 10, "{names:?}");
+    let known = becomes(async || {
+        let page = wire.http().get("/metrics").await.body;
+        let is_told = |name: &&str| {
+            let mut lines = page.lines();
+            lines.any(|line| {
+                line.strip_prefix(*name)
+                    .is_some_and(|rest| rest.starts_with(['{', ' ']))
+            })
+        };
+        names.iter().all(is_told)
+    });
+    assert!(
+        known.await,
+        "{names:?} in {}",
+        wire.http().get("/metrics").await.body
+    );
+}
