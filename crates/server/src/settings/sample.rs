@@ -37,7 +37,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("guide.project_root", "."),
     ("server.tls.cert", "FILE"),
     ("server.tls.key", "FILE"),
-    ("admin.listen", "127.0.0.1:8092"),
     ("limits.rate.per_second", "50"),
     ("limits.rate.burst", "100"),
 ];

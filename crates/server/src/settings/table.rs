@@ -245,7 +245,7 @@ settings! {
     rate: Option<CallRate> = None, key "limits.rate";
 
     /// The address of the operator's page, which listens on its own; none is no page.
-    admin_listen: Option<SocketAddr> = None, key "admin.listen", otherwise "no page";
+    admin_listen: Option<SocketAddr> = None, key "admin.listen";
     /// A file with one token a line: every request to the page's interface needs one. Read again on SIGHUP.
     admin_token_file: Option<PathBuf> = None, key "admin.token_file", read_by secret_path;
 

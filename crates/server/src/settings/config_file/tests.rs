@@ -345,7 +345,7 @@ fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
 #[test]
 fn unknown_keys_are_named_with_the_nearest_one() {
     let top = "host, port, max_full_read_size, toolsets, roots, durability, files, memory, guide, \
-               server, limits, sandbox, log";
+               server, limits, admin, sandbox, log";
     let cases = [
         (
             "hots: x",
