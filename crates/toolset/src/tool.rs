@@ -1,7 +1,9 @@
 //! What a tool is. A tool is one unit struct in one file that implements [`Tool`]; the registry holds it in its
 //! erased form, [`AnyTool`]. Name, schemas, hints, read-only check and allowlist entry all come from that one place.
 
-use std::marker::PhantomData;
+mod change_fields;
+mod erased;
+
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::admission::Admission;
-use crate::arguments::{self, BadArgument, Slips};
+use crate::arguments::BadArgument;
 use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
@@ -21,8 +23,9 @@ use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
 use crate::deployment::{ReplyHalves, TextForm};
 use crate::json_text::JsonText;
 use crate::media::Media;
-use crate::reply::{self, EncodedReply};
-use crate::schema;
+use crate::reply::EncodedReply;
+
+pub use erased::tool;
 
 /// One tool: what it is called, takes and answers, and how it is done.
 pub trait Tool: Send + Sync + 'static {
@@ -427,190 +430,6 @@ pub struct Prepared {
     pub timeout: Duration,
     /// The work itself.
     pub work: CallWork,
-}
-
-/// Puts a tool into its erased form.
-#[must_use]
-pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
-    Box::new(Erased::<T> {
-        definition: Definition {
-            name: T::NAME,
-            title: T::TITLE,
-            description: T::DESCRIPTION,
-            effect: T::EFFECT,
-            roots: T::ROOTS,
-            inner_paths: T::inner_paths,
-            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
-            output: LazyLock::new(|| Arc::new(output_schema::<T>())),
-            large_replies: T::LARGE_REPLIES,
-            examples: T::EXAMPLES,
-        },
-        tool: PhantomData,
-    })
-}
-
-struct Erased<T> {
-    definition: Definition,
-    tool: PhantomData<fn() -> T>,
-}
-
-impl<T: Tool> AnyTool for Erased<T> {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn tries_inline(&self) -> bool {
-        T::TRY_INLINE
-    }
-
-    fn prepare(
-        &self,
-        arguments: JsonObject,
-        request_timeout: Duration,
-        limits: &Limits,
-    ) -> Result<Prepared, BadArgument> {
-        let arguments: T::Arguments =
-            arguments::decode(&self.definition.input, arguments, Slips::of(T::EFFECT))?;
-        let timeout = T::timeout(&arguments, request_timeout, limits);
-        Ok(Prepared {
-            timeout,
-            work: CallWork::Blocking(Box::new(Decoded::<T>(arguments))),
-        })
-    }
-}
-
-/// A tool's decoded arguments.
-struct Decoded<T: Tool>(T::Arguments);
-
-impl<T: Tool> BlockingWork for Decoded<T> {
-    fn weight(&self) -> Weight {
-        T::weight(&self.0)
-    }
-
-    fn try_inline(
-        self: Box<Self>,
-        call: &Call,
-    ) -> Result<Result<EncodedReply, Failure>, (Blocking, Weight)> {
-        match T::try_inline(self.0, call) {
-            Inline::Done(reply) => Ok(finished::<T>(reply, call)),
-            Inline::Later(rest, weight) => {
-                let rest = Box::new(|call: &Call| finished::<T>(rest(call), call));
-                Err((rest, weight))
-            }
-        }
-    }
-
-    fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
-        finished::<T>(T::run(self.0, call), call)
-    }
-}
-
-fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
-    let mut reply = reply?;
-    let media = T::media(&mut reply);
-    let own_text = |reply: &T::Reply| match call.text_form {
-        TextForm::Compact => T::json_text(reply, call.replies),
-        TextForm::Json => None,
-    };
-    let notes = &call.context.change_notes;
-    let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
-    let change = match T::EFFECT {
-        ToolEffect::Read => None,
-        ToolEffect::Write { .. } => notes.change_ids().pop(),
-    };
-    if in_place || change.is_some() {
-        let changed = Changed::new(&reply, in_place, change, notes.cannot_be_undone());
-        let own_text = |changed: &Changed<'_, T::Reply>| {
-            let mut text = own_text(changed.reply)?;
-            changed.notes.add_to(&mut text);
-            Some(text)
-        };
-        return reply::halves(&changed, own_text, call.replies);
-    }
-    let encoded = reply::halves(&reply, own_text, call.replies)?;
-    Ok(encoded.with_media(media))
-}
-
-fn output_schema<T: Tool>() -> JsonObject {
-    let mut output = schema::output::<T::Reply>();
-    if T::EFFECT != ToolEffect::Read {
-        schema::add_optional::<ChangeFields>(&mut output);
-    }
-    if T::REPLACES_CONTENT {
-        schema::add_optional::<NotAtomic>(&mut output);
-    }
-    output
-}
-
-/// What the text of a reply says of a file that was rewritten in place.
-const IN_PLACE: &str = "Not atomic: the file is a mount point and was rewritten in place.";
-
-/// A reply with what became known of its change on the way.
-#[derive(Serialize)]
-struct Changed<'reply, Reply> {
-    #[serde(flatten)]
-    reply: &'reply Reply,
-    #[serde(flatten)]
-    notes: NotedChange,
-}
-
-/// What such a reply has besides its own fields.
-#[derive(Serialize)]
-struct NotedChange {
-    #[serde(flatten)]
-    not_atomic: Option<NotAtomic>,
-    #[serde(flatten)]
-    change: ChangeFields,
-}
-
-/// What a reply says of a file that was rewritten in place.
-#[derive(Serialize, JsonSchema)]
-struct NotAtomic {
-    /// True where the file is a mount point: it was rewritten in place, so a reader or a crash may have seen a part of it.
-    not_atomic: bool,
-}
-
-/// What a reply says of a change that is kept.
-#[derive(Serialize, JsonSchema)]
-struct ChangeFields {
-    /// Names the change, if the root keeps a history.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<String>,
-    /// True where it cannot be undone.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    not_kept: bool,
-}
-
-impl<'reply, Reply> Changed<'reply, Reply> {
-    fn new(
-        reply: &'reply Reply,
-        in_place: bool,
-        change: Option<String>,
-        not_kept: bool,
-    ) -> Changed<'reply, Reply> {
-        let not_atomic = in_place.then_some(NotAtomic { not_atomic: true });
-        let change = ChangeFields { change, not_kept };
-        let notes = NotedChange { not_atomic, change };
-        Changed { reply, notes }
-    }
-}
-
-impl NotedChange {
-    /// Adds to the text of a reply what is to be said of the change.
-    fn add_to(&self, text: &mut JsonText) {
-        if self.not_atomic.is_some() {
-            text.push("\n");
-            text.push(IN_PLACE);
-        }
-        match &self.change {
-            ChangeFields { change: None, .. } => {}
-            ChangeFields { not_kept: true, .. } => text.push("\n[cannot be undone]"),
-            ChangeFields {
-                change: Some(change),
-                ..
-            } => text.push(&format!("\n[undo: {change}]")),
-        }
-    }
 }
 
 /// A set of tools with one contract.

@@ -1,0 +1,125 @@
+//! A tool in its erased form: decodes the arguments, runs the work and encodes the reply.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use ops::Limits;
+use rmcp::model::JsonObject;
+
+use super::change_fields::{Changed, add_schema};
+use super::{
+    AnyTool, Blocking, BlockingWork, Call, CallWork, Definition, Inline, Prepared, Tool,
+    ToolEffect, Weight,
+};
+use crate::arguments::{self, BadArgument, Slips};
+use crate::contract::Failure;
+use crate::deployment::TextForm;
+use crate::reply::{self, EncodedReply};
+use crate::schema;
+
+/// Puts a tool into its erased form.
+#[must_use]
+pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
+    Box::new(Erased::<T> {
+        definition: Definition {
+            name: T::NAME,
+            title: T::TITLE,
+            description: T::DESCRIPTION,
+            effect: T::EFFECT,
+            roots: T::ROOTS,
+            inner_paths: T::inner_paths,
+            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
+            output: LazyLock::new(|| {
+                let mut output = schema::output::<T::Reply>();
+                add_schema::<T>(&mut output);
+                Arc::new(output)
+            }),
+            large_replies: T::LARGE_REPLIES,
+            examples: T::EXAMPLES,
+        },
+        tool: PhantomData,
+    })
+}
+
+struct Erased<T> {
+    definition: Definition,
+    tool: PhantomData<fn() -> T>,
+}
+
+impl<T: Tool> AnyTool for Erased<T> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn tries_inline(&self) -> bool {
+        T::TRY_INLINE
+    }
+
+    fn prepare(
+        &self,
+        arguments: JsonObject,
+        request_timeout: Duration,
+        limits: &Limits,
+    ) -> Result<Prepared, BadArgument> {
+        let arguments: T::Arguments =
+            arguments::decode(&self.definition.input, arguments, Slips::of(T::EFFECT))?;
+        let timeout = T::timeout(&arguments, request_timeout, limits);
+        Ok(Prepared {
+            timeout,
+            work: CallWork::Blocking(Box::new(Decoded::<T>(arguments))),
+        })
+    }
+}
+
+/// A tool's decoded arguments.
+struct Decoded<T: Tool>(T::Arguments);
+
+impl<T: Tool> BlockingWork for Decoded<T> {
+    fn weight(&self) -> Weight {
+        T::weight(&self.0)
+    }
+
+    fn try_inline(
+        self: Box<Self>,
+        call: &Call,
+    ) -> Result<Result<EncodedReply, Failure>, (Blocking, Weight)> {
+        match T::try_inline(self.0, call) {
+            Inline::Done(reply) => Ok(finished::<T>(reply, call)),
+            Inline::Later(rest, weight) => {
+                let rest = Box::new(|call: &Call| finished::<T>(rest(call), call));
+                Err((rest, weight))
+            }
+        }
+    }
+
+    fn run(self: Box<Self>, call: &Call) -> Result<EncodedReply, Failure> {
+        finished::<T>(T::run(self.0, call), call)
+    }
+}
+
+fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
+    let mut reply = reply?;
+    let media = T::media(&mut reply);
+    let own_text = |reply: &T::Reply| match call.text_form {
+        TextForm::Compact => T::json_text(reply, call.replies),
+        TextForm::Json => None,
+    };
+    let notes = &call.context.change_notes;
+    let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
+    let change = match T::EFFECT {
+        ToolEffect::Read => None,
+        ToolEffect::Write { .. } => notes.change_ids().pop(),
+    };
+    if in_place || change.is_some() {
+        let changed = Changed::new(&reply, in_place, change, notes.cannot_be_undone());
+        let own_text = |changed: &Changed<'_, T::Reply>| {
+            let mut text = own_text(changed.reply)?;
+            changed.notes.add_to(&mut text);
+            Some(text)
+        };
+        return reply::halves(&changed, own_text, call.replies);
+    }
+    let encoded = reply::halves(&reply, own_text, call.replies)?;
+    Ok(encoded.with_media(media))
+}
