@@ -9,10 +9,12 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use sandbox::{
-    Follow, Located, Metadata, OnExisting, OpenFile, Parents, Replaceable, Staged, copy_part,
+    Follow, Located, Metadata, NewDirs, OnExisting, OpenFile, Parents, Replaceable, Staged,
+    copy_part,
 };
 
 use crate::context::Context;
+use crate::descriptor_share::DescriptorShare;
 use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, Wanted};
 use crate::place::Place;
@@ -30,6 +32,12 @@ pub const WHOLE_FILE_MAX: u64 = 100 * 1024 * 1024;
 const BLOCK: usize = 1024 * 1024;
 /// What stays is left to the kernel from this size on; less is cheaper through a buffer.
 const KERNEL_COPY_MIN: u64 = 64 * 1024;
+
+/// The right to change several files, and the descriptors for it.
+pub(crate) struct BatchTurn {
+    _lock: EditLock,
+    _descriptors: DescriptorShare,
+}
 
 /// A file whose turn it is to be changed.
 pub(crate) struct Edited<'a> {
@@ -55,12 +63,15 @@ impl<'a> Edited<'a> {
         })
     }
 
-    /// Waits for the turn of all files at once and looks them up by `look_up`. Two places may be the same file: see [`Edited::key`].
+    /// Waits for the turn of all files at once and looks them up by `look_up`. Two places may be the same file: see
+    /// [`Edited::key`]. `argument` is what names them.
     pub(crate) fn begin_all(
         places: &'a [Place],
+        argument: &'static str,
         look_up: fn(&'a Place) -> Result<Located<'a>>,
         context: &'a Context,
-    ) -> Result<(EditLock, Vec<Edited<'a>>)> {
+    ) -> Result<(BatchTurn, Vec<Edited<'a>>)> {
+        let descriptors = DescriptorShare::take(places.len(), argument, &context.cancel)?;
         let look_up = || places.iter().map(look_up).collect();
         let keys = |found: &Vec<Located<'a>>| found.iter().map(LockKey::entry).collect();
         let (lock, found) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
@@ -74,7 +85,11 @@ impl<'a> Edited<'a> {
             context,
             _lock: None,
         });
-        Ok((lock, edited.collect()))
+        let turn = BatchTurn {
+            _lock: lock,
+            _descriptors: descriptors,
+        };
+        Ok((turn, edited.collect()))
     }
 
     /// What is the same for two places that are the same file; never shown.
@@ -87,7 +102,7 @@ impl<'a> Edited<'a> {
         self.located.path()
     }
 
-    /// The version that the file has after [`commit_all`], if the caller wants it; see [`Place::version_written`].
+    /// The version that the file has after [`StagedFiles::commit_all`], if the caller wants it; see [`Place::version_written`].
     pub(crate) fn version(&self, metadata: &Metadata, content: Option<&[u8]>) -> Option<Version> {
         self.place
             .version_written(metadata, content, &self.context.cancel)
@@ -197,7 +212,7 @@ impl<'a> Edited<'a> {
         Ok(copy_part(open, staged, 0..u64::MAX, &|| false).map(drop)?)
     }
 
-    /// Writes the file's whole content, seen by nobody before [`commit_all`]; a missing file gets the directories on the
+    /// Writes the file's whole content, seen by nobody before [`StagedFiles::commit_all`]; a missing file gets the directories on the
     /// way.
     pub(crate) fn stage_content(&self, content: &[u8]) -> Result<Staged> {
         let mut staged = self.stage()?;
@@ -208,7 +223,7 @@ impl<'a> Edited<'a> {
         Ok(staged)
     }
 
-    /// Writes what the file will be, seen by nobody before [`commit_all`].
+    /// Writes what the file will be, seen by nobody before [`StagedFiles::commit_all`].
     pub(crate) fn stage_pieces(&self, pieces: &Pieces) -> Result<Staged> {
         let mut staged = self.stage()?;
         staged.reserve(pieces.length())?;
@@ -322,30 +337,83 @@ impl PieceWriter<'_, '_> {
     }
 }
 
-/// Makes all files seen, one after the other; where one fails, those before it are put back. Once it has begun, no caller
-/// that gives up stops it: half of the files would be changed.
-///
-/// A crash in between leaves some of them changed, unless the root keeps a history: then they are put back at the next
-/// start.
-pub(crate) fn commit_all(files: Vec<(&Edited<'_>, Staged)>) -> Result<Vec<Metadata>> {
-    if let Some((edited, _)) = files.first() {
-        edited.context.cancel.check()?;
+/// New contents of several files, seen by nobody yet. Dropped in reverse, so that a directory that was made for one of
+/// them is empty when it is removed.
+#[derive(Default)]
+pub(crate) struct StagedFiles<'e, 'a>(Vec<(&'e Edited<'a>, Staged)>);
+
+impl<'e, 'a> StagedFiles<'e, 'a> {
+    /// Adds a file.
+    pub(crate) fn push(&mut self, edited: &'e Edited<'a>, staged: Staged) {
+        self.0.push((edited, staged));
     }
-    let mut done: Vec<(&Edited<'_>, Metadata)> = Vec::with_capacity(files.len());
-    let last = files.len().saturating_sub(1);
-    for (index, (edited, mut staged)) in files.into_iter().enumerate() {
-        if index < last {
-            staged.expect_more_parts();
+
+    /// Makes all files seen, one after the other; where one fails, those before it are put back, and directories that
+    /// were made for them are removed. Once it has begun, no caller that gives up stops it: half of the files would be
+    /// changed.
+    ///
+    /// A crash in between leaves some of them changed, unless the root keeps a history: then they are put back at the
+    /// next start.
+    pub(crate) fn commit_all(mut self) -> Result<Vec<Metadata>> {
+        if let Some((edited, _)) = self.0.first() {
+            edited.context.cancel.check()?;
         }
-        match staged.commit() {
-            Ok(metadata) => done.push((edited, metadata)),
-            Err(error) => {
-                done.iter().rev().for_each(|(edited, _)| edited.put_back());
-                return Err(error.into());
+        let mut done = CommittedFiles::default();
+        let mut unsynced = None;
+        // The first one is committed first.
+        self.0.reverse();
+        while let Some((edited, mut staged)) = self.0.pop() {
+            if !self.0.is_empty() {
+                staged.expect_more_parts();
+            }
+            match staged.commit_for_now() {
+                Ok((metadata, parents)) => done.add(edited, metadata, parents),
+                // This file is changed. To stop here would leave the files half done.
+                Err(error @ sandbox::Error::Unsynced { .. }) => unsynced = Some(error),
+                Err(error) => {
+                    self.0.reverse();
+                    drop(self);
+                    done.put_back();
+                    return Err(error.into());
+                }
             }
         }
+        let committed = done.keep();
+        unsynced.map_or(Ok(committed), |error| Err(error.into()))
     }
-    Ok(done.into_iter().map(|(_, metadata)| metadata).collect())
+}
+
+impl Drop for StagedFiles<'_, '_> {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+/// Files that are seen already, in the order of their commits.
+#[derive(Default)]
+struct CommittedFiles<'e, 'a> {
+    files: Vec<&'e Edited<'a>>,
+    metadata: Vec<Metadata>,
+    parents: Vec<NewDirs>,
+}
+
+impl<'e, 'a> CommittedFiles<'e, 'a> {
+    fn add(&mut self, edited: &'e Edited<'a>, metadata: Metadata, parents: Option<NewDirs>) {
+        self.files.push(edited);
+        self.metadata.push(metadata);
+        self.parents.extend(parents);
+    }
+
+    fn keep(self) -> Vec<Metadata> {
+        self.parents.into_iter().for_each(NewDirs::keep);
+        self.metadata
+    }
+
+    /// Puts back what was there before, the last first: then the directories that were made are empty and vanish.
+    fn put_back(mut self) {
+        self.files.iter().rev().for_each(|edited| edited.put_back());
+        while self.parents.pop().is_some() {}
+    }
 }
 
 /// Refuses a call that names one file twice: each change would be made without the other.
@@ -359,3 +427,6 @@ pub(crate) fn refuse_twice(edited: &[Edited<'_>], argument: &'static str) -> Res
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

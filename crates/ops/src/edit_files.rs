@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
-use crate::edit::{Edited, WHOLE_FILE_MAX, commit_all};
+use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX};
 use crate::error::{EditFault, Error, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
@@ -87,15 +87,35 @@ impl Operation for EditFiles {
     type Outcome = EditedFiles;
 
     fn run(self, context: &Context) -> Result<EditedFiles> {
-        let places: Vec<Place> = self.edits.iter().map(|edit| edit.place.clone()).collect();
-        again_if_vanished(|| self.try_run(&places, context))
+        let (places, place_of) = self.places();
+        again_if_vanished(|| self.try_run(&places, &place_of, context))
     }
 }
 
 impl EditFiles {
-    fn try_run(&self, places: &[Place], context: &Context) -> Result<EditedFiles> {
-        let (_lock, edited) = Edited::begin_all(places, Place::file_to_edit, context)?;
-        let work = self.plan_all(&edited, context)?;
+    /// The places without repetition, and which of them each edit is for: a place that is looked up is held open.
+    fn places(&self) -> (Vec<Place>, Vec<usize>) {
+        let mut places: Vec<Place> = Vec::new();
+        let mut place_of = Vec::with_capacity(self.edits.len());
+        for edit in &self.edits {
+            let known = places.iter().position(|known| known.is_same(&edit.place));
+            place_of.push(known.unwrap_or(places.len()));
+            if known.is_none() {
+                places.push(edit.place.clone());
+            }
+        }
+        (places, place_of)
+    }
+
+    fn try_run(
+        &self,
+        places: &[Place],
+        place_of: &[usize],
+        context: &Context,
+    ) -> Result<EditedFiles> {
+        let (_turn, edited) = Edited::begin_all(places, "edits", Place::file_to_edit, context)?;
+        let of_edits = place_of.iter().filter_map(|index| edited.get(*index));
+        let work = self.plan_all(of_edits, context)?;
         let described = work.files.iter().map(FileWork::describe);
         let mut files: Vec<EditedFile> = described.collect::<Result<_>>()?;
         if self.rehearsal == Rehearsal::None {
@@ -113,7 +133,7 @@ impl EditFiles {
 
     fn plan_all<'e, 'a>(
         &self,
-        edited: &'e [Edited<'a>],
+        edited: impl Iterator<Item = &'e Edited<'a>>,
         context: &'e Context,
     ) -> Result<Work<'e, 'a>> {
         let mut work = Work::default();
@@ -158,11 +178,11 @@ struct Work<'e, 'a> {
 impl Work<'_, '_> {
     /// Writes all files, then makes them seen.
     fn commit(&self) -> Result<Vec<Metadata>> {
-        let staged = self.files.iter().map(|file| {
-            let staged = file.edited.stage_pieces(&file.pieces)?;
-            Ok((file.edited, staged))
-        });
-        commit_all(staged.collect::<Result<_>>()?)
+        let mut staged = StagedFiles::default();
+        for file in &self.files {
+            staged.push(file.edited, file.edited.stage_pieces(&file.pieces)?);
+        }
+        staged.commit_all()
     }
 }
 

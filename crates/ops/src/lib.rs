@@ -12,6 +12,7 @@ mod context;
 mod copy;
 mod copy_tree;
 mod decompress;
+mod descriptor_share;
 mod destination;
 mod edit;
 mod edit_files;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandbox::Root;
 
 use crate::context::Context;
-use crate::edit::{Edited, WHOLE_FILE_MAX, commit_all, refuse_twice};
+use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX, refuse_twice};
 use crate::edit_files::CHANGES_SHOWN;
 use crate::error::{Error, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
@@ -62,13 +62,24 @@ impl Operation for Patch {
     type Outcome = Vec<Patched>;
 
     fn run(self, context: &Context) -> Result<Vec<Patched>> {
-        let files = patch::files(&self.patch, &context.cancel)?;
-        let places = self.places(&files)?;
-        again_if_vanished(|| try_run(&files, &places, context))
+        self.run_naming(context, |_| ())
     }
 }
 
 impl Patch {
+    /// Runs, and hands over the names of the files before it touches them, also of a patch that is malformed.
+    pub fn run_naming(
+        self,
+        context: &Context,
+        take_names: impl FnOnce(Vec<String>),
+    ) -> Result<Vec<Patched>> {
+        let parsed = patch::read(&self.patch, &context.cancel);
+        take_names(parsed.names);
+        let files = parsed.files?;
+        let places = self.places(&files)?;
+        again_if_vanished(|| try_run(&files, &places, context))
+    }
+
     /// The place of each file of the patch.
     fn places(&self, files: &[FilePatch<'_>]) -> Result<Vec<Place>> {
         let named = |file: &FilePatch<'_>| {
@@ -97,16 +108,16 @@ impl Patch {
 }
 
 fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Result<Vec<Patched>> {
-    let (_lock, edited) = Edited::begin_all(places, Place::file_to_edit, context)?;
+    let (_turn, edited) = Edited::begin_all(places, "patch", Place::file_to_edit, context)?;
     refuse_twice(&edited, "patch")?;
     let mut patched = Vec::with_capacity(files.len());
-    let mut staged = Vec::with_capacity(files.len());
+    let mut staged = StagedFiles::default();
     for ((file, place), edited) in files.iter().zip(places).zip(&edited) {
         let (outcome, content) = patch_one(file, place, edited, context)?;
         patched.push(outcome);
-        staged.push((edited, edited.stage_content(&content)?));
+        staged.push(edited, edited.stage_content(&content)?);
     }
-    let committed = commit_all(staged)?.into_iter().zip(&edited);
+    let committed = staged.commit_all()?.into_iter().zip(&edited);
     for (patched, (metadata, edited)) in patched.iter_mut().zip(committed) {
         patched.size = metadata.size;
         patched.version = edited.version(&metadata, None);

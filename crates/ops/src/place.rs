@@ -53,6 +53,12 @@ impl Place {
         Ok(self)
     }
 
+    /// Tells whether it is written like another one. Two that differ may still be the same file.
+    pub(crate) fn is_same(&self, other: &Place) -> bool {
+        let is_same_root = Arc::ptr_eq(&self.root, &other.root);
+        is_same_root && self.path == other.path && self.versioning == other.versioning
+    }
+
     /// Looks it up. A missing last part is not an error yet.
     pub(crate) fn locate(&self, follow: Follow) -> Result<Located<'_>> {
         Ok(self.root.locate(&self.path, follow)?)

@@ -3,7 +3,7 @@
 use sandbox::{Metadata, Staged};
 
 use crate::context::Context;
-use crate::edit::{Edited, commit_all, refuse_twice};
+use crate::edit::{Edited, StagedFiles, refuse_twice};
 use crate::error::{Error, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
@@ -41,15 +41,15 @@ impl Operation for WriteFiles {
 
 impl WriteFiles {
     fn try_run(&self, places: &[Place], context: &Context) -> Result<Vec<Written>> {
-        let (_lock, edited) = Edited::begin_all(places, Place::file_to_write, context)?;
+        let (_turn, edited) = Edited::begin_all(places, "files", Place::file_to_write, context)?;
         refuse_twice(&edited, "files")?;
         let mut written = Vec::with_capacity(self.files.len());
-        let mut staged = Vec::with_capacity(self.files.len());
+        let mut staged = StagedFiles::default();
         for (file, edited) in self.files.iter().zip(&edited) {
-            staged.push((edited, file.stage(edited)?));
+            staged.push(edited, file.stage(edited)?);
             written.push((file, edited, file.fault(edited, context)?));
         }
-        let described = written.into_iter().zip(commit_all(staged)?);
+        let described = written.into_iter().zip(staged.commit_all()?);
         let described = described
             .map(|((file, edited, fault), metadata)| file.written(edited, fault, metadata));
         Ok(described.collect())

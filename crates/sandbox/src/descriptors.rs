@@ -15,3 +15,9 @@ pub fn raise_descriptor_limit() {
         let _ = setrlimit(Resource::Nofile, raised);
     }
 }
+
+/// How many files the process may have open at once.
+#[must_use]
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}

@@ -60,7 +60,7 @@ pub use background::run as run_in_background;
 pub use change::{Change, ChangeNotes, Durability, OnExisting, Parents};
 pub use copy_content::{ContentCopy, CopyStep, Sharing, copy_part};
 pub use descent::Descent;
-pub use descriptors::raise_descriptor_limit;
+pub use descriptors::{descriptor_limit, raise_descriptor_limit};
 pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
 pub use hidden_tree::HiddenTree;

@@ -300,6 +300,16 @@ impl Staged {
             .map_err(|errno| Error::from_errno("create", &self.path, errno))
     }
 
+    /// Makes the file seen like [`Staged::commit`], as one of several files. The directories that were made for it are
+    /// removed with what is returned unless they are kept.
+    pub fn commit_for_now(mut self) -> Result<(Metadata, Option<NewDirs>)> {
+        let parents = self.parents.take();
+        self.make_seen()?;
+        let metadata = syscall::stat_unchecked(self.file.as_fd())
+            .map_err(|errno| Error::from_errno("create", &self.path, errno))?;
+        Ok((metadata, parents))
+    }
+
     /// Makes the file seen like [`Staged::commit`], without a look at it afterwards.
     pub fn publish(mut self) -> Result<()> {
         self.make_seen()

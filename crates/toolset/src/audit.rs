@@ -127,8 +127,11 @@ impl CallRecord<'_> {
 
     /// The paths of a call that has a list of them, as JSON.
     fn listed(&self) -> Option<String> {
-        let listed = &self.subject.listed;
-        let paths: Vec<&str> = listed.iter().filter_map(path).collect();
+        let found = self.subject.found.paths();
+        let listed = self.subject.listed.iter().filter_map(path);
+        let paths: Vec<&str> = listed
+            .chain(found.iter().map(|path| capped(path)))
+            .collect();
         if paths.is_empty() {
             return None;
         }

@@ -1,5 +1,7 @@
 //! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use ops::{Error, LEFT_COUNTED, PathFault, QuotaLimit, TreeWork, truncated};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -71,14 +73,39 @@ const LISTS: [&str; 4] = ["paths", "files", "edits", "moves"];
 const LISTED_MAX: usize = 500;
 
 /// What a call was about, as the client gave it: for error details and the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct CallSubject {
     /// The tool.
     pub tool: &'static str,
     /// The places it names, in the tool's order.
     pub places: Vec<NamedPlace>,
-    /// The places that it names in a list, or inside an argument.
+    /// The places that it names in a list.
     pub listed: Vec<NamedPlace>,
+    /// The paths that its work found inside an argument.
+    pub found: FoundPaths,
+}
+
+/// Paths inside an argument, such as a patch, which only the work of a call reads. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct FoundPaths(Arc<Mutex<Vec<String>>>);
+
+impl FoundPaths {
+    /// Adds paths, as many as a record keeps.
+    pub(crate) fn add(&self, mut paths: Vec<String>) {
+        let mut found = self.lock();
+        paths.truncate(LISTED_MAX.saturating_sub(found.len()));
+        found.append(&mut paths);
+    }
+
+    /// What was found so far.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A place as the client named it, before anything was checked.
@@ -119,12 +146,6 @@ impl CallSubject {
         let listed = LISTS.iter().filter_map(|list| arguments.get(*list));
         let listed = listed.filter_map(Value::as_array).flatten();
         let listed = listed.filter_map(|entry| listed_place(entry, places.first()));
-        let inner = (definition.inner_paths)(arguments);
-        let inner = inner.into_iter().map(|path| NamedPlace {
-            root: places.first().and_then(|place| place.root.clone()),
-            path: Some(path),
-        });
-        let listed = listed.chain(inner);
         let mut listed: Vec<NamedPlace> = listed.take(LISTED_MAX).collect();
         // Several edits of one file stand behind each other.
         listed.dedup();
@@ -138,6 +159,7 @@ impl CallSubject {
             tool: definition.name,
             places,
             listed,
+            found: FoundPaths::default(),
         }
     }
 
@@ -199,7 +221,8 @@ impl Worded {
     /// The failure with messages as a model should read them: not too long, and with no name that ends a line or steers a
     /// terminal. The details have names as they are.
     pub(crate) fn readable(mut self, failure: &Failure, subject: &CallSubject) -> Worded {
-        let names = names_in(failure, subject);
+        let found = subject.found.paths();
+        let names = names_in(failure, subject, &found);
         let readable = |message: &str| truncated(&names_shown(message, &names), MESSAGE_MAX);
         self.message = readable(&self.message);
         let messages = ["/message", "/error/message", "/error", "/instruction"];
@@ -289,9 +312,14 @@ pub(crate) fn error_object_schema() -> Value {
 }
 
 /// The names that a message about a failure may have, the longest first: a shorter one may be a part of it.
-fn names_in<'f>(failure: &'f Failure, subject: &'f CallSubject) -> Vec<&'f str> {
+fn names_in<'f>(
+    failure: &'f Failure,
+    subject: &'f CallSubject,
+    found: &'f [String],
+) -> Vec<&'f str> {
     let places = subject.places.iter().chain(&subject.listed);
     let mut names: Vec<&str> = places.filter_map(|place| place.path.as_deref()).collect();
+    names.extend(found.iter().map(String::as_str));
     if let Failure::Operation(error) = failure {
         names.extend(names_of(error));
     }

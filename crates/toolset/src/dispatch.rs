@@ -154,7 +154,7 @@ impl<'call> Dispatch<'call> {
         };
         let begun = match wrong {
             Some(wrong) => Err(wrong.into()),
-            None => self.begin(arguments).await,
+            None => self.begin(arguments, &subject).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -220,9 +220,13 @@ impl<'call> Dispatch<'call> {
     }
 
     /// Does everything that comes before a call's work. Nothing has happened to files yet.
-    async fn begin(self, arguments: JsonObject) -> Result<BegunCall<'call>, Failure> {
+    async fn begin(
+        self,
+        arguments: JsonObject,
+        subject: &CallSubject,
+    ) -> Result<BegunCall<'call>, Failure> {
         self.admission.check_client(&self.caller.allowance)?;
-        let (call, prepared) = self.admit_and_decode(arguments)?;
+        let (call, prepared) = self.admit_and_decode(arguments, subject)?;
         let cancel = call.context.cancel.clone();
         let mut watch = CallWatch::new(cancel, prepared.timeout, self.caller, self.admission);
         self.wait_for_record(&mut watch).await?;
@@ -249,7 +253,11 @@ impl<'call> Dispatch<'call> {
     }
 
     /// Admits a call to its roots and decodes its arguments.
-    fn admit_and_decode(self, arguments: JsonObject) -> Result<(Call, Prepared), Failure> {
+    fn admit_and_decode(
+        self,
+        arguments: JsonObject,
+        subject: &CallSubject,
+    ) -> Result<(Call, Prepared), Failure> {
         let entry = self.entry;
         let deployment = self.admission.deployment();
         let definition = entry.tool.definition();
@@ -277,6 +285,7 @@ impl<'call> Dispatch<'call> {
             text_form: deployment.text,
             caller: self.caller.clone(),
             client_stats: self.admission.client_stats(),
+            found_paths: subject.found.clone(),
         };
         Ok((call, prepared))
     }

@@ -19,7 +19,7 @@ use crate::arguments::BadArgument;
 use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
-use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
+use crate::contract::{CallSubject, Contract, Failure, FoundPaths, NamedPlace};
 use crate::deployment::{ReplyHalves, TextForm};
 use crate::json_text::JsonText;
 use crate::media::Media;
@@ -65,11 +65,6 @@ pub trait Tool: Send + Sync + 'static {
     /// How much a call may need of the machine, unless [`Tool::try_inline`] finds out more.
     fn weight(_arguments: &Self::Arguments) -> Weight {
         Weight::Small
-    }
-
-    /// The paths that a call names inside an argument, such as a patch, for the log. Nobody has judged the arguments yet.
-    fn inner_paths(_arguments: &JsonObject) -> Vec<String> {
-        Vec::new()
     }
 
     /// Does the work, on the threads that [`Tool::weight`] chooses; must check `call.context.cancel` in every loop.
@@ -243,6 +238,8 @@ pub struct Call {
     pub(crate) text_form: TextForm,
     pub(crate) caller: Caller,
     pub(crate) client_stats: Arc<StatsTable>,
+    /// Paths that the work finds inside an argument, for the record of the call.
+    pub(crate) found_paths: FoundPaths,
 }
 
 impl Call {
@@ -270,7 +267,7 @@ impl Call {
         let subject = CallSubject {
             tool,
             places: vec![place],
-            listed: Vec::new(),
+            ..CallSubject::default()
         };
         let now = std::time::Instant::now();
         let record = CallRecord {
@@ -329,8 +326,6 @@ pub struct Definition {
     pub effect: ToolEffect,
     /// See [`Tool::ROOTS`].
     pub roots: &'static [RootUse],
-    /// See [`Tool::inner_paths`].
-    pub inner_paths: fn(&JsonObject) -> Vec<String>,
     /// The schema of the arguments, flat.
     pub input: Schema,
     /// The schema of the reply.

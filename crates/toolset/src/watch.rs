@@ -158,7 +158,6 @@ pub(crate) fn watch_tool<T: WatchTool>() -> Box<dyn AnyTool> {
             description: T::DESCRIPTION,
             effect: ToolEffect::Read,
             roots: T::ROOTS,
-            inner_paths: |_| Vec::new(),
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(schema::output::<Reply>())),
             large_replies: false,

@@ -421,7 +421,7 @@ fn a_change_that_was_left_is_one_that_had_begun() {
     let subject = CallSubject {
         tool: "toy",
         places: Vec::new(),
-        listed: Vec::new(),
+        ..CallSubject::default()
     };
     let contract = workspace::toolset().contract;
     let end = || LateEnd::new(contract, &subject, "client");

@@ -343,9 +343,9 @@ mod tests {
             path: Some(path.to_owned()),
         };
         let subject = CallSubject {
-            listed: Vec::new(),
             tool,
             places: vec![place],
+            ..CallSubject::default()
         };
         Files.word(&failure, &subject)
     }

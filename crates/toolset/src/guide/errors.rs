@@ -507,9 +507,9 @@ mod tests {
     #[test]
     fn every_failure_says_what_to_do_next_and_nothing_of_this_host() {
         let subject = CallSubject {
-            listed: Vec::new(),
             tool: "guide_cache_file",
             places: Vec::new(),
+            ..CallSubject::default()
         };
         let failures = every_error().into_iter().map(Failure::from).chain([
             Failure::BadArguments(BadArgument::Undecodable {

@@ -78,7 +78,6 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: &[],
-            inner_paths: |_| Vec::new(),
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
             large_replies: false,

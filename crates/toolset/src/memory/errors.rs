@@ -327,9 +327,9 @@ mod tests {
             path: Some((*path).to_owned()),
         };
         let subject = CallSubject {
-            listed: Vec::new(),
             tool,
             places: paths.iter().map(place).collect(),
+            ..CallSubject::default()
         };
         let worded = Memory.word(&failure, &subject);
         assert_eq!(worded.object["code"], worded.code);

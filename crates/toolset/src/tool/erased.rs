@@ -28,7 +28,6 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             roots: T::ROOTS,
-            inner_paths: T::inner_paths,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
             output: LazyLock::new(|| {
                 let mut output = schema::output::<T::Reply>();

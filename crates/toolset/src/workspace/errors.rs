@@ -606,9 +606,9 @@ mod tests {
             path: Some((*path).to_owned()),
         };
         CallSubject {
-            listed: Vec::new(),
             tool,
             places: places.iter().map(place).collect(),
+            ..CallSubject::default()
         }
     }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use ops::{Error, Operation, Patch, PatchTarget, Patched, WriteEffect};
-use rmcp::model::JsonObject;
+use ops::{Error, Patch, PatchTarget, Patched, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::edit_words::{ChangeReply, add_changes, syntax_warning};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
-use crate::tool::{Call, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
+
+/// A longer patch takes its turn among heavy calls.
+const LARGE_PATCH: usize = 1024 * 1024;
 
 pub(super) struct PatchFile;
 
@@ -95,12 +96,11 @@ impl Tool for PatchFile {
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
     const REPLACES_CONTENT: bool = true;
 
-    /// Without a path, the files that the patch names.
-    fn inner_paths(arguments: &JsonObject) -> Vec<String> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        match (text("path"), text("patch")) {
-            (None, Some(patch)) => ops::text::patch::named_files(patch),
-            _ => Vec::new(),
+    fn weight(arguments: &Arguments) -> Weight {
+        if arguments.patch.len() > LARGE_PATCH {
+            Weight::Heavy
+        } else {
+            Weight::Small
         }
     }
 
@@ -120,7 +120,14 @@ impl Tool for PatchFile {
             target,
             patch: arguments.patch,
         };
-        Ok(reply(arguments.root, &patch.run(&call.context)?))
+        let names_files = arguments.path.is_none();
+        let take_names = |names| {
+            if names_files {
+                call.found_paths.add(names);
+            }
+        };
+        let patched = patch.run_naming(&call.context, take_names)?;
+        Ok(reply(arguments.root, &patched))
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {

@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::context::Cancel;
 use crate::error::Result;
 
-pub use parse::FilePatch;
+pub use parse::{FilePatch, ParsedPatch};
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,13 +49,13 @@ pub struct HunkPlace {
 ///
 /// [`PatchMalformed`](crate::Error::PatchMalformed) names the line of the patch.
 pub fn files<'p>(patch: &'p str, cancel: &Cancel) -> Result<Vec<FilePatch<'p>>> {
-    Ok(parse::parse(patch, cancel)?.files)
+    read(patch, cancel).files
 }
 
-/// The files that a patch names, in its order, also if it is malformed: those up to that place. For those who record calls.
+/// Reads a patch like [`files`], and tells the names also if it is malformed.
 #[must_use]
-pub fn named_files(patch: &str) -> Vec<String> {
-    parse::names(patch)
+pub fn read<'p>(patch: &'p str, cancel: &Cancel) -> ParsedPatch<'p> {
+    parse::parse(patch, cancel)
 }
 
 /// Applies the part of a patch that is for one text, which is empty for a file that does not exist yet.

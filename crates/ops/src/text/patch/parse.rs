@@ -19,10 +19,13 @@ use super::names::{self, TalkLine};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 
-/// A patch.
+/// A patch as it was read.
 #[derive(Debug)]
-pub(super) struct ParsedPatch<'p> {
-    pub(super) files: Vec<FilePatch<'p>>,
+pub struct ParsedPatch<'p> {
+    /// The files that it names, in its order; of a malformed patch those up to the fault. For the record of the call.
+    pub names: Vec<String>,
+    /// Its parts, or what is wrong with it.
+    pub files: Result<Vec<FilePatch<'p>>>,
 }
 
 /// The part of a patch that is for one file.
@@ -30,6 +33,8 @@ pub(super) struct ParsedPatch<'p> {
 pub struct FilePatch<'p> {
     /// The file, as the patch names it.
     pub name: Option<String>,
+    /// The line of the patch where it begins.
+    line: usize,
     /// The old file is nothing: there must be none yet.
     pub(super) creates: bool,
     pub(super) hunks: Vec<ParsedHunk<'p>>,
@@ -37,6 +42,8 @@ pub struct FilePatch<'p> {
 
 const NO_HUNK: &str =
     "it has no hunk, which starts with `@@` and has lines that start with ` `, `-` or `+`";
+const NO_HUNK_NEXT: &str =
+    "leave it out, and make an empty file with write_file; nothing but lines is changed by patches";
 const LITERAL: &str = "it has `\\n` written out where lines should end; send real line ends";
 const DELETES: &str =
     "deleting the file (`+++ /dev/null`) is not supported by patches; use remove_file";
@@ -59,30 +66,42 @@ pub(super) fn malformed(line: usize, reason: impl Into<String>) -> Error {
 }
 
 /// Parses a patch; [`Error::PatchMalformed`] says at which line of it something is wrong.
-pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> Result<ParsedPatch<'p>> {
+pub(super) fn parse<'p>(text: &'p str, cancel: &Cancel) -> ParsedPatch<'p> {
     let text = text.as_bytes();
     let one_line = memchr(b'\n', text.trim_ascii()).is_none();
     if one_line && memchr::memmem::find(text, b"\\n").is_some() {
-        return Err(malformed(1, LITERAL));
+        return ParsedPatch {
+            names: Vec::new(),
+            files: Err(malformed(1, LITERAL)),
+        };
     }
     let mut parser = Parser::new(text);
-    parser.run(cancel)?;
+    let read = parser.run(cancel);
     let lines = parser.source.line.max(1);
-    let files = merged(parser.files, cancel)?;
-    if files.is_empty() {
-        return Err(malformed(lines, NO_HUNK));
-    }
-    Ok(ParsedPatch { files })
+    let parts = merged(parser.files);
+    let is_full = |file: &&FilePatch<'_>| !file.hunks.is_empty();
+    let names = parts.iter().filter(is_full);
+    let names = names.filter_map(|file| file.name.clone()).collect();
+    let files = read.and_then(|()| without_empty(parts, lines));
+    ParsedPatch { names, files }
 }
 
-/// The files that a patch names, also if it is malformed: those up to that place.
-pub(super) fn names(text: &str) -> Vec<String> {
-    let mut parser = Parser::new(text.as_bytes());
-    let never = Cancel::never();
-    // What is wrong with it is told by those who apply it.
-    let _ = parser.run(&never);
-    let files = merged(parser.files, &never).unwrap_or_default();
-    files.into_iter().filter_map(|file| file.name).collect()
+/// Refuses a patch with a part that has no hunk: what such a part asks for is nothing that is done here.
+fn without_empty(parts: Vec<FilePatch<'_>>, lines: usize) -> Result<Vec<FilePatch<'_>>> {
+    if parts.iter().all(|part| part.hunks.is_empty()) {
+        return Err(malformed(lines, NO_HUNK));
+    }
+    match parts.iter().find(|part| part.hunks.is_empty()) {
+        Some(empty) => Err(malformed(empty.line, empty.has_no_hunk())),
+        None => Ok(parts),
+    }
+}
+
+impl FilePatch<'_> {
+    fn has_no_hunk(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("a file");
+        format!("the part for {name} has no hunk; {NO_HUNK_NEXT}")
+    }
 }
 
 /// Tells whether some line starts a hunk by a mark.
@@ -91,12 +110,11 @@ fn has_hunk_marks(text: &[u8]) -> bool {
     std::iter::from_fn(|| lines.next()).any(|line| line.starts_with(b"@@") || is_search(line))
 }
 
-/// Files without hunks are prose; two parts for one file are one. Of parts without a name nobody knows.
-fn merged<'p>(files: Vec<FilePatch<'p>>, cancel: &Cancel) -> Result<Vec<FilePatch<'p>>> {
-    let mut merged: Vec<FilePatch<'p>> = Vec::new();
+/// Two parts for one file are one. Of parts without a name nobody knows.
+fn merged(files: Vec<FilePatch<'_>>) -> Vec<FilePatch<'_>> {
+    let mut merged: Vec<FilePatch<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for file in files.into_iter().filter(|file| !file.hunks.is_empty()) {
-        cancel.check()?;
+    for file in files {
         let place = file.name.clone().map_or(merged.len(), |name| {
             *places.entry(name).or_insert(merged.len())
         });
@@ -105,7 +123,7 @@ fn merged<'p>(files: Vec<FilePatch<'p>>, cancel: &Cancel) -> Result<Vec<FilePatc
             None => merged.push(file),
         }
     }
-    Ok(merged)
+    merged
 }
 
 struct Parser<'p> {
@@ -136,6 +154,7 @@ impl<'p> Parser<'p> {
             cancel.check()?;
             self.line(line)?;
         }
+        self.files.extend(self.announced.take());
         Ok(())
     }
 
@@ -190,8 +209,11 @@ impl<'p> Parser<'p> {
     }
 
     fn announce(&mut self, name: Option<String>) {
+        // Nothing followed the one before: it is refused in the end.
+        self.files.extend(self.announced.take());
         self.announced = Some(FilePatch {
             name,
+            line: self.source.line,
             ..FilePatch::default()
         });
     }
@@ -244,6 +266,7 @@ impl<'p> Parser<'p> {
         self.announced = None;
         self.files.push(FilePatch {
             name,
+            line: self.source.line,
             creates,
             hunks: Vec::new(),
         });

@@ -412,8 +412,9 @@ fn context_that_looks_like_an_end_is_context_where_the_counts_say_so() {
 #[test]
 fn names_are_told_also_of_malformed_patches() {
     let patch = "--- a/x\n+++ b/x\n@@\n-a\n+b\n*** Add File: y\n+a\n*** Delete File: z\n";
-    assert!(files(patch, &Cancel::never()).is_err());
-    assert_eq!(super::named_files(patch), ["x", "y"]);
+    let parsed = super::read(patch, &Cancel::never());
+    assert!(parsed.files.is_err());
+    assert_eq!(parsed.names, ["x", "y"]);
 }
 
 #[test]
@@ -753,4 +754,48 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_part_without_hunks_is_named_and_refused() {
+    const HUNK: &str = "@@ -1 +1 @@\n-a\n+b\n";
+    let first = format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n{HUNK}");
+    for (part, name) in [
+        (
+            "diff --git a/y b/y\nnew file mode 100644\nindex 0000000..e69de29\n",
+            "y",
+        ),
+        ("diff --git a/y b/y\n", "y"),
+        (
+            "diff --git a/my file b/my file\n--- a/my file\n+++ b/my file\n",
+            "my file",
+        ),
+        ("Index: y\n=======\nProperty changes on: y\n", "y"),
+        ("*** Add File: y\n", "y"),
+        ("*** Update File: y\n", "y"),
+    ] {
+        let last = first.replace("/x", "/z");
+        for patch in [
+            format!("{first}{part}"),
+            format!("{part}{first}"),
+            format!("{first}{part}{last}"),
+        ] {
+            let refused = files(&patch, &Cancel::never()).unwrap_err();
+            let expected = format!("the part for {name} has no hunk");
+            let told = match &refused {
+                Error::PatchMalformed { line, reason } => {
+                    reason.starts_with(&expected)
+                        && patch
+                            .lines()
+                            .nth(line - 1)
+                            .is_some_and(|line| line.contains(name))
+                }
+                _ => false,
+            };
+            assert!(told, "{refused:?}\n{patch}");
+        }
+    }
+    // A header that is written twice is one part.
+    let twice = format!("--- a/x\n+++ b/x\n\n{first}");
+    assert_eq!(files(&twice, &Cancel::never()).unwrap().len(), 1);
 }

@@ -141,3 +141,51 @@ async fn faults_a_quarter_gibibyte_is_enough_to_search_a_large_tree() {
         .structured;
     assert_eq!(found["total_matches"], 3, "{found}");
 }
+
+/// A patch that makes files in directories of their own.
+fn patch_of(files: usize, name: &str) -> Value {
+    let patch: String = (0..files)
+        .map(|n| format!("--- /dev/null\n+++ b/{name}{n}/f\n@@ -0,0 +1 @@\n+x\n"))
+        .collect();
+    json!({"patch": patch})
+}
+
+#[tokio::test]
+async fn faults_1024_descriptors_and_batches_of_many_files() {
+    let tree = Tree::new().file(
+        "all",
+        (0..500).map(|n| format!("<{n}>")).collect::<String>(),
+    );
+    let Some(setup) = limited("--nofile=1024:1024", &tree) else {
+        return;
+    };
+    let server = setup.start(Transport::Stdio).await;
+    let before = tree.listing();
+    let refused = call(&server, "patch_file", patch_of(500, "d")).await;
+    let expected = "it is for 500 files; this server can change at most 153 in one call";
+    assert!(refused.text.contains(expected), "{}", refused.story());
+    let files = (0..200).map(|n| json!({"path": format!("e{n}/f"), "content": "x"}));
+    let files = json!({"files": files.collect::<Value>()});
+    let refused = call(&server, "write_file", files).await;
+    assert!(refused.text.contains("at most 153"), "{}", refused.story());
+    assert_eq!(tree.listing(), before);
+    // Batches of the most files have their turn one after the other.
+    let batches: Vec<_> = (0..6)
+        .map(|n| {
+            let arguments = patch_of(153, &format!("g{n}-"));
+            server.spawn_call("patch_file", Workspace::complete("patch_file", arguments))
+        })
+        .collect();
+    for batch in batches {
+        batch.await.expect("an outcome").ok();
+    }
+    // Many edits of one file need no more than one edit.
+    let edits = (0..500).map(|n| json!({"path": "all", "old": format!("<{n}>"), "new": "y"}));
+    ok(
+        &server,
+        "edit_file",
+        json!({"edits": edits.collect::<Value>()}),
+    )
+    .await;
+    assert_eq!(tree.text("all"), "y".repeat(500));
+}
