@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -16,7 +17,9 @@ use crate::pool;
 /// What has up to so many bytes is not counted.
 pub const SMALL_BYTES: u64 = 64 * 1024;
 /// How many times a content is in memory until its reply is written: as it was read, as JSON, and in the message's halves.
-const COPIES: u64 = 4;
+pub(crate) const COPIES: u64 = 4;
+/// How many times as long as a read a search waits: it has begun, and its caller expects it to take longer.
+const GATHER_PATIENCE: u32 = 20;
 /// How often work that waits for room looks whether its caller gave up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -53,6 +56,9 @@ struct BudgetState {
     /// How many things are held that are larger than a share. One at a time is let in, beside the budget; a reply that
     /// is made already is counted here too.
     oversize: usize,
+    /// The call that may gather more than there is room for, by the number of its room. There is one at most, beside the
+    /// budget.
+    growing: Option<u64>,
     waiting: Vec<Waker>,
 }
 
@@ -298,6 +304,17 @@ pub struct ReplyRoom {
     /// How long work waits for room.
     patience: Duration,
     reserved: Mutex<Option<Reserved>>,
+    /// Tells it from all others.
+    number: u64,
+}
+
+/// How many rooms there were.
+static ROOMS: AtomicU64 = AtomicU64::new(0);
+
+impl Drop for ReplyRoom {
+    fn drop(&mut self) {
+        self.stop_growing();
+    }
 }
 
 impl ReplyRoom {
@@ -309,6 +326,7 @@ impl ReplyRoom {
             client,
             patience,
             reserved: Mutex::default(),
+            number: ROOMS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -333,6 +351,61 @@ impl ReplyRoom {
         own.resize_within(wanted, self.patience, cancel)
     }
 
+    /// Makes the room so large, for what a search gathers; the first room is larger, so that the budget is not asked for
+    /// every little. Waits on this thread. Fails where that takes too long, and gives back what it has.
+    pub(crate) fn grow(&self, bytes: u64, cancel: &Cancel) -> Result<u64> {
+        // Declared before the lock, so that the thread waits for its next seat without it.
+        let _aside;
+        let mut reserved = self.reserved();
+        let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));
+        let limits = self.budget.limits;
+        let wanted = if own.bytes() > 0 {
+            bytes
+        } else {
+            bytes.max(limits.of_one.min(limits.all) / 8)
+        };
+        if own.try_resize(wanted).is_err() {
+            _aside = pool::step_aside(cancel);
+            self.grow_within(own, wanted, cancel)
+                .inspect_err(|_| own.resize(0))?;
+        }
+        Ok(wanted)
+    }
+
+    /// Waits for room, or for the turn to go on without: of all that wait, one can always end, so that those that wait
+    /// with room in hand do not wait for each other.
+    fn grow_within(&self, own: &mut Reserved, bytes: u64, cancel: &Cancel) -> Result<()> {
+        let end = Instant::now() + self.patience * GATHER_PATIENCE;
+        let budget = &self.budget;
+        let mut held = budget.held();
+        loop {
+            let check = budget.check(&held, &self.client, own.bytes, bytes);
+            if check.is_err() && held.growing.is_none() {
+                held.growing = Some(self.number);
+            }
+            if check.is_ok() || held.growing == Some(self.number) {
+                budget.count(&mut held, &self.client, own.bytes, bytes);
+                own.bytes = bytes;
+                return Ok(());
+            }
+            cancel.check()?;
+            if Instant::now() >= end {
+                return Err(Error::NoRoom { bytes });
+            }
+            let woken = budget.freed.wait_timeout(held, LOOK_EVERY);
+            (held, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives the turn to grow beyond the budget to another call.
+    fn stop_growing(&self) {
+        let mut held = self.budget.held();
+        if held.growing == Some(self.number) {
+            held.growing = None;
+            self.budget.freed.notify_all();
+        }
+    }
+
     /// Makes the room as large as the reply, if there is room for it.
     pub fn try_fit(&self, bytes: u64) -> Result<(), OverBudget> {
         let mut reserved = self.reserved();
@@ -351,6 +424,7 @@ impl ReplyRoom {
     #[must_use]
     pub fn hand_over(&self, bytes: u64) -> Option<Reserved> {
         let reserved = self.reserved().take();
+        self.stop_growing();
         if bytes <= SMALL_BYTES {
             return None;
         }
@@ -457,6 +531,40 @@ mod tests {
         assert_eq!(budget.bytes_held(), MIB);
         drop(reply);
         assert_eq!(budget.bytes_held(), 0);
+    }
+
+    #[test]
+    fn of_those_that_gather_one_can_always_go_on() {
+        let (budget, a) = (budget(), client("a"));
+        let room = |patience| ReplyRoom::new(Arc::clone(&budget), Arc::clone(&a), patience);
+        let (first, second) = (room(Duration::ZERO), room(Duration::from_secs(60)));
+        let hasty = room(Duration::ZERO);
+        let never = Cancel::never();
+        assert_eq!(
+            first.grow(1, &never).unwrap(),
+            MIB / 2,
+            "more than was asked for"
+        );
+        second.grow(MIB, &never).unwrap();
+        hasty.grow(MIB, &never).unwrap();
+        // Nobody waits for it: it is the one that may have more than the share.
+        first.grow(3 * MIB, &never).unwrap();
+        first.grow(30 * MIB, &never).unwrap();
+        assert_eq!(budget.bytes_held(), 32 * MIB);
+        assert!(matches!(
+            hasty.grow(2 * MIB, &never),
+            Err(Error::NoRoom { .. })
+        ));
+        assert_eq!(budget.bytes_held(), 31 * MIB, "it gave back what it had");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.grow(20 * MIB, &never));
+            drop(first.hand_over(0));
+            waiting.join().unwrap().unwrap();
+        });
+        assert_eq!(budget.bytes_held(), 20 * MIB);
+        drop((first, second, hasty));
+        assert_eq!(budget.bytes_held(), 0);
+        assert!(budget.held().growing.is_none());
     }
 
     #[test]

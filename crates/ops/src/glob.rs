@@ -4,12 +4,14 @@
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem, WalkOptions};
 
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
+use crate::gathered::{Gathered, told_entry};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -109,6 +111,7 @@ impl Operation for Glob {
 
     fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
+        let gathered = Gathered::nothing(context);
         let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
@@ -118,6 +121,7 @@ impl Operation for Glob {
                 GlobOrder::Size | GlobOrder::Modified => ENTRIES_MAX,
             },
             cancel: cancel.clone(),
+            gathered: Arc::clone(&gathered),
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
         let dir = located.open_dir()?;
@@ -127,6 +131,7 @@ impl Operation for Glob {
         };
         let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
+        gathered.finish()?;
         found.timed_out = ending == RunEnd::Expired;
         self.order.apply(&mut found, self.max_results);
         Ok(found)
@@ -183,6 +188,7 @@ struct GlobSearch {
     kinds: Kinds,
     max_results: usize,
     cancel: Cancel,
+    gathered: Arc<Gathered>,
 }
 
 impl WalkFilter for GlobSearch {
@@ -200,8 +206,16 @@ impl WalkFilter for GlobSearch {
 }
 
 impl GlobSearch {
-    fn worked(&self, unit: GlobUnit, rest: Option<SharedWalk>) -> Worked<Globbed, SharedWalk> {
-        self.cancel.advance(unit.found.entries.len() as u64);
+    fn worked(&self, mut unit: GlobUnit, rest: Option<SharedWalk>) -> Worked<Globbed, SharedWalk> {
+        let entries = &unit.found.entries;
+        self.cancel.advance(entries.len() as u64);
+        let bytes = entries
+            .iter()
+            .map(|entry| told_entry::<GlobEntry>(entry.path.len()));
+        if !self.gathered.add(bytes.sum()) {
+            // What was found is let go at once; the commit of this unit ends the search.
+            unit.found = Globbed::default();
+        }
         Worked {
             found: Some(unit.found),
             rest,
@@ -273,6 +287,9 @@ impl Stages for GlobSearch {
     }
 
     fn commit(&self, outcome: &mut Globbed, found: Globbed) -> ControlFlow<()> {
+        if self.gathered.is_refused() {
+            return ControlFlow::Break(());
+        }
         outcome.unread.extend(found.unread);
         outcome.entries.extend(found.entries);
         if outcome.entries.len() > self.max_results {

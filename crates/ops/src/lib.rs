@@ -18,6 +18,7 @@ mod edit;
 mod edit_files;
 mod edit_lock;
 mod error;
+mod gathered;
 mod glob;
 mod go_regex;
 mod grep;

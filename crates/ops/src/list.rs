@@ -1,6 +1,7 @@
 //! Lists a directory, or the tree below it, in byte order.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sandbox::{
     Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, WalkEvent,
@@ -9,6 +10,7 @@ use sandbox::{
 
 use crate::context::Context;
 use crate::error::{Error, PatternRole, Result, Wanted};
+use crate::gathered::{Gathered, told_entry};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
@@ -118,6 +120,7 @@ impl Operation for List {
             request: &self,
             describe,
             context,
+            gathered: Gathered::nothing(context),
         };
         let dir = located.open_dir()?;
         let mut listed = Listed {
@@ -147,6 +150,7 @@ struct ListRun<'a> {
     request: &'a List,
     describe: Describe,
     context: &'a Context,
+    gathered: Arc<Gathered>,
 }
 
 impl ListRun<'_> {
@@ -164,16 +168,23 @@ impl ListRun<'_> {
             if found.len().is_multiple_of(SHARED_UNIT) {
                 pool::give_way(&self.context.cancel);
             }
-            if !self.context.cancel.must_stop() && filter.wants(&seen) {
+            let must_stop = self.context.cancel.must_stop() || self.gathered.is_refused();
+            if !must_stop && filter.wants(&seen) && self.takes(name.len()) {
                 found.push(entry);
             }
         })?;
         self.context.cancel.check()?;
+        self.gathered.finish()?;
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
         listed.entries = self.described(dir, found)?;
         Ok(())
+    }
+
+    /// Counts an entry with a name or path of this length, and tells whether there is room for it.
+    fn takes(&self, length: usize) -> bool {
+        self.gathered.add(told_entry::<ListEntry>(length))
     }
 
     /// Describes entries, on several threads if there are many.
@@ -220,6 +231,12 @@ impl ListRun<'_> {
                     dir, name, kind, ..
                 }) => {
                     let entry = self.describe.entry(&dir, &DirEntry { name, kind });
+                    if !entry
+                        .as_ref()
+                        .is_none_or(|entry| self.takes(entry.path.len()))
+                    {
+                        break;
+                    }
                     listed.entries.extend(entry);
                 }
                 WalkEvent::Fault(fault) => listed.add_fault(fault),
@@ -229,7 +246,7 @@ impl ListRun<'_> {
                 WalkEvent::Entered(..) | WalkEvent::Passed | WalkEvent::Left(_) => {}
             }
         }
-        Ok(())
+        self.gathered.finish()
     }
 }
 

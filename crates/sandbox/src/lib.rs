@@ -52,6 +52,7 @@ mod shorten;
 mod syscall;
 #[cfg(test)]
 mod tests;
+mod top_path;
 mod users;
 mod walk;
 mod watch;

@@ -12,9 +12,9 @@ use crate::background;
 use crate::change::Observers;
 use crate::dir::{Dir, RootShare};
 use crate::error::{Error, Result};
+use crate::live_root::LiveRoot;
 use crate::metadata::{FileKind, Metadata};
 use crate::replace::UnnamedFiles;
-use crate::roots::Roots;
 use crate::syscall::{self, SysResult};
 use crate::walk::{WalkOptions, Walker};
 
@@ -370,30 +370,40 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
     Ok(all)
 }
 
-impl Roots {
+impl LiveRoot {
     /// Counts what the roots with a quota hold, repeatedly, on a thread of its own.
-    pub fn count_in_background(&self) {
-        let ledgers = self
-            .iter()
-            .filter_map(|root| root.root.observers().quota.clone());
-        let ledgers: Vec<Arc<Ledger>> = ledgers.collect();
-        if ledgers.is_empty() {
+    pub fn count_in_background(roots: impl Iterator<Item = Arc<LiveRoot>>) {
+        let has_quota = |root: &Arc<LiveRoot>| root.ledger().is_some();
+        let roots: Vec<Arc<LiveRoot>> = roots.filter(has_quota).collect();
+        if roots.is_empty() {
             return;
         }
         let count = move || {
             loop {
-                ledgers.iter().for_each(|ledger| ledger.balance_if_due());
+                roots.iter().for_each(|root| root.count_if_due());
                 std::thread::sleep(IN_PEACE / 4);
             }
         };
         // If no thread can be started, the first change that needs the account counts.
         background::run("quota", count);
     }
+
+    /// The account of the directory that the root is by now: one that was opened again has its own.
+    fn ledger(&self) -> Option<Arc<Ledger>> {
+        self.current()?.observers().quota.clone()
+    }
+
+    fn count_if_due(&self) {
+        if let Some(ledger) = self.ledger() {
+            ledger.balance_if_due();
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::root::Root;
 
     fn ledger(quota: Quota) -> (tempfile::TempDir, Arc<Ledger>) {
         let temp = tempfile::tempdir().unwrap();
@@ -471,6 +481,31 @@ mod tests {
         std::fs::remove_file(temp.path().join("dir/file")).unwrap();
         ledger.lock().walked = Some((Instant::now() - AFTER_REFUSAL * 2, Duration::ZERO));
         assert!(ledger.reserve(bytes(6), "a").is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_was_opened_again_is_counted_anew() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("root");
+        let fill = |bytes: usize| {
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("file"), vec![0; bytes]).unwrap();
+        };
+        let open = |path: &std::path::Path| Root::open(path)?.with_quota(Quota::default());
+        fill(5);
+        let reopened = path.clone();
+        let reopen = move || open(&reopened).ok();
+        let live = LiveRoot::new(Arc::new(open(&path).unwrap()), Some(Box::new(reopen)));
+        live.count_if_due();
+        let used = || live.ledger().unwrap().lock().used.files;
+        assert_eq!(used(), 1);
+        std::fs::rename(&path, temp.path().join("old")).unwrap();
+        fill(7);
+        std::fs::create_dir(path.join("dir")).unwrap();
+        live.check().unwrap();
+        assert!(live.ledger().unwrap().lock().walked.is_none());
+        live.count_if_due();
+        assert_eq!(used(), 2);
     }
 
     #[test]

@@ -24,11 +24,14 @@ use crate::replace::UnnamedFiles;
 use crate::reserved::may_name_reserved;
 use crate::resolve::{self, Follow, Resolver};
 use crate::syscall;
+use crate::top_path;
 
 /// An open directory; every path is looked up inside it, by descriptor.
 pub struct Root {
     fd: OwnedFd,
     real_path: PathBuf,
+    /// The path by which its places are compared with those of other roots.
+    compared_as: Arc<Path>,
     /// The absolute spellings under which links may name this root: the real one, then the configured.
     spellings: Vec<Vec<Name>>,
     openat2: AtomicBool,
@@ -51,6 +54,7 @@ impl Root {
         let configured = std::path::absolute(path)?;
         let real_path = std::fs::canonicalize(path)?;
         let fd = syscall::open_root_unchecked(&real_path)?;
+        let top = syscall::stat_unchecked(fd.as_fd())?;
         let mut spellings = vec![spelled(&real_path)];
         // Security: a spelling with `..` in it would not be the plain list of names it is compared as.
         if !has_parent_steps(&configured) && spelled(&configured) != spellings[0] {
@@ -59,6 +63,7 @@ impl Root {
         Ok(Root {
             local: syscall::is_local_unchecked(fd.as_fd()),
             fd,
+            compared_as: top_path::of(&top, &real_path),
             real_path,
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
@@ -123,7 +128,7 @@ impl Root {
     /// The path on the host of what is at a resolved path inside, to compare places only: never shown and never opened.
     #[must_use]
     pub fn host_path(&self, inside: &str) -> String {
-        let real = shown(self.real_path.as_os_str().as_bytes());
+        let real = shown(self.compared_as.as_os_str().as_bytes());
         match inside {
             "." | "" => real.into_owned(),
             _ => format!("{}/{inside}", real.trim_end_matches('/')),

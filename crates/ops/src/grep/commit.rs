@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::file::{Hits, weight};
 use super::{FileMatches, GrepSearch, Grepped, SearchFrom, SearchOutput};
+use crate::byte_budget::COPIES;
 use crate::unread::{Unread, UnreadTotal};
 
 /// What a unit found.
@@ -141,6 +142,16 @@ impl GrepSearch {
 }
 
 impl BatchMatches {
+    /// What it takes in memory until its reply is written, about.
+    pub(super) fn footprint(&self) -> u64 {
+        let of_file = |file: &FileMatches| {
+            let matches: usize = file.matches.iter().map(weight).sum();
+            size_of::<FileMatches>() + file.path.len() + matches
+        };
+        let bytes: usize = self.files.iter().map(of_file).sum();
+        (bytes as u64).saturating_mul(COPIES)
+    }
+
     /// Counts a file or directory that could not be read.
     pub(super) fn skip(&mut self, unread: Unread) {
         self.skipped += 1;

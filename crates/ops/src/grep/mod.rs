@@ -28,6 +28,7 @@ use self::file::{
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
+use crate::gathered::Gathered;
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -166,8 +167,10 @@ impl Operation for Grep {
     fn run(self, context: &Context) -> Result<Grepped> {
         let cancel = context.cancel.within(self.timeout);
         let search = GrepSearch::new(&self, context, &cancel)?;
+        let gathered = Arc::clone(&search.gathered);
         let source = self.source()?;
         let (progress, ending) = ordered::run(search, source, GrepProgress::default(), &cancel)?;
+        gathered.finish()?;
         let mut found = progress.found;
         found.timed_out = ending == RunEnd::Expired;
         if self.from == SearchFrom::End {
@@ -218,6 +221,7 @@ struct GrepSearch {
     max_file_size: u64,
     compressed: CompressedFiles,
     cancel: Cancel,
+    gathered: Arc<Gathered>,
     scratches: Mutex<Vec<Scratch>>,
 }
 
@@ -268,6 +272,7 @@ impl GrepSearch {
             max_file_size: request.max_file_size.unwrap_or(u64::MAX),
             compressed: request.compressed,
             cancel: cancel.clone(),
+            gathered: Gathered::nothing(context),
             scratches: Mutex::new(Vec::new()),
         })
     }
@@ -493,6 +498,10 @@ impl Stages for GrepSearch {
         self.cancel
             .advance(unit.found.searched + unit.found.skipped);
         self.give_back(unit.scratch);
+        if !self.gathered.add(unit.found.footprint()) {
+            // What was found is let go at once; the commit of this unit ends the search.
+            unit.found = BatchMatches::default();
+        }
         Worked {
             found: Some(unit.found),
             rest,
@@ -500,6 +509,9 @@ impl Stages for GrepSearch {
     }
 
     fn commit(&self, progress: &mut GrepProgress, found: BatchMatches) -> ControlFlow<()> {
+        if self.gathered.is_refused() {
+            return ControlFlow::Break(());
+        }
         self.commit_batch(progress, found)
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! A proxy adds the address that it was called from at the right end of `X-Forwarded-For` or `Forwarded`. Everything to
 //! the left of it came from outside and may be made up, so the rightmost address that is no trusted proxy's counts.
+//!
+//! `X-Forwarded-For` decides alone if it is there: nearly every proxy writes it, and passes on a `Forwarded` that the
+//! client, or a proxy of the client, made. A proxy that writes only `Forwarded` has to remove the other.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,13 +21,10 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> 
     if !Network::any_has(proxies, peer) {
         return None;
     }
-    let plain = rightmost(headers, &X_FORWARDED_FOR, proxies, |hop| Some(hop));
-    let standard = rightmost(headers, &FORWARDED, proxies, for_of);
-    match (plain, standard) {
-        // Security: the proxy wrote one of the two and passed the other on, and only it knows which.
-        (Some(plain), Some(standard)) if plain != standard => None,
-        (plain, standard) => plain.or(standard),
+    if headers.contains_key(&X_FORWARDED_FOR) {
+        return rightmost(headers, &X_FORWARDED_FOR, proxies, |hop| Some(hop));
     }
+    rightmost(headers, &FORWARDED, proxies, for_of)
 }
 
 fn rightmost(
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_counts_too_and_two_that_disagree_count_nothing() {
+    fn the_standard_header_counts_only_without_the_other() {
         let standard = [(
             "forwarded",
             "for=198.51.100.1, For=\"[2001:db8::5]:99\";proto=https",
@@ -118,11 +118,12 @@ mod tests {
             ("x-forwarded-for", "192.0.2.1"),
             ("forwarded", "for=192.0.2.2"),
         ];
-        assert_eq!(client_of("10.0.0.1", &two), None);
-        let same = [
-            ("x-forwarded-for", "192.0.2.1:80"),
-            ("forwarded", "for=192.0.2.1"),
+        assert_eq!(client_of("10.0.0.1", &two).as_deref(), Some("192.0.2.1"));
+        // Whatever the client writes into the other, it does not get the account of the proxy or of another client.
+        let unreadable = [
+            ("x-forwarded-for", "unknown"),
+            ("forwarded", "for=192.0.2.2"),
         ];
-        assert_eq!(client_of("10.0.0.1", &same).as_deref(), Some("192.0.2.1"));
+        assert_eq!(client_of("10.0.0.1", &unreadable), None);
     }
 }

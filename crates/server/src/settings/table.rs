@@ -206,7 +206,7 @@ settings! {
     /// How many of them one address may have; none is half. A connection beyond it takes the place of its oldest one that never had a request let in.
     max_connections_per_address: Option<usize> = None,
         key "server.max_connections_per_address", within COUNT;
-    /// Reverse proxies: where one of them connects, the client is the one that `X-Forwarded-For` or `Forwarded` names, for limits, log and audit.
+    /// Reverse proxies: where one of them connects, the client is the one that `X-Forwarded-For` names, or `Forwarded` without it, for limits, log and audit.
     trusted_proxies: Vec<Network> = Vec::new(), key "server.trusted_proxies";
     /// How long a new connection may take for the TLS handshake and the headers of its first request.
     handshake_timeout: Duration = Duration::from_secs(5), key "server.handshake_timeout", within TIMEOUT;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use mcp::Server;
-use sandbox::{Exception, ExceptionRights, Protection, Users};
+use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Users};
 use toolset::{Admission, CallObserver, Deployment, Service};
 
 use super::check::{open_door, settings_risks};
@@ -53,7 +53,6 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions(settings))?;
 
     let log = log::start(settings, audit)?;
-    roots.count_in_background();
     histories::recover(&roots);
     histories::prune_in_background(&roots);
     project.iter().for_each(GuideProject::warn);
@@ -64,6 +63,8 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
         observer,
         ..deployment(settings, &roots, users, reopening(&protection))
     });
+    let live_roots = admission.deployment().roots.iter();
+    LiveRoot::count_in_background(live_roots.map(|grant| Arc::clone(&grant.root)));
     root_watch::start(admission.deployment())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -7,8 +7,8 @@ use std::thread;
 
 use testkit::{Setup, Transport, Tree, json, over_both};
 
-use crate::harness::ToolSet;
 use crate::harness::machine::{fails, may_mount, ok};
+use crate::harness::{ToolSet, program};
 use crate::workspace::Workspace;
 
 /// Starts the server behind a command in a mount namespace of its own.
@@ -142,4 +142,37 @@ async fn faults_without_proc_a_temporary_file_is_private_from_the_start() {
     tree.write("usual", "");
     assert_eq!(tree.mode_of("new"), tree.mode_of("usual"));
     assert_eq!(tree.listing().len(), 3, "{:?}", tree.listing());
+}
+
+#[tokio::test]
+async fn faults_two_roots_on_one_directory_lose_no_edit() {
+    if !may_mount() {
+        return;
+    }
+    let lines: String = (0..64).map(|n| format!("<{n}>\n")).collect();
+    let tree = Tree::new().file("one/f", lines).dir("two");
+    let bind = format!(
+        "mount --bind '{}' '{}'",
+        tree.join("one").display(),
+        tree.join("two").display()
+    );
+    let setup = program()
+        .root("one", &tree.join("one"))
+        .root("two", &tree.join("two"))
+        .set("durability", "fast");
+    let server = behind(setup, &bind).start(Transport::Stdio).await;
+    let edits: Vec<_> = (0..64)
+        .map(|n| {
+            let root = if n % 2 == 0 { "one" } else { "two" };
+            let edits = json!([{"old": format!("<{n}>"), "new": "done"}]);
+            server.spawn_call(
+                "edit_file",
+                json!({"root": root, "path": "f", "edits": edits}),
+            )
+        })
+        .collect();
+    for edit in edits {
+        edit.await.expect("an outcome").ok();
+    }
+    assert_eq!(tree.text("one/f"), "done\n".repeat(64));
 }

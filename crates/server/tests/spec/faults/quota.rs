@@ -210,3 +210,25 @@ async fn quota_counts_what_others_write_and_remove() {
     };
     assert!(becomes(fits).await, "what others removed is still counted");
 }
+
+#[tokio::test]
+async fn quota_of_a_root_that_was_opened_again_counts_what_is_there_now() {
+    let tree = Tree::new().file("data/old", "x".repeat(90));
+    let keys = json!({"allowed_tools": ["*"], "quota": {"max_bytes": 100}});
+    let server = program()
+        .root_with("workspace", &tree.join("data"), keys)
+        .set("sandbox.landlock", "off")
+        .start(Transport::Stdio)
+        .await;
+    let write = |bytes: usize| json!({"path": "new", "content": "y".repeat(bytes)});
+    fails(&server, "disk_full", "write_file", write(50)).await;
+    std::fs::rename(tree.join("data"), tree.join("before")).expect("it is there");
+    std::fs::create_dir(tree.join("data")).expect("its name is free");
+    std::fs::write(tree.join("data/there"), "z".repeat(40)).expect("it is there");
+    let fits = async || {
+        let outcome = machine::call(&server, "write_file", write(50)).await;
+        !outcome.is_error
+    };
+    assert!(becomes(fits).await, "the directory of before is counted");
+    fails(&server, "disk_full", "write_file", write(70)).await;
+}

@@ -255,3 +255,35 @@ async fn chunks_of_uploads_are_counted_until_the_file_is_whole() {
     let small = json!({"path": "docs/c.md", "content": "c", "chunk_index": 0, "chunk_count": 2});
     server.call("guide_read_file", small).await.ok();
 }
+
+/// Many searches at once, each with a reply of some megabytes: what they gather is counted before their replies are made.
+#[tokio::test]
+async fn searches_of_one_client_have_a_bound_while_they_run() {
+    let line = format!("needle {}\n", "x".repeat(90));
+    let tree = Tree::new().file("large", line.repeat(30_000));
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
+    let small = json!({"root": "workspace", "pattern": "needle", "max_results": 10});
+    server.call("grep", small.clone()).await.ok();
+    let idle = server.memory().resident;
+    let large = json!({"root": "workspace", "pattern": "needle", "max_results": 1_000_000});
+    let calls: Vec<_> = (0..24)
+        .map(|_| server.spawn_call("grep", large.clone()))
+        .collect();
+    let mut served = 0;
+    for call in calls {
+        let outcome = call.await.expect("an outcome");
+        if outcome.is_error {
+            let code = &outcome.structured["error"]["code"];
+            assert_eq!(code, "rate_limited", "{}", outcome.story());
+        } else {
+            served += 1;
+        }
+    }
+    assert!(served > 0);
+    let peak = server.memory().peak;
+    assert!(
+        peak <= idle + 256 * MIB,
+        "{idle} -> {peak}, {served} served"
+    );
+    server.call("grep", small).await.ok();
+}

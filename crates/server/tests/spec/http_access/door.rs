@@ -214,6 +214,14 @@ async fn a_client_behind_a_trusted_proxy_is_known_by_what_the_proxy_says() {
                 other.contains("\"isError\":false"),
                 "it has a rate of its own: {other}"
             );
+            // A second header that the client made up gives it neither another account nor the proxy's.
+            for made_up in ["for=198.51.100.1", "for=127.0.0.1", "nonsense"] {
+                let headers = format!("{}Forwarded: {made_up}\r\n", forwarded("192.0.2.8"));
+                let again = ask(&mut proxy, &call(&headers)).await;
+                assert!(again.contains("rate_limited"), "{made_up}: {again}");
+            }
+            let standard = ask(&mut proxy, &call("Forwarded: for=192.0.2.9\r\n")).await;
+            assert!(standard.contains("\"isError\":false"), "{standard}");
         }
     }
 }
