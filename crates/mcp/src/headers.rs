@@ -61,30 +61,30 @@ impl Judged {
 
 /// Why a request is refused by its headers. The status is 400.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum HeaderFault {
     /// As plain text.
     Text(String),
     /// As a JSON-RPC error.
     Message(Vec<u8>),
 }
 
-impl Fault {
-    fn message(id: Option<&RequestId>, error: ErrorData) -> Fault {
-        Fault::Message(result::error(id, &error))
+impl HeaderFault {
+    fn message(id: Option<&RequestId>, error: ErrorData) -> HeaderFault {
+        HeaderFault::Message(result::error(id, &error))
     }
 
-    fn mismatch(id: Option<&RequestId>, reason: String) -> Fault {
-        Fault::message(id, ErrorData::header_mismatch(reason, None))
+    fn mismatch(id: Option<&RequestId>, reason: String) -> HeaderFault {
+        HeaderFault::message(id, ErrorData::header_mismatch(reason, None))
     }
 }
 
 /// Judges a request that has no body.
-pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, Fault> {
+pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, HeaderFault> {
     let named = named_revision(headers)?;
     check_known(named)?;
     let revision = named.map_or(UNSAID, revision::named);
     Ok(Judged {
-        is_legacy: !revision::is_newest(&revision),
+        is_legacy: revision::is_legacy(false, false, &revision),
         revision: revision.to_string(),
         names_revision: false,
         is_incomplete: false,
@@ -92,7 +92,11 @@ pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, Fault> {
 }
 
 /// Judges a message by its headers.
-pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Result<Judged, Fault> {
+pub fn judge(
+    headers: &HeaderMap,
+    message: &Message,
+    service: &Service,
+) -> Result<Judged, HeaderFault> {
     let named = named_revision(headers)?;
     let (id, method, params) = match message {
         Message::Request(request) => (
@@ -114,7 +118,7 @@ pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Resul
     if let (Some(method), Some(params)) = (method, params) {
         let is_required = !greets && named.is_some_and(revision::is_newest_name);
         let agreed = check_agreement(headers, method, params, service, is_required);
-        agreed.map_err(|reason| Fault::mismatch(id, reason))?;
+        agreed.map_err(|reason| HeaderFault::mismatch(id, reason))?;
     }
     if is_request && !greets {
         check_revision(named, method == Some(DISCOVER), meta, id)?;
@@ -123,7 +127,7 @@ pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Resul
     let revision = revision.map_or(UNSAID, revision::named);
     let is_introduced = is_request && meta.missing().is_empty();
     Ok(Judged {
-        is_legacy: greets || !(is_introduced || revision::is_newest(&revision)),
+        is_legacy: revision::is_legacy(greets, is_introduced, &revision),
         revision: named.unwrap_or(UNSAID.as_str()).to_owned(),
         names_revision: !greets && (meta.revision().is_some() || method == Some(DISCOVER)),
         is_incomplete: !is_introduced,
@@ -131,23 +135,23 @@ pub fn judge(headers: &HeaderMap, message: &Message, service: &Service) -> Resul
 }
 
 /// The revision that a header names.
-fn named_revision(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
+fn named_revision(headers: &HeaderMap) -> Result<Option<&str>, HeaderFault> {
     let mut values = headers.get_all(REVISION).iter();
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
         // Two values: a proxy could go by either.
         let fault = "Bad Request: there is more than one MCP-Protocol-Version header";
-        return Err(Fault::Text(fault.to_owned()));
+        return Err(HeaderFault::Text(fault.to_owned()));
     }
     let named = first.map(|value| value.to_str()).transpose();
     named.map_err(|_| {
-        Fault::Text("Bad Request: Invalid MCP-Protocol-Version header encoding".to_owned())
+        HeaderFault::Text("Bad Request: Invalid MCP-Protocol-Version header encoding".to_owned())
     })
 }
 
-fn check_known(named: Option<&str>) -> Result<(), Fault> {
+fn check_known(named: Option<&str>) -> Result<(), HeaderFault> {
     match named {
-        Some(named) if !revision::is_known(named) => Err(Fault::Text(format!(
+        Some(named) if !revision::is_known(named) => Err(HeaderFault::Text(format!(
             "Bad Request: Unsupported MCP-Protocol-Version: {named}"
         ))),
         _ => Ok(()),
@@ -159,10 +163,10 @@ fn check_greeting(
     named: Option<&str>,
     params: Option<&Params>,
     id: Option<&RequestId>,
-) -> Result<(), Fault> {
+) -> Result<(), HeaderFault> {
     let asked = params.and_then(|params| params.text("protocolVersion"));
     match (named, asked) {
-        (Some(named), Some(asked)) if named != asked => Err(Fault::message(
+        (Some(named), Some(asked)) if named != asked => Err(HeaderFault::message(
             id,
             ErrorData::invalid_request(
                 format!(
@@ -182,21 +186,21 @@ fn check_revision(
     discovers: bool,
     meta: Meta<'_>,
     id: Option<&RequestId>,
-) -> Result<(), Fault> {
+) -> Result<(), HeaderFault> {
     match (named, meta.revision()) {
         (named, None) if discovers || named.is_some_and(revision::is_newest_name) => {
             let introduced = meta.check_introduction();
             introduced.map_err(|fault| {
                 let fault = format!("Invalid params: {fault}");
-                Fault::message(id, ErrorData::invalid_params(fault, None))
+                HeaderFault::message(id, ErrorData::invalid_params(fault, None))
             })
         }
         (_, None) => Ok(()),
-        (None, Some(_)) => Err(Fault::mismatch(
+        (None, Some(_)) => Err(HeaderFault::mismatch(
             id,
             "request _meta protocolVersion requires MCP-Protocol-Version header".to_owned(),
         )),
-        (Some(named), Some(own)) if named != own => Err(Fault::mismatch(
+        (Some(named), Some(own)) if named != own => Err(HeaderFault::mismatch(
             id,
             format!(
                 "MCP-Protocol-Version header ({named}) does not match request _meta protocolVersion ({own})"

@@ -12,6 +12,7 @@ use toolset::shortened;
 
 use crate::outline::{MAX_ID, Outline};
 use crate::result;
+use crate::revision;
 use crate::shape::{FromKeys, ReadValue, RepeatedKey, Shape};
 
 /// The byte order mark, which some editors put before a text.
@@ -54,6 +55,14 @@ pub struct Request {
     pub method: String,
     /// Its parameters.
     pub params: Params,
+}
+
+impl Request {
+    /// Whether it is how a client begins that greets.
+    #[must_use]
+    pub fn greets(&self) -> bool {
+        revision::greets(Some(&self.method), &self.params)
+    }
 }
 
 impl Request {
@@ -577,7 +586,8 @@ mod tests {
         ];
         for (bytes, expected) in cases {
             let (id, code, message) = refused(bytes);
-            assert_eq!((id, code), (expected, json!(-32700)), "{message}");
+            assert_eq!(id, expected, "{message}");
+            assert_eq!(code, json!(-32700), "{message}");
             assert!(
                 message.starts_with("Parse error: the message is not JSON ("),
                 "{message}"
@@ -637,7 +647,8 @@ mod tests {
             format!(r#"{{"jsonrpc":"2.0","id":6,"method":"ping","params":{{"x":[{values}0]}}}}"#)
         };
         let (id, code, words) = refused(message(MAX_VALUES, r#"{"":0}"#).as_bytes());
-        assert_eq!((id, code), (json!(6), json!(-32600)));
+        assert_eq!(id, json!(6));
+        assert_eq!(code, json!(-32600));
         assert!(words.contains("100000 values"), "{words}");
         let fits = message(1000, "0");
         assert!(matches!(read(fits.as_bytes()), Incoming::Message(_)));

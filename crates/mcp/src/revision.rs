@@ -197,6 +197,11 @@ pub(crate) fn greets(method: Option<&str>, params: &Params) -> bool {
     method == Some(INITIALIZE) && (says_revision || !Meta(params.meta()).is_newest())
 }
 
+/// Whether a request belongs to a client that greeted, or should have.
+pub(crate) fn is_legacy(greets: bool, is_introduced: bool, revision: &ProtocolVersion) -> bool {
+    greets || !(is_introduced || is_newest(revision))
+}
+
 /// Decides which revision a request is made in, and whether it says what that revision wants.
 pub(crate) fn agree(
     method: &str,
@@ -226,7 +231,7 @@ pub(crate) fn agree(
     let own = meta.capabilities().map(|own| own.sampling.is_some());
     let earlier = greeting.filter(|_| !lifecycle.introduces_itself);
     Ok(Agreed {
-        is_legacy: !introduces_itself && !is_newest(&revision),
+        is_legacy: is_legacy(greets, introduces_itself, &revision),
         samples: own.unwrap_or_else(|| earlier.is_some_and(|greeting| greeting.samples)),
         revision,
     })

@@ -565,7 +565,8 @@ mod tests {
     #[test]
     fn an_empty_source_is_complete() {
         let (all, ending) = run(numbers(), 0..0, Vec::new(), &Cancel::never()).unwrap();
-        assert_eq!((all, ending), (Vec::new(), RunEnd::Complete));
+        assert_eq!(all, Vec::<u64>::new());
+        assert_eq!(ending, RunEnd::Complete);
     }
 
     #[test]

@@ -208,10 +208,9 @@ mod tests {
             patch_named(&tree, &wrong).unwrap_err().kind(),
             ErrorKind::NotFound
         );
-        assert_eq!(
-            (tree.read("x"), tree.read("d/y"), tree.has("new")),
-            ("one\ntwo\nthree\n".into(), "a\n".into(), false)
-        );
+        assert_eq!(tree.read("x"), "one\ntwo\nthree\n");
+        assert_eq!(tree.read("d/y"), "a\n");
+        assert!(!tree.has("new"));
         let several = patch(&tree, "x", &two).unwrap_err();
         assert!(
             matches!(several, Error::PatchFiles { files: 2 }),
@@ -220,10 +219,9 @@ mod tests {
         let patched = patch_named(&tree, &format!("{two}{add}")).unwrap();
         let paths: Vec<&str> = patched.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["x", "d/y", "new/z"]);
-        assert_eq!(
-            (tree.read("x"), tree.read("d/y"), tree.read("new/z")),
-            ("one\nTWO\nthree\n".into(), "b\n".into(), "made\n".into())
-        );
+        assert_eq!(tree.read("x"), "one\nTWO\nthree\n");
+        assert_eq!(tree.read("d/y"), "b\n");
+        assert_eq!(tree.read("new/z"), "made\n");
         let escape = "--- a/../outside/secret\n+++ b/../outside/secret\n@@ -1 +1 @@\n-secret\n+x\n";
         assert_eq!(
             patch_named(&tree, escape).unwrap_err().kind(),
@@ -327,18 +325,12 @@ mod tests {
         tree.file("dir/file", "one\ntwo\nthree\n")
             .set_mode("dir/file", 0o640);
         let patched = patch(&tree, "dir/file", SECOND).unwrap();
-        assert_eq!(
-            (patched.hunks.len(), patched.effect),
-            (1, WriteEffect::Replaced)
-        );
-        assert_eq!(
-            (tree.read("dir/file"), tree.mode("dir/file")),
-            ("one\nTWO\nthree\n".into(), 0o640)
-        );
-        assert_eq!(
-            (tree.names("dir"), tree.names("")),
-            (vec!["file".into()], vec!["dir".into()])
-        );
+        assert_eq!(patched.hunks.len(), 1);
+        assert_eq!(patched.effect, WriteEffect::Replaced);
+        assert_eq!(tree.read("dir/file"), "one\nTWO\nthree\n");
+        assert_eq!(tree.mode("dir/file"), 0o640);
+        assert_eq!(tree.names("dir"), ["file"]);
+        assert_eq!(tree.names(""), ["dir"]);
         tree.file("crlf", "one\r\ntwo\r\nthree");
         patch(&tree, "crlf", SECOND).unwrap();
         assert_eq!(tree.read("crlf"), "one\r\nTWO\r\nthree");
@@ -349,7 +341,8 @@ mod tests {
         let tree = Tree::new();
         let new = "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n";
         let patched = patch(&tree, "new/dir/file", new).unwrap();
-        assert_eq!((patched.effect, patched.size), (WriteEffect::Created, 4));
+        assert_eq!(patched.effect, WriteEffect::Created);
+        assert_eq!(patched.size, 4);
         assert_eq!(tree.read("new/dir/file"), "a\nb\n");
     }
 

@@ -399,10 +399,9 @@ mod tests {
         tree.link("dir/out", "../../outside")
             .link("dir/in", "../kept");
         let removed = remove(&tree, "dir", RemoveTarget::Directory).unwrap();
-        assert_eq!(
-            (removed.files, removed.directories, removed.kind),
-            (5, 2, Some(FileKind::Directory))
-        );
+        assert_eq!(removed.files, 5);
+        assert_eq!(removed.directories, 2);
+        assert_eq!(removed.kind, Some(FileKind::Directory));
         assert_eq!(tree.names(""), ["kept"]);
         assert!(tree.outside_is_untouched());
     }
@@ -449,10 +448,8 @@ mod tests {
                 Some(FileKind::Symlink)
             );
         }
-        assert_eq!(
-            (tree.names(""), tree.has("dir/file")),
-            (vec!["dir".into(), "out".into()], true)
-        );
+        assert_eq!(tree.names(""), ["dir", "out"]);
+        assert!(tree.has("dir/file"));
         assert!(tree.outside_is_untouched());
     }
 
@@ -476,7 +473,8 @@ mod tests {
         let mut remove = request(&tree, "full", RemoveTarget::Any, Recurse::No);
         remove.on_fault = OnFault::Collect;
         let removed = remove.run(&context()).unwrap();
-        assert_eq!((removed.files, removed.directories), (0, 0));
+        assert_eq!(removed.files, 0);
+        assert_eq!(removed.directories, 0);
         let kinds: Vec<ErrorKind> = removed.faults.iter().map(Error::kind).collect();
         assert_eq!(kinds, [ErrorKind::DirectoryNotEmpty]);
         assert!(tree.has("full/file"));

@@ -1,7 +1,7 @@
 //! What headers say has to agree with what the body says.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp::headers::{Fault, Judged, judge, judge_bodiless};
+use mcp::headers::{HeaderFault, Judged, judge, judge_bodiless};
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ fn headers(list: &[Header<'_>]) -> HeaderMap {
 fn judged(list: &[Header<'_>], message: &Value) -> Result<Judged, String> {
     let server = server();
     judge(&headers(list), &sent(message), server.service()).map_err(|fault| match fault {
-        Fault::Text(text) => text,
-        Fault::Message(message) => {
+        HeaderFault::Text(text) => text,
+        HeaderFault::Message(message) => {
             let message: Value = serde_json::from_slice(&message).unwrap();
             message["error"]["message"].as_str().unwrap().to_owned()
         }

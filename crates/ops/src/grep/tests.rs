@@ -64,7 +64,8 @@ fn matches_have_numbers_and_context() {
     let only = &found.files[0].matches[0];
     assert_eq!(only.before, ["line 8", "line 9"]);
     assert_eq!(only.after, ["line 11", "line 12"]);
-    assert_eq!((found.total_matches, found.files_searched), (1, 1));
+    assert_eq!(found.total_matches, 1);
+    assert_eq!(found.files_searched, 1);
     assert!(!found.truncated && !found.timed_out);
 }
 
@@ -169,7 +170,8 @@ fn files_and_counts_are_told_instead_of_lines() {
         output: SearchOutput::Files,
         ..grep(&tree, "x")
     });
-    assert_eq!((paths(&files), files.total_matches), (vec!["a", "c"], 2));
+    assert_eq!(paths(&files), vec!["a", "c"]);
+    assert_eq!(files.total_matches, 2);
     assert!(files.files.iter().all(|file| file.matches.is_empty()));
     let counts = run(Grep {
         output: SearchOutput::Count,
@@ -189,7 +191,8 @@ fn files_and_counts_are_told_instead_of_lines() {
         max_results: 1,
         ..grep(&tree, "x")
     });
-    assert_eq!((paths(&first), first.truncated), (vec!["a"], true));
+    assert_eq!(paths(&first), vec!["a"]);
+    assert!(first.truncated);
 }
 
 #[test]
@@ -204,7 +207,8 @@ fn binaries_and_large_files_are_skipped_and_counted() {
         ..grep(&tree, "needle")
     });
     assert_eq!(paths(&found), ["late", "text"]);
-    assert_eq!((found.files_searched, found.files_skipped), (3, 3));
+    assert_eq!(found.files_searched, 3);
+    assert_eq!(found.files_skipped, 3);
 }
 
 #[test]
@@ -256,9 +260,11 @@ fn long_lines_are_cut() {
     let tree = Tree::with(&[("f", &format!("{}needle\n", "x".repeat(10_000)))]);
     let found = run(grep(&tree, "needle"));
     let only = &found.files[0].matches[0];
-    assert_eq!((only.line.len(), only.line_truncated), (2000, true));
+    assert_eq!(only.line.len(), 2000);
+    assert!(only.line_truncated);
     assert!(only.line.ends_with("xneedle"), "{}", only.line);
-    assert_eq!((only.column, only.line_in_parts), (10_001, false));
+    assert_eq!(only.column, 10_001);
+    assert!(!only.line_in_parts);
 }
 
 #[test]
@@ -323,10 +329,8 @@ fn nothing_is_shown_behind_a_line_whose_end_was_not_looked_for() {
         ..grep(&tree, "needle")
     });
     let only = &found.files[0].matches[0];
-    assert_eq!(
-        (only.before.as_slice(), only.after.len()),
-        (&["before".to_owned()][..], 0)
-    );
+    assert_eq!(only.before.as_slice(), &["before".to_owned()][..]);
+    assert_eq!(only.after.len(), 0);
 }
 
 #[test]
@@ -553,7 +557,8 @@ fn counts_and_files_of_large_files_come_once() {
         max_results: 1,
         ..grep(&tree, "dull")
     });
-    assert_eq!((files.total_matches, files.truncated), (1, false));
+    assert_eq!(files.total_matches, 1);
+    assert!(!files.truncated);
 }
 
 #[test]
@@ -819,7 +824,8 @@ fn a_bomb_is_searched_in_little_memory_and_no_further_than_the_bound() {
     }
     tree.file("bomb.gz", encoder.finish().unwrap());
     let found = run(decompressing(grep(&tree, "b|^a")));
-    assert_eq!((found.total_matches, found.lines_in_parts), (1, 1));
+    assert_eq!(found.total_matches, 1);
+    assert_eq!(found.lines_in_parts, 1);
     assert!(found.files[0].matches[0].line_truncated);
 }
 
@@ -899,7 +905,8 @@ fn a_large_file_that_cannot_be_read_is_counted_as_skipped() {
     });
     let ended = ordered::run(search, source, GrepProgress::default(), &context().cancel);
     let found = ended.unwrap().0.found;
-    assert_eq!((found.files_searched, found.files_skipped), (0, 1));
+    assert_eq!(found.files_searched, 0);
+    assert_eq!(found.files_skipped, 1);
     assert!(found.files.is_empty());
 }
 

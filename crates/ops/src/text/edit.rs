@@ -190,12 +190,14 @@ mod tests {
         else {
             panic!("not refused")
         };
-        assert_eq!((count, lines), (3, vec![1, 2, 4]));
+        assert_eq!(count, 3);
+        assert_eq!(lines, vec![1, 2, 4]);
         let text = "x\r\n".repeat(50);
         let Err(Error::StringNotUnique { count, lines, .. }) = replaced(&text, "x\n", "") else {
             panic!("not refused")
         };
-        assert_eq!((count, lines), (50, (1..=20).collect()));
+        assert_eq!(count, 50);
+        assert_eq!(lines, (1..=20).collect::<Vec<_>>());
         // Both line ends are meant.
         assert!(matches!(
             replaced("a\nb\n a\r\nb", "a\nb", ""),

@@ -478,10 +478,8 @@ mod tests {
         );
         assert_eq!(plan.unwrap().splices[0].range, 4..7);
         let plan = planned("caf\u{e9}", "caf\u{e9}", "caf\u{e8}", EditScope::Unique).unwrap();
-        assert_eq!(
-            (plan.splices[0].range.clone(), &*plan.splices[0].new),
-            (3..5, "\u{e8}".as_bytes())
-        );
+        assert_eq!(plan.splices[0].range.clone(), 3..5);
+        assert_eq!(&*plan.splices[0].new, "\u{e8}".as_bytes());
         assert_eq!(edited("a\r\nb", "a\nb", "a\r\nb"), Err(EditFault::Idle));
     }
 
@@ -583,22 +581,25 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let region = nearest("  one();\n  two();\n").unwrap();
-        assert_eq!((region.first, region.last), (2, 3));
+        assert_eq!(region.first, 2);
+        assert_eq!(region.last, 3);
         assert_eq!(region.difference, Some(NearDifference::Indentation));
         assert_eq!(
             region.lines,
             [(2, "    one();".to_owned()), (3, "    two();".to_owned())]
         );
         let region = nearest("fn A() {\n    one();\n    TWO();\n}").unwrap();
-        assert_eq!((region.first, region.last, region.lines.len()), (1, 4, 3));
+        assert_eq!(region.first, 1);
+        assert_eq!(region.last, 4);
+        assert_eq!(region.lines.len(), 3);
         assert_eq!(region.difference, Some(NearDifference::Case));
         let region = nearest("one() ;").unwrap();
-        assert_eq!(
-            (region.first, region.difference),
-            (2, Some(NearDifference::Blanks))
-        );
+        assert_eq!(region.first, 2);
+        assert_eq!(region.difference, Some(NearDifference::Blanks));
         let region = nearest("    thre();").unwrap();
-        assert_eq!((region.first, region.last, region.difference), (7, 7, None));
+        assert_eq!(region.first, 7);
+        assert_eq!(region.last, 7);
+        assert_eq!(region.difference, None);
         assert_eq!(nearest("nothing like it whatsoever"), None);
     }
 

@@ -519,7 +519,8 @@ mod tests {
             .map(|part| part.path.as_str())
             .collect();
         assert_eq!(paths, ["a", "c"]);
-        assert_eq!((all[&1].end, all[&2].end), (Some(End::Done), None));
+        assert_eq!(all[&1].end, Some(End::Done));
+        assert_eq!(all[&2].end, None);
         assert_eq!(all[&2].author.client, "test");
         assert!(two.is_open(2) && !one.is_open(1));
         assert_eq!(largest_number(&store), 2);

@@ -245,7 +245,8 @@ mod tests {
         many.iter().for_each(Visitor::let_in);
         drop((first, second, third, other, many));
         let held = door.held();
-        assert_eq!((held.all, held.of_host.len()), (0, 0));
+        assert_eq!(held.all, 0);
+        assert_eq!(held.of_host.len(), 0);
     }
 
     impl Door {

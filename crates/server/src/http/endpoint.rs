@@ -8,7 +8,7 @@ use hyper::body::{Body, Bytes};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use mcp::headers::{self, Fault, Judged};
+use mcp::headers::{self, HeaderFault, Judged};
 use mcp::{
     Answer, Connection, HttpClient, Incoming, Message, Nowhere, Origin, Owner, Refused, Server,
     Session, SessionLimits, Sessions,
@@ -209,9 +209,7 @@ impl Endpoint {
         from: &Admitted,
     ) -> Result<HttpReply, Refusal> {
         let message = match message {
-            Message::Request(greeting)
-                if greeting.method == "initialize" && !headers.contains_key(SESSION) =>
-            {
+            Message::Request(greeting) if greeting.greets() && !headers.contains_key(SESSION) => {
                 let begun = sessions.begin(greeting, from.owner(), from.client()).await;
                 let (session, reply) = begun.map_err(|_| no_room())?;
                 return Ok(begun_session(session, &reply.message));
@@ -373,13 +371,13 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     kinds.any(|own| own.eq_ignore_ascii_case(kind) || own == "*/*")
 }
 
-fn faulty(fault: Fault) -> Result<HttpReply, Refusal> {
+fn faulty(fault: HeaderFault) -> Result<HttpReply, Refusal> {
     match fault {
-        Fault::Text(message) => Err(Refusal {
+        HeaderFault::Text(message) => Err(Refusal {
             status: StatusCode::BAD_REQUEST,
             message,
         }),
-        Fault::Message(message) => Ok(answers::json(StatusCode::BAD_REQUEST, message)),
+        HeaderFault::Message(message) => Ok(answers::json(StatusCode::BAD_REQUEST, message)),
     }
 }
 

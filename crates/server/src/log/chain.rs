@@ -151,7 +151,8 @@ mod tests {
         );
         assert_eq!(first.hash, LineHash::of(lines[0].as_bytes()));
         let link = ChainLink::read(lines[1].as_bytes()).unwrap();
-        assert_eq!((link.seq, link.prev), (second.seq, first.hash));
+        assert_eq!(link.seq, second.seq);
+        assert_eq!(link.prev, first.hash);
         assert!(!link.first && !link.after_cut);
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use self::verify::{Break, Fault, LookFor, Verified, verify};
+use self::verify::{Break, ChainFault, LookFor, Verified, verify};
 use crate::log::chain::{ChainLink, LineHash};
 use crate::operator_files::{self, reason};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(files: &[PathBuf], head: Option<&str>) -> Result<()> {
         } else if head.is_some() && !found_head && verified.broken.is_none() {
             verified.broken = Some(Break {
                 line: None,
-                fault: Fault::HeadNotFound,
+                fault: ChainFault::HeadNotFound,
             });
         }
         report.print(path, &verified, look_for.handover)?;
@@ -88,7 +88,7 @@ fn check_handover(verified: &mut Verified, handover: Option<LineHash>) {
     if !follows && verified.broken.is_none() {
         verified.broken = Some(Break {
             line: None,
-            fault: Fault::NextDoesNotFollow,
+            fault: ChainFault::NextDoesNotFollow,
         });
     }
 }
@@ -160,13 +160,13 @@ fn as_json(path: &Path, verified: &Verified, notes: &[String]) -> Value {
     object
 }
 
-fn name(fault: &Fault) -> &'static str {
+fn name(fault: &ChainFault) -> &'static str {
     match fault {
-        Fault::Altered => "altered",
-        Fault::Missing { .. } | Fault::NoBeginning { .. } => "missing",
-        Fault::Misplaced { .. } => "misplaced",
-        Fault::HeadNotFound => "head_not_found",
-        Fault::NextDoesNotFollow => "next_does_not_follow",
+        ChainFault::Altered => "altered",
+        ChainFault::Missing { .. } | ChainFault::NoBeginning { .. } => "missing",
+        ChainFault::Misplaced { .. } => "misplaced",
+        ChainFault::HeadNotFound => "head_not_found",
+        ChainFault::NextDoesNotFollow => "next_does_not_follow",
     }
 }
 
@@ -174,24 +174,24 @@ fn in_words(broken: &Break) -> String {
     let line = broken.line.map(|line| format!("line {line}"));
     let line = line.unwrap_or_default();
     match &broken.fault {
-        Fault::Altered => format!("{line} was altered (or what the next line says of it)"),
-        Fault::Missing { from, to } if from == to => {
+        ChainFault::Altered => format!("{line} was altered (or what the next line says of it)"),
+        ChainFault::Missing { from, to } if from == to => {
             format!("before {line} the line with seq {from} is missing")
         }
-        Fault::Missing { from, to } => {
+        ChainFault::Missing { from, to } => {
             format!("before {line} the lines with seq {from} to {to} are missing")
         }
-        Fault::Misplaced { seq, expected } => {
+        ChainFault::Misplaced { seq, expected } => {
             format!("{line} does not belong there: it has seq {seq}, and {expected} would follow")
         }
-        Fault::NoBeginning { seq } => {
+        ChainFault::NoBeginning { seq } => {
             format!("the beginning of the file is missing: {line} has seq {seq} and begins no file")
         }
-        Fault::HeadNotFound => {
+        ChainFault::HeadNotFound => {
             "no line has the hash of --head: lines were removed or altered since it was noted"
                 .to_owned()
         }
-        Fault::NextDoesNotFollow => {
+        ChainFault::NextDoesNotFollow => {
             "the next file does not go on from any line of this one: lines or files are missing"
                 .to_owned()
         }

@@ -13,12 +13,12 @@ pub(crate) struct Break {
     /// The line of the file that shows it, from 1; `None` if it is not a matter of one line.
     pub(crate) line: Option<u64>,
     /// What is wrong.
-    pub(crate) fault: Fault,
+    pub(crate) fault: ChainFault,
 }
 
 /// What is wrong with a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ChainFault {
     /// The line is not what the next one says it was, or that is not what the next one said.
     Altered,
     /// Lines with these numbers should come before it.
@@ -135,7 +135,7 @@ impl Chain {
     fn add_unfinished(&mut self, line: &[u8]) {
         if line.len() as u64 >= MAX_LINE {
             self.verified.lines += 1;
-            self.verified.broken = Some(self.here(Fault::Altered));
+            self.verified.broken = Some(self.here(ChainFault::Altered));
             return;
         }
         if self.after_scrap {
@@ -160,7 +160,7 @@ impl Chain {
     fn fault(&self, link: &ChainLink) -> Option<Break> {
         let (before, seq) = (self.verified.head, link.seq);
         if self.verified.lines == 1 {
-            return (!link.first).then(|| self.here(Fault::NoBeginning { seq }));
+            return (!link.first).then(|| self.here(ChainFault::NoBeginning { seq }));
         }
         let expected = before.seq.saturating_add(1);
         let follows = link.prev == before.hash;
@@ -168,17 +168,17 @@ impl Chain {
             (true, true) if self.after_scrap && !link.after_cut => Some(self.altered_before()),
             (true, true) => None,
             // Nothing is missing between the two lines: the number itself was changed.
-            (true, false) => Some(self.here(Fault::Altered)),
+            (true, false) => Some(self.here(ChainFault::Altered)),
             (false, true) => Some(self.altered_before()),
             (false, false) if seq > expected => {
                 let (from, to) = (expected, seq - 1);
-                Some(self.here(Fault::Missing { from, to }))
+                Some(self.here(ChainFault::Missing { from, to }))
             }
-            (false, false) => Some(self.here(Fault::Misplaced { seq, expected })),
+            (false, false) => Some(self.here(ChainFault::Misplaced { seq, expected })),
         }
     }
 
-    fn here(&self, fault: Fault) -> Break {
+    fn here(&self, fault: ChainFault) -> Break {
         Break {
             line: Some(self.verified.lines),
             fault,
@@ -189,13 +189,13 @@ impl Chain {
     fn altered_before(&self) -> Break {
         Break {
             line: Some(self.verified.lines.saturating_sub(1)),
-            fault: Fault::Altered,
+            fault: ChainFault::Altered,
         }
     }
 
     fn finish(mut self) -> Verified {
         if self.after_scrap && self.verified.broken.is_none() {
-            self.verified.broken = Some(self.here(Fault::Altered));
+            self.verified.broken = Some(self.here(ChainFault::Altered));
         }
         self.verified
     }
@@ -228,7 +228,7 @@ mod tests {
         verify(&mut text.as_bytes(), LookFor::default()).unwrap()
     }
 
-    fn fault(lines: &[String]) -> (u64, Fault) {
+    fn fault(lines: &[String]) -> (u64, ChainFault) {
         let broken = of(lines).broken.expect("a fault");
         (broken.line.expect("a line"), broken.fault)
     }
@@ -247,19 +247,19 @@ mod tests {
         let (lines, _) = file(6, ChainHead::default());
         let mut altered = lines.clone();
         altered[2] = altered[2].replace("\"call\":2", "\"call\":7");
-        assert_eq!(fault(&altered), (3, Fault::Altered));
+        assert_eq!(fault(&altered), (3, ChainFault::Altered));
 
         let mut removed = lines.clone();
         removed.remove(2);
-        assert_eq!(fault(&removed), (3, Fault::Missing { from: 3, to: 3 }));
+        assert_eq!(fault(&removed), (3, ChainFault::Missing { from: 3, to: 3 }));
 
         let mut swapped = lines.clone();
         swapped.swap(2, 3);
-        assert_eq!(fault(&swapped), (3, Fault::Missing { from: 3, to: 3 }));
+        assert_eq!(fault(&swapped), (3, ChainFault::Missing { from: 3, to: 3 }));
 
         let mut twice = lines.clone();
         twice.insert(3, lines[2].clone());
-        let misplaced = Fault::Misplaced {
+        let misplaced = ChainFault::Misplaced {
             seq: 3,
             expected: 4,
         };
@@ -267,16 +267,16 @@ mod tests {
 
         let mut renumbered = lines.clone();
         renumbered[2] = renumbered[2].replace("\"seq\":3", "\"seq\":9");
-        assert_eq!(fault(&renumbered), (3, Fault::Altered));
+        assert_eq!(fault(&renumbered), (3, ChainFault::Altered));
 
-        assert_eq!(fault(&lines[1..]), (1, Fault::NoBeginning { seq: 2 }));
+        assert_eq!(fault(&lines[1..]), (1, ChainFault::NoBeginning { seq: 2 }));
 
         let mut scrap = lines.clone();
         scrap[2] = "x".to_owned();
-        assert_eq!(fault(&scrap), (3, Fault::Altered));
+        assert_eq!(fault(&scrap), (3, ChainFault::Altered));
         let mut last = lines.clone();
         last[5] = "x".to_owned();
-        assert_eq!(fault(&last), (6, Fault::Altered));
+        assert_eq!(fault(&last), (6, ChainFault::Altered));
     }
 
     #[test]
