@@ -3,7 +3,8 @@
 
 usage: run.py BINARY [--save] [--quick]
 --save writes bench/AGENTS.md; --quick has a log of a fiftieth. Peers are installed by their package names below
-target/agent: the reference server by npm; what cannot be installed is left out and named.
+target/agent: the reference server by npm, rust-mcp-filesystem by cargo (some minutes); what cannot be installed is left
+out and named.
 """
 
 import json
@@ -19,9 +20,11 @@ from client import Client, count
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOME = REPOSITORY / "target/agent"
+RUST_BINARY = HOME / "cargo/bin/rust-mcp-filesystem"
 TOKENIZER = "gpt-tokenizer@4.0.0"
 REFERENCE = "@modelcontextprotocol/server-filesystem@2026.8.31"
 J0HANZ = "@j0hanz/filesystem-mcp@2.5.0"
+RUST = "rust-mcp-filesystem@0.4.5"
 # The counts are those of two tests, which compare them with this table.
 FAULTY = """
 ## Faulty edits
@@ -47,8 +50,10 @@ def install() -> list[str]:
         npm("install", TOKENIZER)
     if not (HOME / "node_modules/.bin/mcp-server-filesystem").exists() and not npm("install", REFERENCE):
         missing.append("the reference server (npm)")
+    if not RUST_BINARY.exists() and not succeeds("cargo", "install", "--locked", "--root", "cargo", "--target-dir", "cargo-target", RUST):
+        missing.append(f"{RUST} (Cargo)")
     if not npm("install", J0HANZ, "--no-save"):
-        missing.append(f"{J0HANZ} (npm: one of its dependencies is not published)")
+        missing.append(f"{J0HANZ} (npm: its dependency @adguard/re2-wasm has no version ^1.2.1)")
     return missing
 
 
@@ -66,6 +71,8 @@ def candidates(binary: str):
     reference = HOME / "node_modules/.bin/mcp-server-filesystem"
     if reference.exists():
         yield "reference server", [str(reference)], tasks.Reference
+    if RUST_BINARY.exists():
+        yield "rust-mcp-filesystem", [str(RUST_BINARY), "--allow-write"], tasks.RustFilesystem
 
 
 def measure(name: str, command: list[str], kind, log_lines: int) -> dict:

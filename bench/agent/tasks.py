@@ -284,6 +284,52 @@ class Reference(Tasks):
         return self.read_all(self.read_many(PARTS))
 
 
+class RustFilesystem(Reference):
+    """rust-mcp-filesystem: the reference server's tools, with a search in files and reading of lines; no removal."""
+
+    reads_many = "read_multiple_text_files"
+
+    def search(self, directory: str, pattern: str, query: str) -> str:
+        return self.call("search_files_content", path=self.at(directory), pattern=pattern, query=query, is_regex=True)
+
+    def find(self) -> bool:
+        return self.found_all(self.search("app", "**/*.rs", r"\bfetch_page\b"))
+
+    def rename(self) -> bool:
+        text = self.search("app", "**/*.rs", "JobTable")
+        for path in self.sources(b"JobTable"):
+            assert path.name in text
+            lines = [line for line in self.before[path].decode().splitlines() if "JobTable" in line]
+            self.edit(path, *[(line, line.replace("JobTable", "WorkTable")) for line in lines])
+        return self.renamed()
+
+    def off_by_one(self) -> bool:
+        self.search("app/src", "window.rs", "while|for ")
+        self.edit("app/src/window.rs", ("at <= items.len()", "at < items.len()"))
+        return self.off_by_one_mended()
+
+    def parameter(self) -> bool:
+        self.search("app", "**/*.rs", r"fetch_page\(")
+        self.edit("app/src/fetch.rs", ("(number: u64)", "(number: u64, size: u64)"))
+        for number in range(corpus.CALLERS):
+            self.edit(f"app/src/module_{number:02}.rs", (f"fetch_page({number})", f"fetch_page({number}, 10)"))
+        return self.with_parameter()
+
+    def errors(self) -> bool:
+        return self.told_errors(self.call("tail_file", path=self.at("logs/server.log"), lines=40))
+
+    def middle(self) -> bool:
+        first = min(1_000_000, self.lines // 2)
+        text = self.call("read_file_lines", path=self.at("logs/server.log"), offset=first - 1, limit=40)
+        return all(line in text for line in self.wanted_lines())
+
+    def largest(self) -> bool:
+        text = ""
+        for directory in ("app", "app/src", "app/config", "app/assets"):
+            text += self.call("list_directory_with_sizes", path=self.at(directory))
+        return all(name in text for name in self.ten_largest())
+
+
 def run(tasks: Tasks) -> list[dict]:
     """Carries out every task; a tool's refusal that the script does not expect makes the task wrong."""
     rows = []
