@@ -124,7 +124,7 @@ impl Bench {
             peer: Box::new(move |round| {
                 let path = format!("scratch/peer-large-{round}");
                 let cost = measure::run(&Line::new(&root, &["cp", &other, &path]))?.0;
-                // Both copies of this round are made, whoever was first.
+                // Both copies of this round are made, in either order.
                 for path in [path, format!("scratch/own-large-{}", round.wrapping_sub(1))] {
                     let _ = fs::remove_file(root.join(path));
                 }

@@ -351,25 +351,34 @@ impl ReplyRoom {
         own.resize_within(wanted, self.patience, cancel)
     }
 
-    /// Makes the room so large, for what a search gathers; the first room is larger, so that the budget is not asked for
-    /// every little. Waits on this thread. Fails where that takes too long, and gives back what it has.
-    pub(crate) fn grow(&self, bytes: u64, cancel: &Cancel) -> Result<u64> {
-        // Declared before the lock, so that the thread waits for its next seat without it.
-        let _aside;
+    /// Makes the room so large, for what a search gathers, if there is room for it now or the call has the turn to go on
+    /// without. Never waits; where there is no room it gives back what it has.
+    pub(crate) fn try_grow(&self, bytes: u64) -> Result<(), OverBudget> {
         let mut reserved = self.reserved();
         let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));
-        let limits = self.budget.limits;
-        let wanted = if own.bytes() > 0 {
-            bytes
-        } else {
-            bytes.max(limits.of_one.min(limits.all) / 8)
-        };
-        if own.try_resize(wanted).is_err() {
-            _aside = pool::step_aside(cancel);
-            self.grow_within(own, wanted, cancel)
-                .inspect_err(|_| own.resize(0))?;
+        if own.try_resize(bytes).is_ok() {
+            return Ok(());
         }
-        Ok(wanted)
+        let mut held = self.budget.held();
+        if held.growing.is_none() && own.bytes > 0 {
+            held.growing = Some(self.number);
+        }
+        let may_grow = held.growing == Some(self.number);
+        let bytes = if may_grow { bytes } else { 0 };
+        let budget = &self.budget;
+        budget.count(&mut held, &self.client, own.bytes, bytes);
+        own.bytes = bytes;
+        may_grow.then_some(()).ok_or(OverBudget::Own)
+    }
+
+    /// Waits for so much room, with none in hand. Only for the thread of a call: the pool's threads are needed by those
+    /// that have room.
+    pub(crate) fn wait_to_grow(&self, bytes: u64, cancel: &Cancel) -> Result<()> {
+        // Declared before the lock, so that the thread waits for its next seat without it.
+        let _aside = pool::step_aside(cancel);
+        let mut reserved = self.reserved();
+        let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));
+        self.grow_within(own, bytes, cancel)
     }
 
     /// Waits for room, or for the turn to go on without: of all that wait, one can always end, so that those that wait
@@ -420,7 +429,7 @@ impl ReplyRoom {
         }
     }
 
-    /// Hands the room over to whoever writes the reply of so many bytes. Never refuses: what the call did is done.
+    /// Hands the room over to the writer of the reply, which has so many bytes. Never refuses: what the call did is done.
     #[must_use]
     pub fn hand_over(&self, bytes: u64) -> Option<Reserved> {
         let reserved = self.reserved().take();
@@ -540,24 +549,24 @@ mod tests {
         let (first, second) = (room(Duration::ZERO), room(Duration::from_secs(60)));
         let hasty = room(Duration::ZERO);
         let never = Cancel::never();
-        assert_eq!(
-            first.grow(1, &never).unwrap(),
-            MIB / 2,
-            "more than was asked for"
-        );
-        second.grow(MIB, &never).unwrap();
-        hasty.grow(MIB, &never).unwrap();
-        // Nobody waits for it: it is the one that may have more than the share.
-        first.grow(3 * MIB, &never).unwrap();
-        first.grow(30 * MIB, &never).unwrap();
+        for room in [&first, &second, &hasty] {
+            room.try_grow(MIB).unwrap();
+        }
+        // It is the one that may have more than the share.
+        first.try_grow(3 * MIB).unwrap();
+        first.try_grow(30 * MIB).unwrap();
         assert_eq!(budget.bytes_held(), 32 * MIB);
-        assert!(matches!(
-            hasty.grow(2 * MIB, &never),
-            Err(Error::NoRoom { .. })
-        ));
-        assert_eq!(budget.bytes_held(), 31 * MIB, "it gave back what it had");
+        assert!(second.try_grow(4 * MIB).is_err());
+        assert!(hasty.try_grow(4 * MIB).is_err());
+        assert_eq!(
+            budget.bytes_held(),
+            30 * MIB,
+            "they gave back what they had"
+        );
+        let refused = hasty.wait_to_grow(MIB, &never);
+        assert!(matches!(refused, Err(Error::NoRoom { .. })));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| second.grow(20 * MIB, &never));
+            let waiting = scope.spawn(|| second.wait_to_grow(20 * MIB, &never));
             drop(first.hand_over(0));
             waiting.join().unwrap().unwrap();
         });

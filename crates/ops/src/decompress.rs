@@ -187,7 +187,7 @@ impl<R: BufRead> ZstdFrames<R> {
 
 impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Security: whoever can write a file must not be able to end a search by it.
+        // Security: a program that can write a file must not be able to end a search by it.
         let read = catch_unwind(AssertUnwindSafe(|| self.read_on(buffer)));
         read.unwrap_or_else(|_| Err(io::Error::other("the file breaks the decoder")))
     }

@@ -1,13 +1,13 @@
 //! Counts what a search or a listing gathers against the room for its reply, while it runs.
 //!
-//! Otherwise many of them at once could hold far more than the budget allows before the first reply is made. Without room
-//! the work waits; where that takes too long it stops and fails.
+//! Otherwise many of them at once could hold far more than the budget allows before the first reply is made. Work that finds
+//! no room throws away what it has, waits for room with nothing in hand, and begins again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::byte_budget::{ReplyRoom, SMALL_BYTES};
-use crate::context::{Cancel, Context};
+use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// How much room is taken at a time, so that the budget is not asked for every match.
@@ -21,34 +21,46 @@ pub(crate) fn told_entry<Entry>(path_length: usize) -> u64 {
     (size_of::<Entry>() + 3 * path_length + TOLD_OF_ENTRY) as u64
 }
 
+/// How often work begins again.
+const TRIES: usize = 4;
+
+/// Runs work that counts what it gathers. Where there is no room for it, waits for twice as much and begins again.
+pub(crate) fn with_room<T>(
+    context: &Context,
+    mut work: impl FnMut(&Arc<Gathered>) -> Result<T>,
+) -> Result<T> {
+    let mut taken = SMALL_BYTES;
+    for _ in 0..TRIES {
+        let gathered = Arc::new(Gathered {
+            room: context.room.clone(),
+            bytes: AtomicU64::new(0),
+            taken: AtomicU64::new(taken),
+            is_refused: AtomicBool::new(false),
+        });
+        let outcome = work(&gathered);
+        let Some(room) = context.room.as_ref().filter(|_| gathered.is_refused()) else {
+            return outcome;
+        };
+        drop(outcome);
+        taken = gathered.bytes.load(Ordering::Relaxed).saturating_mul(2);
+        room.wait_to_grow(taken, &context.cancel)?;
+    }
+    Err(Error::NoRoom { bytes: taken })
+}
+
 /// What a call has gathered so far, on all its threads.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     room: Option<Arc<ReplyRoom>>,
-    cancel: Cancel,
     bytes: AtomicU64,
     /// Up to here there is room.
     taken: AtomicU64,
-    /// Held by the thread that asks for more.
-    asking: Mutex<()>,
-    refused: OnceLock<Error>,
+    is_refused: AtomicBool,
 }
 
 impl Gathered {
-    /// Nothing yet.
-    pub(crate) fn nothing(context: &Context) -> Arc<Gathered> {
-        Arc::new(Gathered {
-            room: context.room.clone(),
-            cancel: context.cancel.clone(),
-            bytes: AtomicU64::new(0),
-            taken: AtomicU64::new(SMALL_BYTES),
-            asking: Mutex::default(),
-            refused: OnceLock::new(),
-        })
-    }
-
     /// Counts more bytes, with what their reply will need. Tells whether there is room for them; if not, the work should
-    /// throw away what it has and stop.
+    /// throw away what it has and stop. Never waits.
     pub(crate) fn add(&self, bytes: u64) -> bool {
         let Some(room) = &self.room else { return true };
         if self.is_refused() {
@@ -58,30 +70,18 @@ impl Gathered {
         if total <= self.taken.load(Ordering::Relaxed) {
             return true;
         }
-        // What the other threads of the call find while one waits is little: each ends its unit first.
-        let Ok(_asking) = self.asking.try_lock() else {
-            return true;
-        };
-        match room.grow(total.saturating_add(STEP), &self.cancel) {
-            Ok(taken) => self.taken.store(taken, Ordering::Relaxed),
-            Err(error) => drop(self.refused.set(error)),
+        let wanted = total.saturating_add(STEP);
+        if room.try_grow(wanted).is_err() {
+            self.is_refused.store(true, Ordering::Relaxed);
+            return false;
         }
-        !self.is_refused()
+        self.taken.fetch_max(wanted, Ordering::Relaxed);
+        true
     }
 
     /// Whether there was no room.
     pub(crate) fn is_refused(&self) -> bool {
-        self.refused.get().is_some()
-    }
-
-    /// Fails if there was no room.
-    pub(crate) fn finish(&self) -> Result<()> {
-        match self.refused.get() {
-            Some(Error::NoRoom { bytes }) => Err(Error::NoRoom { bytes: *bytes }),
-            // The caller gave up while it waited.
-            Some(_) => self.cancel.check(),
-            None => Ok(()),
-        }
+        self.is_refused.load(Ordering::Relaxed)
     }
 }
 
@@ -185,8 +185,8 @@ mod tests {
         let held = budget.hold(&"client".into(), 8 * MIB - 1);
         // This one may gather more than there is room for, and so no other may.
         let other = context_of(&budget);
-        let others = Gathered::nothing(&other);
-        assert!(others.add(SMALL_BYTES + 1));
+        let others = other.room.as_ref().unwrap();
+        assert!(others.wait_to_grow(MIB, &other.cancel).is_ok());
         let bytes_held = budget.bytes_held();
         for attempt in 0..4 {
             let context = context_of(&budget);
@@ -202,7 +202,7 @@ mod tests {
         let mut few = grep(&tree);
         few.max_results = 10;
         assert_eq!(few.run(&context_of(&budget)).unwrap().total_matches, 10);
-        drop((held, other, others));
+        drop((held, other));
         assert_eq!(
             glob(&tree).run(&context_of(&budget)).unwrap().entries.len(),
             1000

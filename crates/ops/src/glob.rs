@@ -11,7 +11,7 @@ use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem, WalkOptions};
 
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, told_entry};
+use crate::gathered::{Gathered, told_entry, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -111,7 +111,12 @@ impl Operation for Glob {
 
     fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
-        let gathered = Gathered::nothing(context);
+        with_room(context, |gathered| self.try_run(&cancel, gathered))
+    }
+}
+
+impl Glob {
+    fn try_run(&self, cancel: &Cancel, gathered: &Arc<Gathered>) -> Result<Globbed> {
         let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
@@ -121,7 +126,7 @@ impl Operation for Glob {
                 GlobOrder::Size | GlobOrder::Modified => ENTRIES_MAX,
             },
             cancel: cancel.clone(),
-            gathered: Arc::clone(&gathered),
+            gathered: Arc::clone(gathered),
         };
         let (located, _) = self.place.existing(Follow::Last, Wanted::Directory)?;
         let dir = located.open_dir()?;
@@ -130,8 +135,7 @@ impl Operation for Glob {
             ..WalkOptions::default()
         };
         let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
-        let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
-        gathered.finish()?;
+        let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), cancel)?;
         found.timed_out = ending == RunEnd::Expired;
         self.order.apply(&mut found, self.max_results);
         Ok(found)

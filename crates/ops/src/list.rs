@@ -10,7 +10,7 @@ use sandbox::{
 
 use crate::context::Context;
 use crate::error::{Error, PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, told_entry};
+use crate::gathered::{Gathered, told_entry, with_room};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, Stages, Worked};
 use crate::pattern::FileFilter;
@@ -105,6 +105,12 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn run(self, context: &Context) -> Result<Listed> {
+        with_room(context, |gathered| self.try_run(context, gathered))
+    }
+}
+
+impl List {
+    fn try_run(&self, context: &Context, gathered: &Arc<Gathered>) -> Result<Listed> {
         let mut filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
@@ -117,10 +123,10 @@ impl Operation for List {
             detail: self.detail,
         };
         let listing = ListRun {
-            request: &self,
+            request: self,
             describe,
             context,
-            gathered: Gathered::nothing(context),
+            gathered: Arc::clone(gathered),
         };
         let dir = located.open_dir()?;
         let mut listed = Listed {
@@ -174,7 +180,9 @@ impl ListRun<'_> {
             }
         })?;
         self.context.cancel.check()?;
-        self.gathered.finish()?;
+        if self.gathered.is_refused() {
+            return Ok(());
+        }
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
@@ -246,7 +254,7 @@ impl ListRun<'_> {
                 WalkEvent::Entered(..) | WalkEvent::Passed | WalkEvent::Left(_) => {}
             }
         }
-        self.gathered.finish()
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Watches a file, or a directory with all below it, until something changes.
 //!
-//! It waits for nothing itself: whoever waits asks from time to time, so that no thread is held meanwhile.
+//! It waits for nothing itself: the caller asks from time to time, so that no thread is held meanwhile.
 
 use sandbox::{Follow, TreeChanges, TreeWatch};
 

@@ -13,7 +13,7 @@ use crate::tool::Weight;
 /// How many calls may wait for each that may run.
 const WAITING_PER_RUNNING: usize = 16;
 /// How many slots a client may have for small calls, and for heavy ones, for each that is free: alone it gets three
-/// quarters, and whoever comes later still finds some.
+/// quarters, and a client that comes later still finds some.
 const SHARE: usize = 3;
 
 /// Shares out the right to run.

@@ -297,7 +297,7 @@ fn a_handover_that_lacks_something_is_asked_for_once_more_and_no_more() {
         panic!("{again:?}")
     };
     assert_eq!(question.lack, Some(Lack::Children));
-    // Whatever the second question comes to, there is something to show.
+    // Whatever the second question brings, there is something to show.
     let second = Some(Resume {
         looked_at: start.later(2).wall,
         ..resumed(start, question.lack)

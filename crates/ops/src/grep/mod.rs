@@ -28,7 +28,7 @@ use self::file::{
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
-use crate::gathered::Gathered;
+use crate::gathered::{Gathered, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
@@ -166,11 +166,23 @@ impl Operation for Grep {
 
     fn run(self, context: &Context) -> Result<Grepped> {
         let cancel = context.cancel.within(self.timeout);
-        let search = GrepSearch::new(&self, context, &cancel)?;
-        let gathered = Arc::clone(&search.gathered);
+        with_room(context, |gathered| self.try_run(context, &cancel, gathered))
+    }
+}
+
+impl Grep {
+    fn try_run(
+        &self,
+        context: &Context,
+        cancel: &Cancel,
+        gathered: &Arc<Gathered>,
+    ) -> Result<Grepped> {
+        let search = GrepSearch {
+            gathered: Some(Arc::clone(gathered)),
+            ..GrepSearch::new(self, context, cancel)?
+        };
         let source = self.source()?;
-        let (progress, ending) = ordered::run(search, source, GrepProgress::default(), &cancel)?;
-        gathered.finish()?;
+        let (progress, ending) = ordered::run(search, source, GrepProgress::default(), cancel)?;
         let mut found = progress.found;
         found.timed_out = ending == RunEnd::Expired;
         if self.from == SearchFrom::End {
@@ -180,9 +192,7 @@ impl Operation for Grep {
         }
         Ok(found)
     }
-}
 
-impl Grep {
     fn source(&self) -> Result<Option<GrepBatch>> {
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Anything)?;
         if metadata.kind != FileKind::Directory {
@@ -221,7 +231,7 @@ struct GrepSearch {
     max_file_size: u64,
     compressed: CompressedFiles,
     cancel: Cancel,
-    gathered: Arc<Gathered>,
+    gathered: Option<Arc<Gathered>>,
     scratches: Mutex<Vec<Scratch>>,
 }
 
@@ -272,9 +282,15 @@ impl GrepSearch {
             max_file_size: request.max_file_size.unwrap_or(u64::MAX),
             compressed: request.compressed,
             cancel: cancel.clone(),
-            gathered: Gathered::nothing(context),
+            gathered: None,
             scratches: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Counts what a unit found, and tells whether there is room for it.
+    fn gathers(&self, found: &BatchMatches) -> bool {
+        let gathered = self.gathered.as_ref();
+        gathered.is_none_or(|gathered| gathered.add(found.footprint()))
     }
 
     /// Lends a thread what it needs; there are never more than threads that work at once.
@@ -498,7 +514,7 @@ impl Stages for GrepSearch {
         self.cancel
             .advance(unit.found.searched + unit.found.skipped);
         self.give_back(unit.scratch);
-        if !self.gathered.add(unit.found.footprint()) {
+        if !self.gathers(&unit.found) {
             // What was found is let go at once; the commit of this unit ends the search.
             unit.found = BatchMatches::default();
         }
@@ -509,7 +525,8 @@ impl Stages for GrepSearch {
     }
 
     fn commit(&self, progress: &mut GrepProgress, found: BatchMatches) -> ControlFlow<()> {
-        if self.gathered.is_refused() {
+        let gathered = self.gathered.as_ref();
+        if gathered.is_some_and(|gathered| gathered.is_refused()) {
             return ControlFlow::Break(());
         }
         self.commit_batch(progress, found)

@@ -50,7 +50,7 @@ impl Seat {
     pub(super) fn hand_back(self) -> u64 {
         match STANDING.replace(Standing::Outside) {
             Standing::Seated { number, .. } => number,
-            // Work always ends in a seat: whoever gave one up has taken another.
+            // Work always ends in a seat: a thread that gave one up has taken another.
             Standing::Outside | Standing::Small { .. } => u64::MAX,
         }
     }

@@ -137,7 +137,7 @@ fn a_short_call_ends_before_the_long_ones_that_came_first() {
     (0..running.len()).for_each(|_| assert_eq!(heard(&ended), "long"));
 }
 
-/// A root that does not answer: whoever works in it waits until it is released.
+/// A root that does not answer: every call that works in it waits until it is released.
 struct DeadRoot {
     tree: Tree,
     release: Option<Sender<()>>,

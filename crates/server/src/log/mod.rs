@@ -1,6 +1,6 @@
 //! Logs: one line an event on standard error, and every call in the audit file.
 //!
-//! No call waits for whoever reads the log: lines go through a [`LineQueue`]. Start the log after the process confined
+//! No call waits for the reader of the log: lines go through a [`LineQueue`]. Start the log after the process confined
 //! itself: its writer is the first thread.
 
 mod audit_file;
@@ -65,7 +65,7 @@ pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result
     Ok(Log { queue, audit })
 }
 
-/// Logs a panic as a line like any other; the standard hook would wait for whoever reads standard error.
+/// Logs a panic as a line like any other; the standard hook would wait for the reader of standard error.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     let payload = panic.payload();

@@ -219,7 +219,7 @@ fn write_lines(
                 }
                 QueueItem::Flush(done) => {
                     writer.write();
-                    // Whoever waits may end the process, so the count must not come later.
+                    // The thread that waits may end the process, so the count must not come later.
                     writer.write_lost(format);
                     writer.output.ending();
                     let _ = done.try_send(());

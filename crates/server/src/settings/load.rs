@@ -42,7 +42,7 @@ pub(crate) fn load(
     let from_file = file.as_ref().map(partial_of).transpose()?;
     let mut merged = cli.partial(current).or(from_file.unwrap_or_default());
     if file.is_none() {
-        // Whoever types a directory did not decide to serve it to the network.
+        // A person who types a directory did not decide to serve it to the network.
         merged.host.get_or_insert_with(Host::this_machine);
     }
     let settings = with_directories(merged.complete(), cli.directories(current), current);

@@ -45,7 +45,7 @@ impl RootSettings {
             quota: None,
             history: None,
             on_missing: OnMissingRoot::Fail,
-            // Whoever named the directory on the command line works in it under that name.
+            // The person who named the directory on the command line works in it under that name.
             host_paths: true,
         }
     }

@@ -1,7 +1,7 @@
 //! The config file: YAML in, partial settings out, and every mistake in one clear line.
 //!
 //! Which keys there are, [`super::table`] says; here is how the file is walked and how the settings that are more than a
-//! plain value are read. Nothing here touches the directories the file names: that is for whoever opens the roots.
+//! plain value are read. Nothing here touches the directories the file names: `open_roots` does that.
 
 mod allowlist;
 mod file;

@@ -252,7 +252,7 @@ async fn audit_a_file_that_takes_no_byte_holds_up_changes_and_nothing_else() {
         !tree.has("late0"),
         "a change that waits has changed nothing"
     );
-    // Its size alone: whoever opens the file waits for the lease.
+    // Its size alone: to open the file is to wait for the lease.
     let size = std::fs::metadata(logs.join("calls.log")).unwrap().len();
     assert_eq!(size, 0, "nothing is written");
 

@@ -117,7 +117,7 @@ async fn connections_beyond_the_cap_wait_for_their_turn() {
     let call = format!("{HEAD}Content-Length: {}\r\n\r\n{call}", call.len());
     let mut held = [begin(address, &call).await, begin(address, &call).await];
     for stream in &mut held {
-        // Whoever was let in keeps the place.
+        // A connection that was let in keeps its place.
         stream.read_exact(&mut [0; 12]).await.unwrap();
     }
     let mut third = TcpStream::connect(address).await.unwrap();

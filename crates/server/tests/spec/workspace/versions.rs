@@ -372,7 +372,7 @@ async fn workspace_versions_are_told_where_a_change_may_follow() {
                     outcome.story()
                 );
             }
-            // Whoever wants no line numbers wants the content as it is.
+            // A client that wants no line numbers wants the content as it is.
             let arguments = json!({"path": "f", "line_numbers": false});
             let outcome = server.call("read_file", arguments).await;
             assert_eq!(outcome.text, "one\n");
