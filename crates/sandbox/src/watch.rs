@@ -60,7 +60,7 @@ pub struct TreeWatch {
 }
 
 /// What was seen of a tree so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChanges {
     /// The paths inside the root and what happened to them, in byte order.
     pub changes: Vec<(String, SeenChange)>,

@@ -57,6 +57,9 @@ struct PlaceFlags {
     /// The one root of `memory`; created if missing.
     #[arg(long, value_name = "PATH", env = "BASE_PATH", global = true)]
     base_path: Option<PathBuf>,
+    /// Keep nothing of what changes replace or remove: nothing can be undone.
+    #[arg(long, global = true)]
+    no_history: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -454,6 +457,11 @@ impl Cli {
             guide_project_root: project_root.map(|path| path.map(|path| current.join(path))),
             ..self.given.clone()
         }
+    }
+
+    /// Tells whether no root keeps a history.
+    pub(crate) fn is_without_history(&self) -> bool {
+        self.flags.no_history
     }
 
     /// Tells whether the project of `guide` was named.

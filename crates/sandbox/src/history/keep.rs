@@ -550,7 +550,7 @@ impl Keeping<'_> {
     }
 }
 
-fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
+pub(super) fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
     let opened = match syscall::open_dir_unchecked(dir, name) {
         // What may not be listed is the system's to judge.
         Err(Errno::ACCESS) => return Ok(()),

@@ -4,7 +4,8 @@
 //! prune everyone's undo.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl History {
         let made = changes.values().filter(|change| change.is_made());
         HistoryFigures {
             changes: made.clone().count() as u64,
-            bytes: objects.values().map(|kept| kept.bytes).sum(),
+            bytes: self.note_bytes(&objects),
             oldest_ms: made.map(|change| change.author.time).min(),
         }
     }
@@ -90,11 +91,37 @@ impl History {
     /// Removes what is older, more or larger than the settings want.
     pub fn prune(&self) -> Pruned {
         let settings = &self.settings;
+        if self.is_small_enough() {
+            return Pruned::default();
+        }
         self.prune_to(Bounds {
             keep: settings.keep,
             max_bytes: settings.max_bytes,
             max_changes: settings.max_changes,
         })
+    }
+
+    /// Tells whether nothing has to go, without reading every record.
+    fn is_small_enough(&self) -> bool {
+        let Some(store) = self.existing_store() else {
+            return true;
+        };
+        let settings = &self.settings;
+        let kept = (store.last_number() + 1).saturating_sub(store.oldest_kept());
+        let keep = settings.keep.as_millis() as u64;
+        let is_young =
+            journal::first_time(store).is_some_and(|time| now_ms().saturating_sub(time) <= keep);
+        let Ok(objects) = self.objects(store) else {
+            return false;
+        };
+        let bytes = self.note_bytes(&objects);
+        is_young && kept <= settings.max_changes && bytes <= settings.max_bytes
+    }
+
+    fn note_bytes(&self, objects: &BTreeMap<u64, KeptObjects>) -> u64 {
+        let bytes = objects.values().map(|kept| kept.bytes).sum();
+        self.counts.bytes.store(bytes, Ordering::Relaxed);
+        bytes
     }
 
     /// Removes half of what is kept, because the disk is full; tells whether there was anything.
@@ -145,6 +172,9 @@ impl History {
             changes: doomed.len() as u64,
             stuck: names.filter(|name| clear(store, name).is_err()).count() as u64,
         };
+        self.counts
+            .pruned
+            .fetch_add(pruned.changes, Ordering::Relaxed);
         let kept = changes.keys().find(|number| !doomed.contains(number));
         let oldest = kept.copied().unwrap_or_else(|| store.last_number() + 1);
         if !doomed.is_empty() && oldest > store.oldest_kept() {
@@ -271,12 +301,17 @@ fn number_of(object: &Name) -> Option<u64> {
 }
 
 fn objects_dir(store: &Store) -> Option<Dir> {
-    let fd = syscall::reopen_dir_unchecked(store.objects()).ok()?;
+    plain_dir(store.objects()).ok()
+}
+
+/// A directory of our own, without observers.
+pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
+    let fd = syscall::reopen_dir_unchecked(dir)?;
     let share = RootShare {
         unnamed: UnnamedFiles::Avoided,
         observers: Observers::default(),
     };
-    Some(Dir::new(fd, Vec::new(), share))
+    Ok(Dir::new(fd, Vec::new(), share))
 }
 
 fn clear(store: &Store, name: &Name) -> crate::Result<()> {

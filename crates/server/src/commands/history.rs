@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use ops::{ChangeFilter, Part, PartKind, ToldChange, Undo, UndoTarget};
+use ops::{ChangeFilter, Operation, Part, PartKind, ToldChange, Undo, UndoTarget};
 use sandbox::{NamedRoot, Roots, change_id, parse_change_id};
 
 use crate::change_words::{OperatorContext, none_kept, object, refused};
@@ -163,13 +163,9 @@ fn undo(
     is_rehearsal: bool,
     output: &mut impl Write,
 ) -> Result<()> {
-    let undo = Undo {
-        root: Arc::clone(&root.root),
-        target,
-        is_rehearsal,
-    };
+    let undo = Undo::by_operator(Arc::clone(&root.root), target, is_rehearsal);
     let context = OperatorContext::new(settings).context();
-    match undo.run(&context)? {
+    match undo.run(&context) {
         Ok(undone) => {
             let ids = context.change_notes.change_ids();
             for record in &undone.changes {
@@ -188,6 +184,7 @@ fn undo(
             }
             Ok(())
         }
-        Err(refusal) => Err(refused(&root.name, &refusal)),
+        Err(ops::Error::UndoRefused(refusal)) => Err(refused(&root.name, &refusal)),
+        Err(error) => Err(error.into()),
     }
 }

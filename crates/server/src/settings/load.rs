@@ -45,7 +45,12 @@ pub(crate) fn load(
         // Whoever types a directory did not decide to serve it to the network.
         merged.host.get_or_insert_with(Host::this_machine);
     }
-    let settings = with_directories(merged.complete(), cli.directories(current), current);
+    let mut settings = with_directories(merged.complete(), cli.directories(current), current);
+    if cli.is_without_history() {
+        for root in &mut settings.roots {
+            root.history = None;
+        }
+    }
     check(cli, &settings, need)?;
     Ok(LoadedSettings { settings, file })
 }

@@ -38,7 +38,8 @@ impl Tool for RemoveFolder {
 
     const NAME: &'static str = "remove_folder";
     const TITLE: &'static str = "Remove a folder";
-    const DESCRIPTION: &'static str = "Removes a directory and everything in it for good. Symlinks inside are removed, never followed.";
+    const DESCRIPTION: &'static str =
+        "Removes a directory and everything in it. Symlinks inside are removed, never followed.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
