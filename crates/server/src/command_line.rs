@@ -156,6 +156,8 @@ enum AuditArgs {
 enum HistoryAction {
     /// Check the chain of records; exit code 1 if a line was altered.
     Verify,
+    /// Remove what is older, more or larger than the settings keep, as the server does every minute.
+    Prune,
     /// Remove all that is kept of a path, for good.
     Forget {
         /// The path inside the root.
@@ -179,6 +181,8 @@ pub(crate) enum HistoryRequest {
     },
     /// Check the records.
     Verify,
+    /// Remove what is too old or too much.
+    Prune,
     /// Remove what is kept.
     Forget {
         /// Of this path.
@@ -246,6 +250,7 @@ impl HistoryRequest {
                 path: path.clone(),
             },
             Some(HistoryAction::Verify) => HistoryRequest::Verify,
+            Some(HistoryAction::Prune) => HistoryRequest::Prune,
             Some(HistoryAction::Forget { path, root }) => HistoryRequest::Forget {
                 path: path.clone(),
                 root: root.clone(),

@@ -18,6 +18,7 @@ use crate::dir::{Dir, RootShare};
 use crate::name::Name;
 use crate::quota::{Amount, measure};
 use crate::replace::UnnamedFiles;
+use crate::resolve::{Means, open_dir_below};
 use crate::syscall::{self, SysResult};
 
 /// How many hashes of record files that are gone are kept, for the chain of those that followed them.
@@ -150,7 +151,19 @@ impl History {
         let names = objects
             .iter()
             .filter_map(|object| Name::new(object.as_bytes()));
-        names.filter(|name| clear(store, name).is_ok()).count() as u64
+        let whole = names.filter(|name| clear(store, name).is_ok()).count() as u64;
+        // What was removed with a directory around it is inside of what is kept of that.
+        let parts = changes.values().flat_map(|change| &change.parts);
+        let inside = parts.filter_map(|part| {
+            let tops = [part.to.as_deref(), Some(part.path.as_str())];
+            let top = tops
+                .into_iter()
+                .flatten()
+                .find(|top| *top != path && crate::is_within(path, top))?;
+            Some((part.object.as_deref()?, path.get(top.len()..)?))
+        });
+        let cleared = inside.filter(|(object, rest)| clear_inside(store, object, rest).is_ok());
+        whole + cleared.count() as u64
     }
 
     fn prune_to(&self, bounds: Bounds) -> Pruned {
@@ -317,6 +330,20 @@ pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
 fn clear(store: &Store, name: &Name) -> crate::Result<()> {
     let dir = objects_dir(store).ok_or(crate::Error::Stopped)?;
     Change::begin(Durability::Fast).clear_unmounted(&dir, name)
+}
+
+/// Removes an entry inside of a tree that is kept. Security: no link on the way is followed.
+fn clear_inside(store: &Store, object: &str, rest: &str) -> crate::Result<()> {
+    let failed = |errno| crate::Error::from_errno("unlink", rest, errno);
+    let whole = [object.as_bytes(), &crate::name::to_bytes(rest)].concat();
+    let slash = whole.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    let (parent, last) = whole.split_at(slash);
+    let name = last.get(1..).and_then(Name::new);
+    let name = name.ok_or_else(|| failed(syscall::Errno::INVAL))?;
+    let parent = open_dir_below(store.objects(), parent, Means::OneCall).map_err(failed)?;
+    let parent = parent.ok_or_else(|| failed(syscall::Errno::INVAL))?;
+    let dir = plain_dir(parent.as_fd()).map_err(failed)?;
+    Change::begin(Durability::Fast).clear_unmounted(&dir, &name)
 }
 
 /// Removes record files in which every change is gone, and remembers how they ended.

@@ -28,6 +28,7 @@ pub(crate) fn run(
     match request {
         HistoryRequest::Show { root, path } => show(&roots, root.as_deref(), path, output),
         HistoryRequest::Verify => verify(&roots, output),
+        HistoryRequest::Prune => prune(&roots, output),
         HistoryRequest::Forget { path, root } => {
             let root = chosen(&roots, root.as_deref())?;
             let history = root.root.history().ok_or_else(|| none_kept(&root.name))?;
@@ -151,6 +152,28 @@ fn verify(roots: &Roots, output: &mut impl Write) -> Result<()> {
                 broken.line,
                 broken.file
             ),
+        }
+    }
+    Ok(())
+}
+
+fn prune(roots: &Roots, output: &mut impl Write) -> Result<()> {
+    for root in roots.iter() {
+        let Some(history) = root.root.history() else {
+            continue;
+        };
+        let pruned = history.prune();
+        writeln!(
+            output,
+            "{}: {} changes were removed",
+            root.name, pruned.changes
+        )?;
+        if pruned.stuck > 0 {
+            writeln!(
+                output,
+                "{}: {} kept entries could not be removed",
+                root.name, pruned.stuck
+            )?;
         }
     }
     Ok(())
