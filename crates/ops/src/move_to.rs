@@ -158,8 +158,15 @@ impl Move {
                 check_writable(&target)?;
             }
         }
+        // Neither root's history can take back a move between two alone.
+        let is_inside = Arc::ptr_eq(&self.source.root, &ends.place.root);
+        let change = if is_inside {
+            context.change()
+        } else {
+            context.change().irrevocable()
+        };
         act(&Moving {
-            change: context.change(),
+            change,
             source,
             metadata: ends.metadata,
             target: &target,

@@ -188,7 +188,7 @@ impl<T: UndoTool> Tool for UndoChanges<T> {
     const TITLE: &'static str = "Undo changes";
     const DESCRIPTION: &'static str = T::DESCRIPTION;
     const EFFECT: ToolEffect = ToolEffect::Write {
-        destructive: true,
+        destructive: false,
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = T::ROOTS;

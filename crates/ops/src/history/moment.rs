@@ -104,7 +104,10 @@ fn open_at(
         Past::Nothing => Ok(None),
         Past::Now(path) => {
             let place = Place::new(Arc::clone(root), &path)?;
-            place.open_file(Wanted::File).map(Some)
+            match place.open_file(Wanted::File) {
+                Err(Error::NotFound { .. }) => Ok(None),
+                opened => opened.map(Some),
+            }
         }
         Past::Other(sandbox::FileKind::Directory) => Err(Error::IsADirectory {
             path: path.to_owned(),

@@ -222,7 +222,7 @@ roots:
         let fault = collision(&[Toolset::Guide, Toolset::Workspace, Toolset::Files]);
         assert_eq!(
             fault.unwrap().to_string(),
-            "the tool sets workspace and files both have copy, move, compare, watch; on stdio serve one of them, \
+            "the tool sets workspace and files both have copy, move, compare, watch, undo; on stdio serve one of them, \
              or use --transport http"
         );
         assert_eq!(collision(&[Toolset::Workspace, Toolset::Guide]), None);

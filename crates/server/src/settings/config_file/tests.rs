@@ -459,7 +459,7 @@ fn unknown_tools_are_named_with_the_nearest_one() {
         tool("memory.veiw"),
         "roots[0].allowed_tools[1]: unknown tool \"memory.veiw\" (did you mean \"memory.view\"?); \
          allowed: *, memory.view, memory.create, memory.str_replace, memory.insert, memory.delete, \
-         memory.rename"
+         memory.rename, memory.undo"
     );
     assert!(tool("nosuchset.copy").contains(
         "unknown tool \"nosuchset.copy\" (did you mean \"copy\"?); allowed: *, list_folder"
