@@ -74,6 +74,12 @@ pub(super) struct Undoing<'a> {
 }
 
 impl Root {
+    /// Frees what is kept of old changes, because the disk is full; tells whether there was anything.
+    #[must_use]
+    pub fn make_room(&self) -> bool {
+        self.observers().make_room()
+    }
+
     /// The history of its changes, if they are kept.
     #[must_use]
     pub fn history(&self) -> Option<&Arc<History>> {
@@ -268,6 +274,10 @@ impl Undoing<'_> {
             )
         });
         match put {
+            // Another process took it back at the same time.
+            Ok(Err(Errno::NOENT | Errno::AGAIN)) if amount() == Err(Errno::NOENT) => {
+                Err(conflict(path, Found::Changed))
+            }
             Ok(put) => put.map_err(|errno| failed(path, errno)),
             Err(error) => Err(UndoFault::Failed {
                 path: path.to_owned(),

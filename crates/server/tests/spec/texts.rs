@@ -167,7 +167,7 @@ async fn workspace_each_reply_has_a_short_text() {
             ("copy", json!({"source_path": "d", "dest_path": "f"}), "copied d/ to f/: 1 file, 3 bytes"),
             ("move", json!({"source_path": "n", "dest_path": "o"}), "moved n to o\n[version V]"),
             ("remove_file", json!({"path": "o"}), "removed o"),
-            ("remove_folder", json!({"path": "d"}), "removed d/: 1 file, 2 directories"),
+            ("remove_folder", json!({"path": "d"}), "removed d/"),
         ],
     )
     .await;

@@ -373,7 +373,7 @@ async fn history_undo_in_files_and_memory() {
             .root("data", tree.path())
             .set("toolsets", json!(["files"]));
         let server = setup.start(transport).await;
-        let write = json!({"path": "a", "content": "1\n", "overwrite": true});
+        let write = json!({"path": "a", "content": "1\n"});
         let change = changed(&server, "write", write).await;
         let arguments = json!({"change": change});
         changed(&server, "undo", arguments.clone()).await;

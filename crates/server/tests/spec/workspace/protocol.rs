@@ -39,7 +39,8 @@ async fn workspace_nfr_012_descriptions_stand_alone() {
 }
 
 /// Arguments whose names tell what they are.
-const SAYS_IT_ALL: [&str; 16] = [
+const SAYS_IT_ALL: [&str; 17] = [
+    "dry_run",
     "client",
     "limit",
     "diff",
