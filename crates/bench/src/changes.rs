@@ -204,7 +204,7 @@ impl Bench {
 }
 
 /// A call that has to succeed.
-fn called(server: &mut Server, tool: &str, arguments: &Value) -> Result<Cost> {
+pub(crate) fn called(server: &mut Server, tool: &str, arguments: &Value) -> Result<Cost> {
     let cost = server.call(tool, arguments)?;
     server.reply()?;
     Ok(cost)
@@ -253,7 +253,7 @@ fn from_to(source: &str, destination: &str) -> Value {
 }
 
 /// The marker that a log has after some rounds.
-fn needle(round: usize) -> String {
+pub(crate) fn needle(round: usize) -> String {
     let number = format!("{round:04}");
     ONCE.replace("0000", &number)
 }

@@ -70,6 +70,8 @@ pub(crate) struct Corpus {
     pub(crate) logs: Vec<u64>,
     /// How many entries the directories `flat-N` have.
     pub(crate) flat: Vec<usize>,
+    /// By how much everything is smaller than what the figures of record are of.
+    pub(crate) divisor: usize,
 }
 
 impl Corpus {
@@ -103,6 +105,7 @@ impl Corpus {
         let largest = 1000 / divisor as u64;
         let sizes = [1, 10, 100, 1000].into_iter();
         Corpus {
+            divisor,
             root: base.join(format!("corpus-{}", scale.word())),
             tree: groups("group", [1_000, 5_000, 10_000, 34_000]),
             names: groups("area", [2_000, 8_000, 40_000, 150_000]),

@@ -12,6 +12,7 @@
 mod changes;
 mod corpus;
 mod growth;
+mod history;
 mod large;
 mod load;
 mod measure;

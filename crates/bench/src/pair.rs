@@ -105,6 +105,11 @@ impl Servers {
         }
     }
 
+    /// How they are started.
+    pub(crate) fn own(&self) -> &Own {
+        &self.own
+    }
+
     /// Ends them all, so that the memory of the next ones is their own.
     fn stop(&mut self) {
         self.running.clear();

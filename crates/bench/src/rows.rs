@@ -30,6 +30,7 @@ impl Bench {
         rows.extend(self.listings());
         rows.extend(self.large_files());
         rows.extend(self.changes());
+        rows.extend(self.history());
         rows
     }
 

@@ -40,6 +40,9 @@ impl Server {
         let mut child = Command::new(program)
             .args(rest)
             .current_dir(directory)
+            // Not where the user's own histories are.
+            .env("XDG_STATE_HOME", directory.join("state"))
+            .env_remove("STATE_DIRECTORY")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -218,6 +221,19 @@ impl Own {
             transport.to_owned(),
         ];
         Ok(words.to_vec())
+    }
+
+    /// Starts one over stdio that keeps nothing of what is changed.
+    pub(crate) fn start_without_history(
+        &self,
+        toolset: &str,
+        durability: Durability,
+    ) -> Result<Server> {
+        let mut words = self.line(toolset, durability, "stdio")?;
+        words.push("--no-history".to_owned());
+        let server = Server::start(&words, &self.base)?;
+        server.settle()?;
+        Ok(server)
     }
 
     /// Starts one over stdio.

@@ -180,6 +180,7 @@ impl AgreedRequest<'_> {
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
             account: origin.account(),
+            account_kind: origin.account_kind(),
             allowance,
             answers,
             client: Arc::new(RequestClient {

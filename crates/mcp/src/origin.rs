@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolset::AccountKind;
+
 /// How long a call waits for room for its reply where others have to be served beside it. Not long: it has one of the few
 /// threads for heavy work meanwhile.
 const BRIEFLY: Duration = Duration::from_millis(250);
@@ -38,6 +40,16 @@ impl Origin {
         match self {
             Origin::Stdio => Arc::default(),
             Origin::Http(client) => Arc::clone(client.known_as().unwrap_or(&client.host)),
+        }
+    }
+
+    /// What that account stands for.
+    pub(crate) fn account_kind(&self) -> AccountKind {
+        match self {
+            Origin::Stdio => AccountKind::Connection,
+            Origin::Http(client) if client.token.is_some() => AccountKind::Token,
+            Origin::Http(client) if client.session.is_some() => AccountKind::Session,
+            Origin::Http(_) => AccountKind::Host,
         }
     }
 

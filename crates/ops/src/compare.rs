@@ -24,7 +24,7 @@ const PATHS_TOLD: usize = 1000;
 const DIFFED_MAX: u64 = 4 * 1024 * 1024;
 const DIFF_TOLD: usize = 64 * 1024;
 /// How long that may take; after it the difference is coarser, but right.
-const DIFF_TIME: Duration = Duration::from_secs(2);
+pub(crate) const DIFF_TIME: Duration = Duration::from_secs(2);
 /// How many lines around a change a difference has.
 const DIFF_CONTEXT: usize = 3;
 /// How many entries a unit has, and how many bytes of a pair it compares.
@@ -123,31 +123,49 @@ impl Compare {
     fn files(&self, context: &Context) -> Result<ComparedFiles> {
         let one = self.place.open_file(Wanted::File)?;
         let other = self.other.open_file(Wanted::File)?;
-        let sizes = (one.metadata.size, other.metadata.size);
-        let stop = || context.cancel.must_stop();
-        let equal = sizes.0 == sizes.1 && same_content(&one, &other, 0, u64::MAX, &stop)?.same;
-        context.cancel.check()?;
-        let mut compared = ComparedFiles {
-            equal,
-            sizes,
-            diff: None,
-            truncated: false,
-        };
-        if !equal && sizes.0.max(sizes.1) <= DIFFED_MAX {
-            let read = |open| read_up_to(open, 0, DIFFED_MAX, &context.cancel);
-            let (old, new) = (read(&one)?, read(&other)?);
-            let texts = encoding::utf8(&old).zip(encoding::utf8(&new));
-            let diff = texts.map(|(old, new)| diff((&one.path, old), (&other.path, new)));
-            compared.truncated = diff.as_ref().is_some_and(|diff| diff.len() > DIFF_TOLD);
-            compared.diff = diff.map(|diff| whole_lines(diff, DIFF_TOLD));
-        }
-        Ok(compared)
+        compare_files(&one, &other, context)
     }
+}
+
+/// Compares two open files.
+pub(crate) fn compare_files(
+    one: &OpenFile,
+    other: &OpenFile,
+    context: &Context,
+) -> Result<ComparedFiles> {
+    let sizes = (one.metadata.size, other.metadata.size);
+    let stop = || context.cancel.must_stop();
+    let equal = sizes.0 == sizes.1 && same_content(one, other, 0, u64::MAX, &stop)?.same;
+    context.cancel.check()?;
+    let mut compared = ComparedFiles {
+        equal,
+        sizes,
+        diff: None,
+        truncated: false,
+    };
+    if !equal && sizes.0.max(sizes.1) <= DIFFED_MAX {
+        let read = |open| read_up_to(open, 0, DIFFED_MAX, &context.cancel);
+        let (old, new) = (read(one)?, read(other)?);
+        let texts = encoding::utf8(&old).zip(encoding::utf8(&new));
+        let diff = texts.map(|(old, new)| diff((&one.path, old), (&other.path, new)));
+        compared.truncated = diff.as_ref().is_some_and(|diff| diff.len() > DIFF_TOLD);
+        compared.diff = diff.map(|diff| whole_lines(diff, DIFF_TOLD));
+    }
+    Ok(compared)
 }
 
 fn diff((old_name, old): (&str, &str), (new_name, new): (&str, &str)) -> String {
     let mut config = TextDiff::configure();
     let diff = config.timeout(DIFF_TIME).diff_lines(old, new);
+    unified(&diff, old_name, new_name)
+}
+
+/// A unified diff with these names.
+pub(crate) fn unified<'text>(
+    diff: &'text TextDiff<'text, 'text, 'text, str>,
+    old_name: &str,
+    new_name: &str,
+) -> String {
     let mut unified = diff.unified_diff();
     unified
         .context_radius(DIFF_CONTEXT)
@@ -156,7 +174,7 @@ fn diff((old_name, old): (&str, &str), (new_name, new): (&str, &str)) -> String 
 }
 
 /// The text, cut behind its last line that ends within this many bytes.
-fn whole_lines(mut text: String, most: usize) -> String {
+pub(crate) fn whole_lines(mut text: String, most: usize) -> String {
     if text.len() > most {
         let head = text.as_bytes().get(..most).unwrap_or_default();
         let end = memchr::memrchr(b'\n', head).map_or(0, |newline| newline + 1);

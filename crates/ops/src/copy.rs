@@ -16,7 +16,7 @@ use crate::copy_tree::{
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, Wanted};
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_vanished};
 use crate::place::Place;
 use crate::remove::Recurse;
 use crate::version::Version;
@@ -68,7 +68,8 @@ impl Operation for Copy {
     type Outcome = Copied;
 
     fn run(self, context: &Context) -> Result<Copied> {
-        again_if_vanished(|| self.try_run(context))
+        let root = &self.destination.root;
+        again_if_full(root, || again_if_vanished(|| self.try_run(context)))
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sandbox::{FileKind, PathFault, QuotaLimit};
 
+use crate::history::UndoRefusal;
+
 /// What operations return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -290,7 +292,12 @@ pub enum Error {
         path: String,
         expected: String,
         present: Option<String>,
+        /// Who changed it last and in which change, if this server did.
+        by: Option<(String, String)>,
     },
+    /// A change was not taken back, or what it left cannot be told.
+    #[error("{0:?}")]
+    UndoRefused(Box<UndoRefusal>),
     /// It is not as it was when it was copied, so it was not removed.
     #[error("{path:?} changed while it was moved")]
     Changed { path: String },
@@ -341,6 +348,7 @@ pub enum ErrorKind {
     RootProtected,
     IntoItself,
     VersionConflict,
+    Gone,
     NoRoom,
     Timeout,
     Cancelled,
@@ -381,6 +389,20 @@ impl Error {
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
             Error::VersionConflict { .. } => ErrorKind::VersionConflict,
+            Error::UndoRefused(refusal) => match &**refusal {
+                UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => {
+                    ErrorKind::NotFound
+                }
+                UndoRefusal::Gone { .. } => ErrorKind::Gone,
+                UndoRefusal::Conflict { .. }
+                | UndoRefusal::AlreadyUndone(_)
+                | UndoRefusal::Together(_)
+                | UndoRefusal::UnderWay => ErrorKind::VersionConflict,
+                UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => {
+                    ErrorKind::PermissionDenied
+                }
+                UndoRefusal::Failed { .. } => ErrorKind::Io,
+            },
             Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
@@ -422,6 +444,13 @@ impl Error {
             | Error::VersionConflict { path, .. }
             | Error::Changed { path }
             | Error::Io { path, .. } => Some(path),
+            Error::UndoRefused(refusal) => match &**refusal {
+                UndoRefusal::Conflict { path, .. }
+                | UndoRefusal::Gone { path: Some(path) }
+                | UndoRefusal::Forbidden { path, .. }
+                | UndoRefusal::Failed { path, .. } => Some(path),
+                _ => None,
+            },
             Error::Unfinished { cause, .. } => cause.path(),
             Error::PatchMalformed { .. }
             | Error::PatchFiles { .. }

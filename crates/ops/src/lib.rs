@@ -76,7 +76,10 @@ pub use grep::{
     SearchOutput,
 };
 pub use hash::{Algorithm, Hash, Hashed};
-pub use history::{ChangeFilter, ToldChange, Undo, UndoRefusal, UndoTarget, Undone, changes};
+pub use history::{
+    ChangeFilter, Diff, DiffWish, ListChanges, Moment, ToldChange, ToldChanges, Undo, UndoBy,
+    UndoRefusal, UndoTarget, Undone, changes, compare_at,
+};
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};
 pub use line_index_cache::LineIndexCache;
@@ -109,5 +112,6 @@ pub use write_files::{FileToWrite, WriteFiles};
 pub use sandbox::{
     Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
-    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, first_chars, truncated,
+    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars,
+    parse_change_id, truncated,
 };

@@ -14,7 +14,7 @@ use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target}
 use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, TreeWork, Wanted};
 use crate::move_tree;
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_vanished};
 use crate::place::Place;
 use crate::remove::inside_target;
 use crate::version::Version;
@@ -64,7 +64,8 @@ impl Operation for Move {
     type Outcome = Moved;
 
     fn run(self, context: &Context) -> Result<Moved> {
-        again_if_vanished(|| self.try_run(context))
+        let root = &self.destination.root;
+        again_if_full(root, || again_if_vanished(|| self.try_run(context)))
     }
 }
 
@@ -158,8 +159,15 @@ impl Move {
                 check_writable(&target)?;
             }
         }
+        // Neither root's history can take back a move between two alone.
+        let is_inside = Arc::ptr_eq(&self.source.root, &ends.place.root);
+        let change = if is_inside {
+            context.change()
+        } else {
+            context.change().irrevocable()
+        };
         act(&Moving {
-            change: context.change(),
+            change,
             source,
             metadata: ends.metadata,
             target: &target,

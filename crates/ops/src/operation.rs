@@ -15,6 +15,19 @@ pub trait Operation {
     fn run(self, context: &Context) -> Result<Self::Outcome>;
 }
 
+/// Repeats a change for which the disk has no room, as long as something can be freed that only a history keeps.
+pub(crate) fn again_if_full<Outcome>(
+    root: &sandbox::Root,
+    mut attempt: impl FnMut() -> Result<Outcome>,
+) -> Result<Outcome> {
+    loop {
+        match attempt() {
+            Err(Error::DiskFull { .. }) if root.make_room() => {}
+            ended => return ended,
+        }
+    }
+}
+
 /// Repeats a change if a directory it made vanished meanwhile: another call that made the same directory failed and
 /// removed it.
 pub(crate) fn again_if_vanished<Outcome>(

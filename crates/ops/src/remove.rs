@@ -77,6 +77,8 @@ pub struct Removed {
     pub files: u64,
     /// How many directories went.
     pub directories: u64,
+    /// A directory went in one step, because it is kept: nobody counted what is in it.
+    pub uncounted: bool,
     /// What could not go, with [`OnFault::Collect`].
     pub faults: Vec<Error>,
 }
@@ -99,10 +101,12 @@ impl Operation for Remove {
             kind: Some(metadata.kind),
             files: 0,
             directories: 0,
+            uncounted: false,
             faults: Vec::new(),
         };
         match self.remove(&located, metadata.kind, context) {
-            Ok(removal) => removed.add(removal),
+            Ok(Some(removal)) => removed.add(removal),
+            Ok(None) => removed.uncounted = true,
             Err(fault) if self.collects(&fault) => removed.faults.push(fault),
             Err(fault) => return Err(fault),
         }
@@ -135,6 +139,7 @@ impl Remove {
                 kind: None,
                 files: 0,
                 directories: 0,
+                uncounted: false,
                 faults,
             }),
         }
@@ -163,29 +168,34 @@ impl Remove {
         }
     }
 
-    fn remove(&self, located: &Located<'_>, kind: FileKind, context: &Context) -> Result<Removal> {
+    /// Removes it; `None` where a directory went in one step.
+    fn remove(
+        &self,
+        located: &Located<'_>,
+        kind: FileKind,
+        context: &Context,
+    ) -> Result<Option<Removal>> {
         let change = context.change();
-        match (kind, self.recurse) {
+        let removal = match (kind, self.recurse) {
             (FileKind::Directory, Recurse::Yes) => {
-                remove_tree(located, &change, self.on_fault, context)
+                return remove_tree(located, &change, self.on_fault, context);
             }
             (FileKind::Directory, Recurse::No) => {
                 change.remove_empty_dir(located)?;
-                Ok(Removal {
-                    files: 0,
+                Removal {
                     directories: 1,
-                    faults: Vec::new(),
-                })
+                    ..Removal::default()
+                }
             }
             _ => {
                 change.unlink(located)?;
-                Ok(Removal {
+                Removal {
                     files: 1,
-                    directories: 0,
-                    faults: Vec::new(),
-                })
+                    ..Removal::default()
+                }
             }
-        }
+        };
+        Ok(Some(removal))
     }
 }
 
@@ -200,20 +210,17 @@ pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     }
 }
 
-/// Removes a directory and everything in it; large trees use several threads.
+/// Removes a directory and everything in it; large trees use several threads. `None` where it went in one step.
 fn remove_tree(
     located: &Located<'_>,
     change: &Change,
     on_fault: OnFault,
     context: &Context,
-) -> Result<Removal> {
+) -> Result<Option<Removal>> {
     let stop = || context.cancel.must_stop();
     let is_kept = change.remove_whole(located, &stop);
     if is_kept.map_err(|error| context.cancel.explain(error))? {
-        return Ok(Removal {
-            directories: 1,
-            ..Removal::default()
-        });
+        return Ok(None);
     }
     change.note_lost(located)?;
     let remover = change.tree_remover(located, on_fault)?;
@@ -222,7 +229,7 @@ fn remove_tree(
     let failure = match failure {
         Some(failure) => failure,
         None => match change.remove_emptied(located, removal, on_fault) {
-            Ok(removal) => return Ok(removal),
+            Ok(removal) => return Ok(Some(removal)),
             Err(error) => error.into(),
         },
     };

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::context::Cancel;
 use crate::error::{Error, Result};
+use crate::history::last_of_path;
 use crate::place::Place;
 use crate::read_at::read_up_to;
 
@@ -173,6 +174,8 @@ impl Place {
             path: now.path(),
             expected: version.as_str().to_owned(),
             present: present.map(|present| present.0),
+            by: last_of_path(&self.root, &now.path())
+                .map(|last| (last.author.client, sandbox::change_id(last.number))),
         })
     }
 

@@ -66,6 +66,8 @@ pub struct Change {
     notes: ChangeNotes,
     /// Further parts follow, so that this one alone is not the whole change.
     has_more_parts: bool,
+    /// It cannot be taken back, whatever is kept of it.
+    is_irrevocable: bool,
 }
 
 /// What a call learns about its change only while it is made. Clones share it.
@@ -124,7 +126,21 @@ impl Change {
             durability,
             notes: notes.clone(),
             has_more_parts: false,
+            is_irrevocable: false,
         }
+    }
+
+    /// The same change for parts that a history alone cannot take back, such as those of a move to another root.
+    #[must_use]
+    pub fn irrevocable(&self) -> Change {
+        Change {
+            is_irrevocable: true,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn is_irrevocable(&self) -> bool {
+        self.is_irrevocable
     }
 
     /// The same change for a part that others follow: after a crash it is taken back unless they were made too.

@@ -60,7 +60,7 @@ pub struct TreeWatch {
 }
 
 /// What was seen of a tree so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChanges {
     /// The paths inside the root and what happened to them, in byte order.
     pub changes: Vec<(String, SeenChange)>,
@@ -203,7 +203,10 @@ impl TreeWatch {
         };
         let path = joined(&dir, &name);
         let is_dir = what.contains(ReadFlags::ISDIR);
-        if what.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
+        // Where two names change places, what goes is told after what comes.
+        if what.contains(ReadFlags::MOVED_FROM) && !is_dir && self.is_there(&path) {
+            self.note(path, SeenChange::Changed);
+        } else if what.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
             self.forget(&path, is_dir);
             self.note(path, SeenChange::Removed);
         } else if what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
@@ -232,6 +235,12 @@ impl TreeWatch {
         if notice.what.contains(ReadFlags::IGNORED) {
             self.directories.remove(&notice.watch);
         }
+    }
+
+    fn is_there(&self, path: &[u8]) -> bool {
+        let found = RelPath::parse(&shown(path));
+        let found = found.and_then(|path| self.root.locate(&path, Follow::Never));
+        found.is_ok_and(|found| found.metadata().is_some())
     }
 
     /// Whether a file that was closed was written: whoever opens one for writing may change nothing.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use ops::{Cancel, ChangeRecord, Context, Limits, Part, ToldChange, UndoRefusal};
+use ops::{Cancel, Context, Limits, Part, ToldChange, UndoRefusal};
 use sandbox::change_id;
 use serde_json::{Value, json};
 
@@ -75,28 +75,6 @@ pub(crate) fn part_object(part: &Part) -> Value {
 pub(crate) fn refused(root: &str, refusal: &UndoRefusal) -> anyhow::Error {
     match refusal {
         UndoRefusal::NoHistory => none_kept(root),
-        UndoRefusal::Unknown => anyhow!("there is no such change"),
-        UndoRefusal::Gone { path: Some(path) } => anyhow!("what {path} was is not kept any more"),
-        UndoRefusal::Gone { path: None } => {
-            anyhow!("the change is too old: it is not kept any more")
-        }
-        UndoRefusal::AlreadyUndone(by) => anyhow!("it was undone by {}", change_id(*by)),
-        UndoRefusal::UnderWay => anyhow!("it is still under way"),
-        UndoRefusal::Failed { path, reason } => anyhow!("{path}: {reason}; nothing was undone"),
-        UndoRefusal::Conflict { path, since, .. } => match since {
-            Some(since) => anyhow!(
-                "{path} was changed since, by {} in change {}; undo that first, or all with --since",
-                named(since),
-                change_id(since.number)
-            ),
-            None => anyhow!("{path} was changed since by another program; nothing was undone"),
-        },
-    }
-}
-
-fn named(record: &ChangeRecord) -> &str {
-    match record.author.client.as_str() {
-        "" => "somebody",
-        client => client,
+        refusal => anyhow!(toolset::refusal_words(refusal)),
     }
 }

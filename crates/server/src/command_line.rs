@@ -57,6 +57,9 @@ struct PlaceFlags {
     /// The one root of `memory`; created if missing.
     #[arg(long, value_name = "PATH", env = "BASE_PATH", global = true)]
     base_path: Option<PathBuf>,
+    /// Keep nothing of what changes replace or remove: nothing can be undone.
+    #[arg(long, global = true)]
+    no_history: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -153,6 +156,8 @@ enum AuditArgs {
 enum HistoryAction {
     /// Check the chain of records; exit code 1 if a line was altered.
     Verify,
+    /// Remove what is older, more or larger than the settings keep, as the server does every minute.
+    Prune,
     /// Remove all that is kept of a path, for good.
     Forget {
         /// The path inside the root.
@@ -176,6 +181,8 @@ pub(crate) enum HistoryRequest {
     },
     /// Check the records.
     Verify,
+    /// Remove what is too old or too much.
+    Prune,
     /// Remove what is kept.
     Forget {
         /// Of this path.
@@ -243,6 +250,7 @@ impl HistoryRequest {
                 path: path.clone(),
             },
             Some(HistoryAction::Verify) => HistoryRequest::Verify,
+            Some(HistoryAction::Prune) => HistoryRequest::Prune,
             Some(HistoryAction::Forget { path, root }) => HistoryRequest::Forget {
                 path: path.clone(),
                 root: root.clone(),
@@ -454,6 +462,11 @@ impl Cli {
             guide_project_root: project_root.map(|path| path.map(|path| current.join(path))),
             ..self.given.clone()
         }
+    }
+
+    /// Tells whether no root keeps a history.
+    pub(crate) fn is_without_history(&self) -> bool {
+        self.flags.no_history
     }
 
     /// Tells whether the project of `guide` was named.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{History, Roots};
+use sandbox::{History, NamedRoot, Roots};
+
+use crate::open_roots;
 
 /// How often old changes are looked for.
 const PRUNED_EVERY: Duration = Duration::from_secs(60);
@@ -17,6 +19,12 @@ pub(crate) fn recover(roots: &Roots) {
         let Some(history) = root.root.history() else {
             continue;
         };
+        let place = if history.is_in_root() {
+            "in the root"
+        } else {
+            "outside the root"
+        };
+        tracing::debug!(root = root.name, place, "a history is kept");
         let recovered = history.recover(&root.root);
         if recovered.done + recovered.taken_back > 0 {
             tracing::info!(
@@ -33,38 +41,74 @@ pub(crate) fn recover(roots: &Roots) {
                 "unfinished changes were left as they are: somebody changed the files since"
             );
         }
-        warn(&root.name, history);
+        warn(root, history);
     }
 }
 
-fn warn(root: &str, history: &History) {
-    if let Some(reason) = history.fault() {
-        tracing::warn!(root, reason, "no history is kept");
+fn warn(root: &NamedRoot, history: &History) {
+    let is_writable = open_roots::access(&root.root).is_some_and(|access| access.writable);
+    let cannot_be_made = || {
+        let is_missing = history.is_in_root() && !history.is_made();
+        (is_missing && !is_writable).then(|| "the directory is not writable".to_owned())
+    };
+    let root = &root.name;
+    if let Some(reason) = history.fault().or_else(cannot_be_made) {
+        tracing::warn!(root, reason, "no history is kept: changes cannot be undone");
     }
     if history.forged() > 0 {
         tracing::warn!(root, "a history that is not this root's was left alone");
     }
 }
 
+/// A history that is looked at from time to time.
+struct WatchedHistory {
+    root: String,
+    history: Arc<History>,
+    /// The last change at the last look.
+    seen: u64,
+    /// It was told that there is none.
+    is_told: bool,
+}
+
+impl WatchedHistory {
+    /// Without a new change only age counts, and that can wait.
+    fn look(&mut self, is_hour: bool) {
+        let last = self.history.last_number();
+        if last != self.seen || is_hour {
+            self.history.prune();
+            self.seen = last;
+        }
+        if is_hour {
+            self.history.remove_stale();
+        }
+        if let Some(reason) = self.history.fault().filter(|_| !self.is_told) {
+            self.is_told = true;
+            let root = &self.root;
+            tracing::warn!(root, reason, "no history is kept: changes cannot be undone");
+        }
+    }
+}
+
 /// Removes changes that are old or too many, for as long as the process runs.
 pub(crate) fn prune_in_background(roots: &Roots) {
-    let mut histories: Vec<(Arc<History>, u64)> = roots
-        .iter()
-        .filter_map(|root| Some((Arc::clone(root.root.history()?), 0)))
-        .collect();
+    let of_root = |root: &NamedRoot| {
+        let history = Arc::clone(root.root.history()?);
+        Some(WatchedHistory {
+            is_told: history.fault().is_some(),
+            root: root.name.clone(),
+            history,
+            seen: 0,
+        })
+    };
+    let mut histories: Vec<WatchedHistory> = roots.iter().filter_map(of_root).collect();
     if histories.is_empty() {
         return;
     }
     let prune = move || {
         for minute in 0_u64.. {
             std::thread::sleep(PRUNED_EVERY);
-            for (history, seen) in &mut histories {
-                let last = history.last_number();
-                // Without a new change only age counts, and that can wait.
-                if last != *seen || minute % HOUR == 0 {
-                    history.prune();
-                    *seen = last;
-                }
+            for watched in &mut histories {
+                watched.look(minute % HOUR == 0);
             }
         }
     };

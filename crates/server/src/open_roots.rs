@@ -89,6 +89,7 @@ fn history_settings(kept: &HistoryKept) -> HistorySettings {
         keep: kept.keep,
         max_bytes: kept.max_bytes,
         max_changes: kept.max_changes,
+        undo_any: kept.undo_any,
     }
 }
 

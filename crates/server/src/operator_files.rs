@@ -16,6 +16,10 @@ const MAX_SIZE: u64 = 1024 * 1024;
 
 /// The directories where this server may keep what has to last, the first choice first.
 pub(crate) fn state_directories() -> Vec<PathBuf> {
+    // Tests leave the user's own directory alone.
+    if cfg!(test) {
+        return vec![std::env::temp_dir().join("mcp-filesystem-tests-state")];
+    }
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     // systemd gives several with colons between them.
     let given = variable("STATE_DIRECTORY");

@@ -9,11 +9,15 @@ use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 
 /// A set's tools and words; `guide` can only be called with its state.
-pub(crate) fn tools_of(set: Toolset, guide_state: Option<&Arc<guide::GuideState>>) -> ToolSet {
+pub(crate) fn tools_of(
+    set: Toolset,
+    settings: &Settings,
+    guide_state: Option<&Arc<guide::GuideState>>,
+) -> ToolSet {
     match set {
         Toolset::Workspace => workspace::toolset(),
         Toolset::Files => files::toolset(),
-        Toolset::Memory => memory::toolset(),
+        Toolset::Memory => memory::toolset(settings.memory_undo),
         Toolset::Guide => guide::toolset(guide_state.cloned()),
     }
 }
@@ -28,6 +32,6 @@ pub(crate) fn every_set(
     let sets = settings
         .toolsets
         .iter()
-        .map(|set| tools_of(*set, guide_state));
+        .map(|set| tools_of(*set, settings, guide_state));
     Ok(Service::new(sets.collect(), admission)?)
 }

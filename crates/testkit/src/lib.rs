@@ -33,7 +33,7 @@ mod wire;
 
 pub use http::{Http, Reply};
 pub use outcome::Outcome;
-pub use process::{Ended, Memory, quiet_command};
+pub use process::{Ended, Memory, quiet_command, state_home};
 pub use rmcp;
 pub use rmcp::model::ProtocolVersion;
 pub use serde_json::{Value, json};

@@ -15,7 +15,8 @@ use tokio::time::timeout;
 /// How long the server may take to start, to log what it did, or to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Variables that would change what the server does.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 9] = [
+    "STATE_DIRECTORY",
     "MCP_FILESYSTEM_CONFIG",
     "FS_SERVER_ROOT",
     "FS_MAX_FILE_SIZE",
@@ -26,12 +27,19 @@ const VARIABLES: [&str; 8] = [
     "RUST_BACKTRACE",
 ];
 
+/// Where servers under test keep histories: never where the user's own are, and beside the trees of tests. It is the same for
+/// all tests, so that a server that is started again finds its history; what is old goes by itself.
+pub fn state_home() -> PathBuf {
+    std::env::temp_dir().join("mcp-filesystem-tests-state")
+}
+
 /// A command that has none of the variables which would change what the server does.
 pub fn quiet_command(program: impl AsRef<OsStr>) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     for variable in VARIABLES {
         command.env_remove(variable);
     }
+    command.env("XDG_STATE_HOME", state_home());
     command
 }
 

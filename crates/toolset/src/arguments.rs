@@ -109,8 +109,17 @@ impl Slips {
     }
 }
 
-/// The arguments that decide about a change. `null` for one of them is an error, never the same as leaving it out.
-const DECIDING: [&str; 6] = ["change", "to", "if_version", "dry_run", "overwrite", "all"];
+/// The arguments that decide about a change, or which one is meant. `null` or nothing for one of them is an error, never
+/// the same as leaving it out.
+const DECIDING: [&str; 7] = [
+    "change",
+    "to",
+    "if_version",
+    "at",
+    "dry_run",
+    "overwrite",
+    "all",
+];
 /// How many wrong arguments a message names.
 const NAMED_MAX: usize = 5;
 
@@ -213,8 +222,10 @@ impl<'schema> Judge<'schema> {
         };
         let slips = self.slips;
         value.retain(|name, value| {
-            let is_empty = value == "" && slips == Slips::Forgiven && !is_required(name);
-            let is_absent = value.is_null() && !DECIDING.contains(&name.as_str());
+            let decides = DECIDING.contains(&name.as_str());
+            let is_forgiven = slips == Slips::Forgiven && !is_required(name) && !decides;
+            let is_empty = value == "" && is_forgiven;
+            let is_absent = value.is_null() && !decides;
             !is_empty && !is_absent
         });
         let is_closed = keyword(schema, "additionalProperties") == Some(&Value::Bool(false));

@@ -51,13 +51,15 @@ impl SetNames {
 #[must_use]
 pub fn every_set() -> &'static [SetNames] {
     static SETS: LazyLock<Vec<SetNames>> = LazyLock::new(|| {
-        let sets = [
-            workspace::toolset(),
-            files::toolset(),
-            memory::toolset(),
-            guide::toolset(None),
-        ];
-        sets.iter().map(SetNames::of).collect()
+        let memory = SetNames {
+            // An allowlist may name the tool that is only there where the operator wants it.
+            restricted: SetNames::of(&memory::toolset(true)).restricted,
+            ..SetNames::of(&memory::toolset(false))
+        };
+        let [workspace, files, guide] =
+            [workspace::toolset(), files::toolset(), guide::toolset(None)]
+                .map(|set| SetNames::of(&set));
+        vec![workspace, files, memory, guide]
     });
     &SETS
 }

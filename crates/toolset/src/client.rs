@@ -109,6 +109,8 @@ pub struct Caller {
     pub program: Option<String>,
     /// Who it is for statistics and uploads: token, session or address. A client cannot choose it.
     pub account: Arc<str>,
+    /// What that account stands for.
+    pub account_kind: AccountKind,
     /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
     pub allowance: Arc<str>,
     /// The room for the reply, where bytes are counted.
@@ -117,6 +119,19 @@ pub struct Caller {
     pub answers: Option<Answers>,
     /// The way to the client.
     pub client: Arc<dyn Client>,
+}
+
+/// What an account stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountKind {
+    /// The one connection of the process.
+    Connection,
+    /// The operator's name for a token.
+    Token,
+    /// A session.
+    Session,
+    /// Only the host that a request came from: it may have many clients.
+    Host,
 }
 
 /// What a client brings back when it calls again with answers.
@@ -134,6 +149,7 @@ impl Default for Caller {
             name: String::new(),
             program: None,
             account: Arc::default(),
+            account_kind: AccountKind::Connection,
             allowance: Arc::default(),
             room: None,
             answers: None,

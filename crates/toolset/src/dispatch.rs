@@ -19,6 +19,7 @@ use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
+use crate::history::{account_of, client_of};
 use crate::late_end::LateEnd;
 use crate::metrics::OK;
 use crate::observer::{Observation, ObservedCall};
@@ -279,6 +280,10 @@ impl<'call> Dispatch<'call> {
                 cancel,
                 room: self.caller.room.clone(),
             },
+            root_index: grants.first().and_then(|first| {
+                let mut all = deployment.roots.iter();
+                all.position(|grant| std::ptr::eq(grant, *first))
+            }),
             roots,
             root_infos: Arc::clone(&entry.root_infos),
             replies: self.halves(),
@@ -297,8 +302,8 @@ impl<'call> Dispatch<'call> {
             return ops::ChangeNotes::default();
         }
         ops::ChangeNotes::of(ops::Author {
-            client: self.caller.name.clone(),
-            account: self.caller.account.to_string(),
+            client: client_of(self.caller),
+            account: account_of(self.caller),
             tool: definition.name.to_owned(),
             ..ops::Author::default()
         })

@@ -15,6 +15,14 @@ pub(crate) fn iso(time: Time) -> String {
     moment.unwrap_or(end).to_string()
 }
 
+/// Writes a time in milliseconds since the epoch, to the second.
+pub(crate) fn iso_of_ms(milliseconds: u64) -> String {
+    iso(Time {
+        seconds: i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX),
+        nanoseconds: 0,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

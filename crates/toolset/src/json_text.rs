@@ -58,6 +58,18 @@ impl JsonText {
         }
     }
 
+    /// Adds something to the last line of a text that has one in square brackets, or as a new one.
+    pub(crate) fn add_note(&mut self, note: &str) {
+        let text = self.decoded();
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        if last.starts_with('[') && last.ends_with(']') {
+            self.0.pop();
+            self.push(&format!("; {note}]"));
+        } else {
+            self.note(&[note]);
+        }
+    }
+
     /// Adds a line and ends it. If the text so far is inside of a line, that line is ended first.
     pub(crate) fn push_line(&mut self, line: &JsonText) {
         self.end_line();
@@ -252,6 +264,11 @@ mod tests {
         assert_eq!(text.decoded(), "1\tx");
         text.note(&["cut", "more follow"]);
         assert_eq!(text.decoded(), "1\tx\n[cut; more follow]");
+        text.add_note("undo: a");
+        assert_eq!(text.decoded(), "1\tx\n[cut; more follow; undo: a]");
+        let mut text = JsonText::from("wrote [x]");
+        text.add_note("undo: a");
+        assert_eq!(text.decoded(), "wrote [x]\n[undo: a]");
     }
 
     proptest! {

@@ -20,6 +20,7 @@ mod fair_queue;
 pub mod files;
 pub mod guide;
 mod hash_algorithm;
+mod history;
 mod iso_time;
 mod json;
 mod json_text;
@@ -46,12 +47,15 @@ pub mod workspace;
 pub use admission::Admission;
 pub use arguments::{BadArgument, shortened};
 pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, first_collision};
-pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent};
+pub use client::{
+    AccountKind, Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent,
+};
 pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
 pub use deployment::{
     Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
 pub use dispatch::{Encode, Service};
+pub use history::refusal_words;
 pub use json::escape;
 pub use json_text::JsonText;
 pub use media::{Media, MediaKind};

@@ -233,6 +233,8 @@ pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
     pub context: Context,
     pub(crate) roots: Vec<Arc<Root>>,
+    /// Where the first of them is among all roots.
+    pub(crate) root_index: Option<usize>,
     pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
@@ -246,6 +248,17 @@ impl Call {
     /// A path in the first root the tool names.
     pub fn place(&self, path: &str) -> ops::Result<Place> {
         place(self.roots.first(), path)
+    }
+
+    /// The first root the tool names.
+    pub(crate) fn root(&self) -> ops::Result<Arc<Root>> {
+        self.place("").map(|place| place.root)
+    }
+
+    /// The set's tools that may be used on the first root the tool names.
+    pub(crate) fn allowed_tools(&self) -> &[&'static str] {
+        let info = self.root_index.and_then(|index| self.root_infos.get(index));
+        info.map_or(&[], |info| &info.allowed_tools)
     }
 
     /// A path in the last root the tool names: the destination of a copy or move.

@@ -3,12 +3,15 @@
 //! A waiting call holds no slot and no thread: only beginning to watch and taking in what happened run on the blocking
 //! pool, each with a slot of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use ops::{Limits, Operation, Place, SeenChange, TreeChanges, Watch, Watched};
+use ops::{
+    Context, DiffWish, Limits, ListChanges, Moment, Operation, PartKind, Place, SeenChange,
+    ToldChange, TreeChanges, Watch, Watched,
+};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +22,7 @@ use crate::admission::Admission;
 use crate::arguments::{self, BadArgument, Slips};
 use crate::contract::Failure;
 use crate::deployment::TextForm;
+use crate::history::moment;
 use crate::json_text::JsonText;
 use crate::reply::halves;
 use crate::schema;
@@ -40,6 +44,8 @@ const STEP: Duration = Duration::from_millis(50);
 const GATHER: Duration = Duration::from_millis(50);
 /// How much longer than its wait a call may take.
 const GRACE: Duration = Duration::from_secs(10);
+/// How many recorded changes a reply tells.
+const CHANGES_MAX: usize = 1000;
 /// How long a client that has too many watches should wait.
 const LATER_MS: u64 = 1000;
 
@@ -62,6 +68,8 @@ pub(crate) trait WatchTool: Send + Sync + 'static {
     fn place(arguments: &Self::Arguments, call: &Call) -> ops::Result<Place>;
     /// How long to wait.
     fn seconds(arguments: &Self::Arguments) -> u64;
+    /// Since when changes count, if not from now on.
+    fn since(arguments: &Self::Arguments) -> Option<&str>;
 }
 
 /// What changed.
@@ -94,12 +102,20 @@ struct ChangeReply {
     path: String,
     /// created, changed or removed.
     kind: &'static str,
+    /// The change, where it was made through this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<String>,
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
 }
 
 impl Reply {
-    fn new(root: Option<String>, seen: TreeChanges) -> Reply {
+    fn new(root: Option<String>, seen: TreeChanges, known: &[ToldChange]) -> Reply {
         let changes = seen.changes.into_iter();
         let changes = changes.map(|(path, change)| ChangeReply {
+            change: None,
+            client: None,
             path,
             kind: match change {
                 SeenChange::Created => "created",
@@ -107,7 +123,15 @@ impl Reply {
                 SeenChange::Removed => "removed",
             },
         });
-        let changes: Vec<ChangeReply> = changes.collect();
+        let mut changes: Vec<ChangeReply> = changes.collect();
+        for change in &mut changes {
+            let known = known.iter().find(|told| {
+                let mut parts = told.parts();
+                parts.any(|part| part.path == change.path || part.to.as_ref() == Some(&change.path))
+            });
+            change.change = known.map(ToldChange::id);
+            change.client = known.map(|told| told.record.author.client.clone());
+        }
         Reply {
             root,
             timed_out: changes.is_empty() && !seen.overflowed,
@@ -122,7 +146,11 @@ impl Reply {
     fn text(&self) -> String {
         let mut text = TextLines::default();
         for change in &self.changes {
-            text.line(format_args!("{} {}", change.kind, shown(&change.path)));
+            let by = change.change.as_ref().zip(change.client.as_ref());
+            let by = by.map_or_else(String::new, |(change, client)| {
+                format!(" ({change} by {})", shown(client))
+            });
+            text.line(format_args!("{} {}{by}", change.kind, shown(&change.path)));
         }
         if self.timed_out {
             text.line("nothing changed in time");
@@ -204,21 +232,74 @@ async fn run<T: WatchTool>(
     let end = Instant::now() + patience;
     let client = call.caller.allowance.clone();
     let _waiting = admission.watches().enter(&client)?;
+    let place = T::place(&arguments, &call)?;
+    let since = T::since(&arguments).map(|since| moment("since", since));
+    let since = since.transpose()?;
     let watch = Watch {
-        place: T::place(&arguments, &call)?,
+        place: place.clone(),
         most: DIRECTORIES_MAX,
     };
-    let context = call.context.clone();
-    let watched = admission
-        .run(&client, move || watch.run(&context))
-        .await??;
-    let seen = until_changed(watched, end, &client, admission).await?;
-    let reply = Reply::new(T::root(&arguments), seen);
+    let (context, earlier, last) = (call.context.clone(), place.clone(), place.root.clone());
+    let begun = move || {
+        // Watching begins first, so that nothing falls in between.
+        let last = last.history().map_or(0, |history| history.last_number());
+        let watched = watch.run(&context)?;
+        let before = match since {
+            Some(since) => made_since(earlier, since, &context)?,
+            None => Vec::new(),
+        };
+        Ok::<_, ops::Error>((watched, before, last))
+    };
+    let (watched, before, last) = admission.run(&client, begun).await??;
+    let reply = if before.is_empty() {
+        let seen = until_changed(watched, end, &client, admission).await?;
+        let context = call.context.clone();
+        let known = move || match place.root.history() {
+            Some(_) => made_since(place, Moment::Change(last), &context).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let known = admission.run(&client, known).await?;
+        Reply::new(T::root(&arguments), seen, &known)
+    } else {
+        Reply::new(T::root(&arguments), seen_in(&before), &before)
+    };
     let own_text = |reply: &Reply| match call.text_form {
         TextForm::Compact => Some(JsonText::from(reply.text())),
         TextForm::Json => None,
     };
     halves(&reply, own_text, call.replies).map(Ended::Reply)
+}
+
+/// The changes of a place that this server made since then.
+fn made_since(place: Place, since: Moment, context: &Context) -> ops::Result<Vec<ToldChange>> {
+    let list = ListChanges {
+        place,
+        since: Some(since),
+        client: None,
+        limit: CHANGES_MAX,
+        diffs: DiffWish::None,
+    };
+    list.run(context).map(|told| told.changes)
+}
+
+/// What recorded changes did, as if it had been seen.
+fn seen_in(told: &[ToldChange]) -> TreeChanges {
+    let mut changes = BTreeMap::new();
+    for part in told.iter().rev().flat_map(ToldChange::parts) {
+        let change = match part.kind {
+            PartKind::Create | PartKind::MakeDir => SeenChange::Created,
+            PartKind::Remove | PartKind::RemoveDir | PartKind::Move => SeenChange::Removed,
+            PartKind::Replace | PartKind::Append | PartKind::Cut => SeenChange::Changed,
+        };
+        changes.insert(part.path.clone(), change);
+        if let Some(to) = &part.to {
+            changes.insert(to.clone(), SeenChange::Created);
+        }
+    }
+    TreeChanges {
+        changes: changes.into_iter().collect(),
+        ..TreeChanges::default()
+    }
 }
 
 /// Waits for the first change, and a moment longer.

@@ -248,7 +248,7 @@ impl Read {
         }
     }
 
-    fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {
+    pub(crate) fn read(&self, open: OpenFile, context: &Context) -> Result<Contents> {
         let stored = open.metadata.size;
         let version = self.place.version_of(&open, &context.cancel)?;
         let mut contents = match self.form {

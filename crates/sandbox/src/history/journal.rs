@@ -14,9 +14,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::record::{Author, End, Line, NO_HASH, Part, glance, hash};
 use super::store::{Store, errno_of};
 use crate::change::{Durability, OnExisting, rename_entry};
+use crate::leftovers;
 use crate::metadata::FileKind;
 use crate::name::Name;
-use crate::syscall::{self, Errno, Purpose, SysResult};
+use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
 
 /// How many lines a file has before the next one is begun, so that old ones can be removed whole.
 const LINES_MAX: u64 = 20_000;
@@ -168,8 +169,18 @@ impl RecordFile {
         let random = u32::from_ne_bytes(random);
         // Names are in the order of time, so that the oldest file comes first.
         let stem = format!("{:012x}-{random:08x}", now_ms());
-        let file = syscall::create_unchecked(records.as_fd(), &name(&stem, OPEN)?, 0o600)?;
-        syscall::lock_unchecked(file.as_fd())?;
+        let own = name(&stem, OPEN)?;
+        let temporary = leftovers::temporary_name()?;
+        let file = syscall::create_unchecked(records.as_fd(), &temporary, 0o600)?;
+        // It is held before others can take it for one that nobody holds.
+        let held = syscall::lock_unchecked(file.as_fd()).and_then(|()| {
+            let (from, to) = ((records.as_fd(), &temporary), (records.as_fd(), &own));
+            syscall::rename_unchecked(from, to, Clobber::Yes)?;
+            syscall::sync_unchecked(records.as_fd())
+        });
+        held.inspect_err(|_| {
+            let _ = syscall::unlink_unchecked(records.as_fd(), &temporary);
+        })?;
         Ok(RecordFile {
             file: File::from(file),
             records,
@@ -250,6 +261,11 @@ impl ChangeRecord {
         numbered
             .map(|(index, part)| (index as u32, part))
             .filter(|(index, _)| !self.failed.contains(index))
+    }
+
+    /// The parts that happened.
+    pub fn made(&self) -> impl DoubleEndedIterator<Item = &Part> {
+        self.made_parts().map(|(_, part)| part)
     }
 
     /// Tells whether it took place, as far as is known.
@@ -354,10 +370,16 @@ pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
 pub(crate) fn read_all(store: &Store) -> SysResult<BTreeMap<u64, ChangeRecord>> {
     let mut changes = BTreeMap::new();
     let mut ends = Vec::new();
+    // What was pruned may still be in a file with others.
+    let oldest = store.oldest_kept();
     for file in files(store)? {
         for line in file.read()?.split(|&byte| byte == b'\n') {
             // The last line of a process that died may be torn.
-            if let Ok(line) = serde_json::from_slice::<Line>(line) {
+            let is_kept = glance(line).is_some_and(|(number, _)| number >= oldest);
+            if let Some(line) = is_kept
+                .then(|| serde_json::from_slice::<Line>(line).ok())
+                .flatten()
+            {
                 take_line(&mut changes, &mut ends, line);
             }
         }
@@ -391,6 +413,17 @@ fn take_line(changes: &mut BTreeMap<u64, ChangeRecord>, ends: &mut Vec<(u64, End
         change.parts.extend(line.parts);
         change.is_whole = line.last;
     }
+}
+
+/// When the first change of the oldest record file was made, in milliseconds since the epoch.
+pub(crate) fn first_time(store: &Store) -> Option<u64> {
+    const LOOKED_AT: usize = 64 * 1024;
+    let oldest = files(store).ok()?.into_iter().next()?;
+    let mut text = vec![0; LOOKED_AT];
+    let length = oldest.file.read_at(&mut text, 0).ok()?;
+    let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
+    let line: Line = serde_json::from_slice(lines.next()?).ok()?;
+    line.by.map(|by| by.time)
 }
 
 /// The largest number in the record files, by a look at their ends alone.

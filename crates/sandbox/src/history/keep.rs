@@ -165,7 +165,8 @@ impl<'a> Keeping<'a> {
         act().inspect_err(|_| self.change.recorder().fail(&self.slot, index))
     }
 
-    fn write(&self, part: Part) -> SysResult<u32> {
+    fn write(&self, mut part: Part) -> SysResult<u32> {
+        part.lost |= self.change.is_irrevocable();
         let (last, durability) = (self.change.is_last_part(), self.change.durability());
         let recorder = self.change.recorder();
         match recorder.write(&self.slot, part.clone(), last, durability) {
@@ -550,7 +551,7 @@ impl Keeping<'_> {
     }
 }
 
-fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
+pub(super) fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
     let opened = match syscall::open_dir_unchecked(dir, name) {
         // What may not be listed is the system's to judge.
         Err(Errno::ACCESS) => return Ok(()),

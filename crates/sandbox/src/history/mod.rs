@@ -7,10 +7,12 @@
 
 mod journal;
 mod keep;
+mod past;
 mod prune;
 mod record;
 mod recorder;
 mod recovery;
+mod rehearsal;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ mod undo;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -27,11 +29,11 @@ use self::journal::Journal;
 use self::store::Store;
 use crate::metadata::Metadata;
 use crate::name::Name;
-use crate::reserved::reserved_name;
 use crate::syscall::{self, Errno, SysResult};
 
 pub use self::journal::{BrokenChain, ChangeRecord};
 pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
+pub use self::past::Past;
 pub use self::prune::{HistoryFigures, Pruned};
 pub(crate) use self::record::Stamp;
 pub use self::record::{Author, Part, PartKind, change_id, parse_change_id};
@@ -51,6 +53,8 @@ pub struct HistorySettings {
     pub max_bytes: u64,
     /// How many changes are kept.
     pub max_changes: u64,
+    /// Whether a client may take back what others changed.
+    pub undo_any: bool,
 }
 
 /// Where a history is.
@@ -79,6 +83,28 @@ pub struct History {
     lacks_exchange: AtomicBool,
     /// The bytes of trees that are kept: they do not change, and a walk over each takes long.
     tree_sizes: Mutex<HashMap<Name, u64>>,
+    counts: Counts,
+}
+
+/// What this process did with a history, and what it found at its last look.
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicU64,
+    pruned: AtomicU64,
+    undone: AtomicU64,
+}
+
+/// The figures of a history that cost nothing to know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryCounts {
+    /// The changes that are kept, about.
+    pub changes: u64,
+    /// The bytes of old content, as of the last look of this process.
+    pub bytes: u64,
+    /// The changes that this process pruned.
+    pub pruned: u64,
+    /// The changes that this process took back.
+    pub undone: u64,
 }
 
 impl History {
@@ -104,7 +130,28 @@ impl History {
             journal: Journal::default(),
             lacks_exchange: AtomicBool::new(false),
             tree_sizes: Mutex::default(),
+            counts: Counts::default(),
         })
+    }
+
+    /// Figures for an operator who asks often.
+    #[must_use]
+    pub fn counts(&self) -> HistoryCounts {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.counts;
+        let kept = self.existing_store().map_or(0, |store| {
+            (store.last_number() + 1).saturating_sub(store.oldest_kept().max(1))
+        });
+        HistoryCounts {
+            changes: kept,
+            bytes: of(&counts.bytes),
+            pruned: of(&counts.pruned),
+            undone: of(&counts.undone),
+        }
+    }
+
+    fn count_undone(&self, changes: u64) {
+        self.counts.undone.fetch_add(changes, Ordering::Relaxed);
     }
 
     fn exchanges(&self) -> bool {
@@ -113,6 +160,12 @@ impl History {
 
     fn forget_exchange(&self) {
         self.lacks_exchange.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether a client may take back what others changed.
+    #[must_use]
+    pub fn undo_any(&self) -> bool {
+        self.settings.undo_any
     }
 
     /// Tells whether it is inside the root.
@@ -130,6 +183,7 @@ impl History {
     pub(crate) fn store(&self) -> Option<&Store> {
         let open = || {
             let store = Store::open(self.holder.as_fd(), &self.root)?;
+            store.note_keep(self.settings.keep)?;
             // After a power cut the counter may be behind the records.
             let largest = journal::largest_number(&store);
             if largest > store.last_number() {
@@ -142,12 +196,21 @@ impl History {
 
     /// The open directory if it was made before.
     pub(crate) fn existing_store(&self) -> Option<&Store> {
-        let holder = self.holder.as_fd();
-        let is_made = |name: Name| syscall::stat_at_unchecked(holder, &name).is_ok();
-        if self.store.get().is_none() && !reserved_name().is_some_and(is_made) {
-            return None;
+        if self.is_made() { self.store() } else { None }
+    }
+
+    /// Tells whether there is one already, or something in its place.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.store.get().is_some() || Store::is_made(self.holder.as_fd(), &self.root)
+    }
+
+    /// Removes histories beside this one whose roots were not changed for longer than they keep anything. Only where they
+    /// are outside their roots: a directory that is gone cannot ask for it any more.
+    pub fn remove_stale(&self) {
+        if !self.is_in_root {
+            let _ = store::remove_stale(self.holder.as_fd(), &self.root);
         }
-        self.store()
     }
 
     /// Why there is no history although there should be one.

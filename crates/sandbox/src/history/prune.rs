@@ -4,7 +4,8 @@
 //! prune everyone's undo.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::dir::{Dir, RootShare};
 use crate::name::Name;
 use crate::quota::{Amount, measure};
 use crate::replace::UnnamedFiles;
+use crate::resolve::{Means, open_dir_below};
 use crate::syscall::{self, SysResult};
 
 /// How many hashes of record files that are gone are kept, for the chain of those that followed them.
@@ -65,7 +67,7 @@ impl History {
         let made = changes.values().filter(|change| change.is_made());
         HistoryFigures {
             changes: made.clone().count() as u64,
-            bytes: objects.values().map(|kept| kept.bytes).sum(),
+            bytes: self.note_bytes(&objects),
             oldest_ms: made.map(|change| change.author.time).min(),
         }
     }
@@ -90,11 +92,37 @@ impl History {
     /// Removes what is older, more or larger than the settings want.
     pub fn prune(&self) -> Pruned {
         let settings = &self.settings;
+        if self.is_small_enough() {
+            return Pruned::default();
+        }
         self.prune_to(Bounds {
             keep: settings.keep,
             max_bytes: settings.max_bytes,
             max_changes: settings.max_changes,
         })
+    }
+
+    /// Tells whether nothing has to go, without reading every record.
+    fn is_small_enough(&self) -> bool {
+        let Some(store) = self.existing_store() else {
+            return true;
+        };
+        let settings = &self.settings;
+        let kept = (store.last_number() + 1).saturating_sub(store.oldest_kept());
+        let keep = settings.keep.as_millis() as u64;
+        let is_young =
+            journal::first_time(store).is_some_and(|time| now_ms().saturating_sub(time) <= keep);
+        let Ok(objects) = self.objects(store) else {
+            return false;
+        };
+        let bytes = self.note_bytes(&objects);
+        is_young && kept <= settings.max_changes && bytes <= settings.max_bytes
+    }
+
+    fn note_bytes(&self, objects: &BTreeMap<u64, KeptObjects>) -> u64 {
+        let bytes = objects.values().map(|kept| kept.bytes).sum();
+        self.counts.bytes.store(bytes, Ordering::Relaxed);
+        bytes
     }
 
     /// Removes half of what is kept, because the disk is full; tells whether there was anything.
@@ -123,7 +151,19 @@ impl History {
         let names = objects
             .iter()
             .filter_map(|object| Name::new(object.as_bytes()));
-        names.filter(|name| clear(store, name).is_ok()).count() as u64
+        let whole = names.filter(|name| clear(store, name).is_ok()).count() as u64;
+        // What was removed with a directory around it is inside of what is kept of that.
+        let parts = changes.values().flat_map(|change| &change.parts);
+        let inside = parts.filter_map(|part| {
+            let tops = [part.to.as_deref(), Some(part.path.as_str())];
+            let top = tops
+                .into_iter()
+                .flatten()
+                .find(|top| *top != path && crate::is_within(path, top))?;
+            Some((part.object.as_deref()?, path.get(top.len()..)?))
+        });
+        let cleared = inside.filter(|(object, rest)| clear_inside(store, object, rest).is_ok());
+        whole + cleared.count() as u64
     }
 
     fn prune_to(&self, bounds: Bounds) -> Pruned {
@@ -145,6 +185,9 @@ impl History {
             changes: doomed.len() as u64,
             stuck: names.filter(|name| clear(store, name).is_err()).count() as u64,
         };
+        self.counts
+            .pruned
+            .fetch_add(pruned.changes, Ordering::Relaxed);
         let kept = changes.keys().find(|number| !doomed.contains(number));
         let oldest = kept.copied().unwrap_or_else(|| store.last_number() + 1);
         if !doomed.is_empty() && oldest > store.oldest_kept() {
@@ -271,17 +314,36 @@ fn number_of(object: &Name) -> Option<u64> {
 }
 
 fn objects_dir(store: &Store) -> Option<Dir> {
-    let fd = syscall::reopen_dir_unchecked(store.objects()).ok()?;
+    plain_dir(store.objects()).ok()
+}
+
+/// A directory of our own, without observers.
+pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
+    let fd = syscall::reopen_dir_unchecked(dir)?;
     let share = RootShare {
         unnamed: UnnamedFiles::Avoided,
         observers: Observers::default(),
     };
-    Some(Dir::new(fd, Vec::new(), share))
+    Ok(Dir::new(fd, Vec::new(), share))
 }
 
 fn clear(store: &Store, name: &Name) -> crate::Result<()> {
     let dir = objects_dir(store).ok_or(crate::Error::Stopped)?;
     Change::begin(Durability::Fast).clear_unmounted(&dir, name)
+}
+
+/// Removes an entry inside of a tree that is kept. Security: no link on the way is followed.
+fn clear_inside(store: &Store, object: &str, rest: &str) -> crate::Result<()> {
+    let failed = |errno| crate::Error::from_errno("unlink", rest, errno);
+    let whole = [object.as_bytes(), &crate::name::to_bytes(rest)].concat();
+    let slash = whole.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    let (parent, last) = whole.split_at(slash);
+    let name = last.get(1..).and_then(Name::new);
+    let name = name.ok_or_else(|| failed(syscall::Errno::INVAL))?;
+    let parent = open_dir_below(store.objects(), parent, Means::OneCall).map_err(failed)?;
+    let parent = parent.ok_or_else(|| failed(syscall::Errno::INVAL))?;
+    let dir = plain_dir(parent.as_fd()).map_err(failed)?;
+    Change::begin(Durability::Fast).clear_unmounted(&dir, &name)
 }
 
 /// Removes record files in which every change is gone, and remembers how they ended.

@@ -205,8 +205,12 @@ impl Stamp {
 
     /// Tells whether an entry is still what it was, whatever became of its permissions.
     pub(crate) fn fits(&self, now: &Metadata) -> bool {
-        let now = Stamp::of(now);
-        self.is_same(&now) && (self.size, self.modified) == (now.size, now.modified)
+        self.fits_stamp(&Stamp::of(now))
+    }
+
+    /// The same for what is known of an entry.
+    pub(crate) fn fits_stamp(&self, now: &Stamp) -> bool {
+        self.is_same(now) && (self.size, self.modified) == (now.size, now.modified)
     }
 
     /// Tells whether an entry is the same file, whatever became of its content.
@@ -215,7 +219,7 @@ impl Stamp {
     }
 
     /// A link's number is not known before it is made.
-    fn is_same(&self, now: &Stamp) -> bool {
+    pub(crate) fn is_same(&self, now: &Stamp) -> bool {
         self.kind == now.kind && (self.inode == 0 || self.inode == now.inode)
     }
 

@@ -7,7 +7,7 @@ use super::record::{Author, End, Part, change_id};
 use super::{History, Store};
 use crate::change::Durability;
 use crate::name::Name;
-use crate::syscall::{Errno, SysResult};
+use crate::syscall::{self, Errno, SysResult};
 
 /// The changes of one call. When it is dropped, the call is over and its changes have ended.
 #[derive(Debug, Default)]
@@ -95,14 +95,23 @@ impl CallChanges {
             }
         };
         let change = begun.get_mut(index).ok_or(Errno::INVAL)?;
-        let slot = change.slots;
-        change.slots += 1;
-        let object = format!("{}.{slot}", change_id(change.number));
-        Ok(PartSlot {
-            history: Arc::clone(history),
-            number: change.number,
-            object: Name::new(object.as_bytes()).ok_or(Errno::INVAL)?,
-        })
+        loop {
+            let object = format!("{}.{}", change_id(change.number), change.slots);
+            let object = Name::new(object.as_bytes()).ok_or(Errno::INVAL)?;
+            change.slots += 1;
+            // After a power cut an object may be there whose record is lost with its number.
+            match syscall::stat_at_unchecked(store.objects(), &object) {
+                Ok(_) => {}
+                Err(Errno::NOENT) => {
+                    return Ok(PartSlot {
+                        history: Arc::clone(history),
+                        number: change.number,
+                        object,
+                    });
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 
     /// Writes a part down, before it is seen; returns its index in the change.

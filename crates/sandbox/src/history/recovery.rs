@@ -52,7 +52,13 @@ impl History {
             let Ok(all) = all else { continue };
             let found = unfinished.iter().rev().filter_map(|number| all.get(number));
             for record in found.filter(|record| record.end.is_none()) {
-                let end = Recovery { root, store }.settle(record, &mut recovered);
+                let later = all.range(record.number + 1..).map(|(_, later)| later);
+                let recovery = Recovery {
+                    root,
+                    store,
+                    later: later.filter(|later| later.is_made()).collect(),
+                };
+                let end = recovery.settle(record, &mut recovered);
                 let _ = self.journal.end_foreign(store, record.number, end);
             }
             file.finish(store);
@@ -64,6 +70,8 @@ impl History {
 struct Recovery<'a> {
     root: &'a Root,
     store: &'a Store,
+    /// The changes that were made since, such as those of another process.
+    later: Vec<&'a ChangeRecord>,
 }
 
 impl Recovery<'_> {
@@ -94,10 +102,11 @@ impl Recovery<'_> {
             _ => part.path.as_str(),
         };
         let there = self.look(path).ok().flatten();
+        let is_new = |there: &Metadata| is_of(part.new.as_ref(), there);
         match part.kind {
-            PartKind::Create | PartKind::Replace | PartKind::Move => {
-                let new = part.new.as_ref();
-                there.is_some_and(|there| new.is_some_and(|new| new.is_same_file(&there)))
+            PartKind::Replace => self.is_replaced(part, there.as_ref()),
+            PartKind::Create | PartKind::Move => {
+                there.as_ref().is_some_and(is_new) || self.is_superseded(part, path)
             }
             PartKind::Remove => there.is_none_or(|there| !is_of(part.old.as_ref(), &there)),
             PartKind::MakeDir => there.is_some_and(|there| there.is_directory()),
@@ -111,6 +120,34 @@ impl Recovery<'_> {
                 there.is_some_and(|there| at == Some(there.size))
             }
         }
+    }
+
+    /// Tells whether a file took the place of another. What it was meant to be is in the objects until then.
+    fn is_replaced(&self, part: &Part, there: Option<&Metadata>) -> bool {
+        let object = self.object(part).ok().flatten();
+        let object = object
+            .and_then(|object| syscall::stat_at_unchecked(self.store.objects(), &object).ok());
+        let is_staged = object.is_some_and(|object| is_of(part.new.as_ref(), &object));
+        let is_untouched = there.is_some_and(|there| is_of(part.old.as_ref(), there));
+        let is_new = there.is_some_and(|there| is_of(part.new.as_ref(), there));
+        // What is neither came later: then what was there is kept, and has to stay so.
+        is_new || (!is_staged && !is_untouched && object.is_some())
+    }
+
+    /// Tells whether a later change found what a part had left, so that the part was done.
+    fn is_superseded(&self, part: &Part, path: &str) -> bool {
+        let Some(new) = part.new.filter(|new| new.inode != 0) else {
+            return false;
+        };
+        let found = |later: &Part| match later.kind {
+            PartKind::Move if later.path == path => later.new.map(|moved| moved.inode),
+            _ => later.old.map(|old| old.inode),
+        };
+        let mut parts = self.later.iter().flat_map(|later| later.made_parts());
+        parts.any(|(_, later)| {
+            let is_there = later.path == path || later.to.as_deref() == Some(path);
+            is_there && found(later) == Some(new.inode)
+        })
     }
 
     /// Takes a part back if it was done, and clears away what was staged for it if it was not.
@@ -227,9 +264,12 @@ impl Recovery<'_> {
         let to = part.to.as_deref().ok_or(Errno::INVAL)?;
         let (to_dir, to_name) = spot_of(self.root, to)?;
         let source = (self.root.fd_or(to_dir.as_ref()), &to_name);
-        let kind = syscall::stat_at_unchecked(source.0, source.1)?.kind;
+        let there = syscall::stat_at_unchecked(source.0, source.1)?;
+        if !is_of(part.new.as_ref(), &there) {
+            return Err(Errno::BUSY);
+        }
         self.with_entry(&part.path, |entry| {
-            rename_entry(source, entry, OnExisting::Fail, kind)
+            rename_entry(source, entry, OnExisting::Fail, there.kind)
         })?;
         self.bring_back(part, to)?;
         match (part.old.as_ref(), self.look(to)?) {

@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::change::OnExisting;
+use crate::change::{Change, Durability, OnExisting};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
@@ -22,6 +24,8 @@ const PRIVATE_DIRECTORY: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 /// How many forged directories are passed before there is no history.
 const BESIDE: usize = 8;
+/// A history of a root that may be gone is kept at least this long, in seconds: a process may be about to open it.
+const LEAST_KEPT: u64 = 24 * 60 * 60;
 /// The version of the files.
 const VERSION: u32 = 1;
 
@@ -31,6 +35,20 @@ struct Header {
     history: u32,
     device: u64,
     inode: u64,
+    /// When the root's directory was made, where the file system knows: another one may get the same number later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<(i64, u32)>,
+}
+
+impl Header {
+    fn of(root: &Metadata) -> Header {
+        Header {
+            history: VERSION,
+            device: root.device,
+            inode: root.inode,
+            born: root.created.map(|born| (born.seconds, born.nanoseconds)),
+        }
+    }
 }
 
 /// The open directory of a root's history.
@@ -39,7 +57,8 @@ pub(crate) struct Store {
     dir: OwnedFd,
     objects: OwnedFd,
     records: OwnedFd,
-    counter: File,
+    /// Threads of one process share a lock on the file, so they take turns by this one.
+    counter: Mutex<File>,
     /// Directories that were not trusted, so that a new one was made beside them.
     pub(crate) forged: usize,
 }
@@ -48,11 +67,7 @@ impl Store {
     /// Opens the history of a root in a directory, and makes it if it is missing.
     pub(crate) fn open(holder: BorrowedFd<'_>, root: &Metadata) -> SysResult<Store> {
         let holder = own_directory(holder)?;
-        let header = Header {
-            history: VERSION,
-            device: root.device,
-            inode: root.inode,
-        };
+        let header = Header::of(root);
         let mut forged = 0;
         while forged < BESIDE {
             let name = store_name(&header, forged)?;
@@ -70,6 +85,32 @@ impl Store {
         Err(Errno::EXIST)
     }
 
+    /// Tells whether there is something in its place, whether it can be opened or not.
+    pub(crate) fn is_made(holder: BorrowedFd<'_>, root: &Metadata) -> bool {
+        let Some(name) = reserved_name() else {
+            return false;
+        };
+        let own = |dir: OwnedFd| {
+            let name = store_name(&Header::of(root), 0);
+            name.is_ok_and(|name| syscall::stat_at_unchecked(dir.as_fd(), &name).is_ok())
+        };
+        match syscall::open_dir_unchecked(holder, &name) {
+            Err(Errno::NOENT) => false,
+            Err(_) => true,
+            Ok(dir) => own(dir),
+        }
+    }
+
+    /// Writes down how long changes are kept, for the time when the root is gone.
+    pub(crate) fn note_keep(&self, keep: Duration) -> SysResult<()> {
+        let seconds = keep.as_secs().to_string();
+        let name = fixed("keep")?;
+        if read_own(self.dir.as_fd(), &name).as_deref() == Ok(seconds.as_bytes()) {
+            return Ok(());
+        }
+        write_own(self.dir.as_fd(), &name, seconds.as_bytes())
+    }
+
     fn of(dir: OwnedFd, forged: usize) -> SysResult<Store> {
         let objects = syscall::open_dir_unchecked(dir.as_fd(), &fixed("objects")?)?;
         let records = syscall::open_dir_unchecked(dir.as_fd(), &fixed("records")?)?;
@@ -78,7 +119,7 @@ impl Store {
             dir,
             objects,
             records,
-            counter: File::from(counter),
+            counter: Mutex::new(File::from(counter)),
             forged,
         })
     }
@@ -93,23 +134,22 @@ impl Store {
 
     /// The next number, larger than all before it and than `least`, whoever took them.
     pub(crate) fn next_number(&self, least: u64) -> SysResult<u64> {
-        let counter = self.counter.as_fd();
-        syscall::lock_unchecked(counter)?;
-        let number = self.last_number().max(least) + 1;
-        let written = self
-            .counter
-            .write_all_at(format!("{number:020}").as_bytes(), 0);
-        syscall::unlock_unchecked(counter)?;
+        let counter = self.counter();
+        syscall::lock_unchecked(counter.as_fd())?;
+        let number = number_in(&counter).max(least) + 1;
+        let written = counter.write_all_at(format!("{number:020}").as_bytes(), 0);
+        syscall::unlock_unchecked(counter.as_fd())?;
         written.map_err(|error| errno_of(&error))?;
         Ok(number)
     }
 
     /// The last number that was given.
     pub(crate) fn last_number(&self) -> u64 {
-        let mut text = [0; 20];
-        let read = self.counter.read_exact_at(&mut text, 0);
-        let text = read.ok().and_then(|()| std::str::from_utf8(&text).ok());
-        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+        number_in(&self.counter())
+    }
+
+    fn counter(&self) -> MutexGuard<'_, File> {
+        self.counter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The oldest change that is kept; those before it are gone.
@@ -141,6 +181,13 @@ impl Store {
             hashes.join("\n").as_bytes(),
         )
     }
+}
+
+fn number_in(counter: &File) -> u64 {
+    let mut text = [0; 20];
+    let read = counter.read_exact_at(&mut text, 0);
+    let text = read.ok().and_then(|()| std::str::from_utf8(&text).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn fixed(name: &str) -> SysResult<Name> {
@@ -199,6 +246,39 @@ fn open_trusted(
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok());
     Ok((is_own && found.as_ref() == Some(header)).then_some(dir))
+}
+
+/// Removes the directories of other roots in which nothing was written for longer than they keep anything.
+pub(crate) fn remove_stale(holder: BorrowedFd<'_>, root: &Metadata) -> SysResult<()> {
+    let holder = own_directory(holder)?;
+    let own = store_name(&Header::of(root), 0)?;
+    let mut names = Vec::new();
+    syscall::read_dir_unchecked(holder.as_fd(), &mut |name, kind| {
+        names.extend(Name::new(name).filter(|_| kind == FileKind::Directory));
+    })?;
+    let is_other = |name: &&Name| !name.as_bytes().starts_with(own.as_bytes());
+    for name in names.iter().filter(is_other) {
+        if is_stale(holder.as_fd(), name) == Ok(true) {
+            let dir = super::prune::plain_dir(holder.as_fd())?;
+            // What cannot be removed now is tried again later.
+            let _ = Change::begin(Durability::Fast).clear_unmounted(&dir, name);
+        }
+    }
+    Ok(())
+}
+
+fn is_stale(holder: BorrowedFd<'_>, name: &Name) -> SysResult<bool> {
+    let dir = syscall::open_dir_unchecked(holder, name)?;
+    let keep = read_own(dir.as_fd(), &fixed("keep")?)?;
+    let keep = String::from_utf8(keep).ok();
+    let keep: u64 = keep
+        .and_then(|text| text.parse().ok())
+        .ok_or(Errno::INVAL)?;
+    // The counter is written with every change.
+    let counter = syscall::stat_at_unchecked(dir.as_fd(), &fixed("counter")?)?;
+    let age = (super::journal::now_ms() / 1000)
+        .saturating_sub(u64::try_from(counter.modified.seconds).unwrap_or_default());
+    Ok(age > keep.max(LEAST_KEPT))
 }
 
 /// Makes a whole directory under a temporary name and gives it its own in one step.
@@ -289,6 +369,14 @@ mod tests {
         assert_eq!(two.next_number(0), Ok(2));
         assert_eq!(one.next_number(10), Ok(11));
         assert_eq!(two.last_number(), 11);
+        let taken = std::thread::scope(|scope| {
+            let take = || (0..200).map(|_| one.next_number(0).unwrap()).collect();
+            let threads = [(); 4].map(|()| scope.spawn(take));
+            let taken = threads.map(|thread| -> Vec<u64> { thread.join().unwrap() });
+            taken.concat()
+        });
+        let distinct: std::collections::BTreeSet<&u64> = taken.iter().collect();
+        assert_eq!(distinct.len(), 800);
         assert_eq!(stores(temp.path()).len(), 1);
         let ignored = fs::read(temp.path().join(".mcp-filesystem/.gitignore")).unwrap();
         assert_eq!(ignored, b"*\n");

@@ -2,6 +2,7 @@
 //!
 //! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -57,7 +58,7 @@ pub enum Found {
 }
 
 /// A directory inside the root and a name in it.
-struct Spot {
+pub(super) struct Spot {
     dir: Option<OwnedFd>,
     name: Name,
 }
@@ -68,9 +69,17 @@ pub(super) struct Undoing<'a> {
     pub(super) root: &'a Root,
     pub(super) history: &'a Arc<History>,
     pub(super) store: &'a Store,
+    /// See [`copies`].
+    copies: Vec<(Stamp, Stamp)>,
 }
 
 impl Root {
+    /// Frees what is kept of old changes, because the disk is full; tells whether there was anything.
+    #[must_use]
+    pub fn make_room(&self) -> bool {
+        self.observers().make_room()
+    }
+
     /// The history of its changes, if they are kept.
     #[must_use]
     pub fn history(&self) -> Option<&Arc<History>> {
@@ -79,13 +88,14 @@ impl Root {
 }
 
 impl Change {
-    /// Takes back changes of a root in the given order: all of them or none.
+    /// Takes back changes of a root in the given order: all of them or none. `all` is everything that is written down.
     ///
     /// The caller has the turn to change every path of theirs. With `is_rehearsal` nothing is changed.
     pub fn undo(
         &self,
         root: &Root,
         records: &[ChangeRecord],
+        all: &[ChangeRecord],
         is_rehearsal: bool,
     ) -> Result<(), UndoFault> {
         let gone = || UndoFault::Gone {
@@ -98,41 +108,55 @@ impl Change {
             root,
             history,
             store,
+            copies: copies(all),
         };
-        if let Some(first) = records.first() {
-            undoing.check(first)?;
-        }
+        undoing.rehearse(records)?;
         if is_rehearsal {
             return Ok(());
         }
         let numbers = records.iter().map(|record| record.number).collect();
         self.recorder().set_undoes(numbers);
         let undone = records.iter().try_for_each(|record| undoing.run(record));
-        undone.inspect_err(|_| undoing.take_back())
+        undone.inspect_err(|_| undoing.take_back())?;
+        history.count_undone(records.len() as u64);
+        Ok(())
     }
 }
 
+/// What was kept as a copy is another file when it comes back: each pair is what was there and what stands for it since.
+fn copies(all: &[ChangeRecord]) -> Vec<(Stamp, Stamp)> {
+    let parts = || all.iter().flat_map(|record| record.made_parts());
+    let kept: HashMap<&str, Stamp> = parts()
+        .filter_map(|(_, part)| Some((part.object.as_deref()?, part.old?)))
+        .collect();
+    let came_back = parts().filter_map(|(_, part)| {
+        let old = *kept.get(part.source.as_deref()?)?;
+        Some((old, part.new?))
+    });
+    came_back
+        .filter(|(old, new)| old.inode != new.inode)
+        .collect()
+}
+
 impl Undoing<'_> {
-    /// Looks whether all parts of a change can be taken back.
-    fn check(&self, record: &ChangeRecord) -> Result<(), UndoFault> {
-        let parts: Vec<&Part> = record.made_parts().map(|(_, part)| part).collect();
-        if let Some(lost) = parts.iter().find(|part| part.lost) {
-            let path = lost.path.clone();
-            return Err(UndoFault::Gone { path });
+    /// Tells whether an entry is as a change left it, or a copy of that.
+    pub(super) fn is_left(&self, stamp: &Stamp, there: &Stamp) -> bool {
+        self.forms(stamp).iter().any(|form| form.fits_stamp(there))
+    }
+
+    /// Tells whether an entry is the file that a change left, or a copy of it, whatever became of its content.
+    pub(super) fn is_file_of(&self, stamp: &Stamp, there: &Stamp) -> bool {
+        self.forms(stamp).iter().any(|form| form.is_same(there))
+    }
+
+    fn forms(&self, stamp: &Stamp) -> Vec<Stamp> {
+        let mut forms = vec![*stamp];
+        for (old, new) in &self.copies {
+            if forms.iter().any(|form| old.fits_stamp(form)) {
+                forms.push(*new);
+            }
         }
-        // What several parts of a change touch is right only when the later ones were taken back.
-        let is_alone = |part: &Part| {
-            let touching = parts.iter().filter(|other| other.path == part.path);
-            touching.count() == 1 && part.to.is_none()
-        };
-        let alone = parts.iter().filter(|part| is_alone(part));
-        alone
-            .filter(|part| matches!(part.kind, PartKind::Create | PartKind::Replace))
-            .try_for_each(|part| {
-                let spot = self.spot(&part.path)?;
-                self.require(&spot, &part.path, part.new.as_ref())?;
-                self.object(part).map(drop)
-            })
+        forms
     }
 
     fn run(&self, record: &ChangeRecord) -> Result<(), UndoFault> {
@@ -188,7 +212,7 @@ impl Undoing<'_> {
         let (from, to) = (self.spot(&part.path)?, self.spot(to_path)?);
         let stamp = part.new.as_ref();
         let there = self.look(&to, to_path)?.ok_or_else(|| missing(to_path))?;
-        if stamp.is_some_and(|stamp| !stamp.is_same_file(&there)) {
+        if stamp.is_some_and(|stamp| !self.is_file_of(stamp, &Stamp::of(&there))) {
             return Err(conflict(to_path, Found::Changed));
         }
         self.require_nothing(&from, &part.path)?;
@@ -250,6 +274,10 @@ impl Undoing<'_> {
             )
         });
         match put {
+            // Another process took it back at the same time.
+            Ok(Err(Errno::NOENT | Errno::AGAIN)) if amount() == Err(Errno::NOENT) => {
+                Err(conflict(path, Found::Changed))
+            }
             Ok(put) => put.map_err(|errno| failed(path, errno)),
             Err(error) => Err(UndoFault::Failed {
                 path: path.to_owned(),
@@ -351,8 +379,8 @@ impl Undoing<'_> {
         let path = part.path.as_str();
         let spot = self.spot(path)?;
         let there = self.look(&spot, path)?.ok_or_else(|| missing(path))?;
-        let is_same = part.old.is_some_and(|old| old.is_same_file(&there));
-        if !is_same || there.size != size {
+        let is_same = |old: &Stamp| self.is_file_of(old, &Stamp::of(&there));
+        if !part.old.as_ref().is_some_and(is_same) || there.size != size {
             return Err(conflict(path, Found::Changed));
         }
         let (dir, name) = self.entry(&spot);
@@ -362,7 +390,7 @@ impl Undoing<'_> {
     }
 
     /// The object of a part, which has to be there if the part has one.
-    fn object(&self, part: &Part) -> Result<Option<Name>, UndoFault> {
+    pub(super) fn object(&self, part: &Part) -> Result<Option<Name>, UndoFault> {
         let Some(object) = &part.object else {
             return Ok(None);
         };
@@ -376,7 +404,9 @@ impl Undoing<'_> {
     fn require(&self, spot: &Spot, path: &str, stamp: Option<&Stamp>) -> Result<(), UndoFault> {
         let there = self.look(spot, path)?.ok_or_else(|| missing(path))?;
         match stamp {
-            Some(stamp) if !stamp.fits(&there) => Err(conflict(path, Found::Changed)),
+            Some(stamp) if !self.is_left(stamp, &Stamp::of(&there)) => {
+                Err(conflict(path, Found::Changed))
+            }
             _ => Ok(()),
         }
     }
@@ -388,7 +418,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn look(&self, spot: &Spot, path: &str) -> Result<Option<Metadata>, UndoFault> {
+    pub(super) fn look(&self, spot: &Spot, path: &str) -> Result<Option<Metadata>, UndoFault> {
         let (dir, name) = self.entry(spot);
         match syscall::stat_at_unchecked(dir, name) {
             Ok(metadata) => Ok(Some(metadata)),
@@ -398,7 +428,7 @@ impl Undoing<'_> {
     }
 
     /// Security: the directory is opened without following any link, whatever was put on the way since.
-    fn spot(&self, path: &str) -> Result<Spot, UndoFault> {
+    pub(super) fn spot(&self, path: &str) -> Result<Spot, UndoFault> {
         let found = spot_of(self.root, path).map_err(|errno| match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => missing(path),
             errno => failed(path, errno),
@@ -407,6 +437,12 @@ impl Undoing<'_> {
             dir: found.0,
             name: found.1,
         })
+    }
+
+    /// Tells whether a directory holds something.
+    pub(super) fn is_filled(&self, spot: &Spot) -> bool {
+        let (dir, name) = self.entry(spot);
+        super::keep::require_empty((dir, name)) == Err(Errno::NOTEMPTY)
     }
 
     fn entry<'s>(&'s self, spot: &'s Spot) -> EntryRef<'s> {
@@ -455,9 +491,17 @@ impl Change {
         cut: impl FnOnce() -> SysResult<()>,
     ) -> SysResult<()> {
         let slot = self.recorder().slot(history, store)?;
-        let object = syscall::create_unchecked(store.objects(), &slot.object, 0o600)?;
-        let written = (&File::from(object)).write_all(added);
-        written.map_err(|error| super::store::errno_of(&error))?;
+        let object = File::from(syscall::create_unchecked(
+            store.objects(),
+            &slot.object,
+            0o600,
+        )?);
+        let kept = (&object).write_all(added);
+        let kept = kept.map_err(|error| super::store::errno_of(&error));
+        kept.and_then(|()| self.sync_file(object.as_fd()))
+            .inspect_err(|_| {
+                let _ = syscall::unlink_unchecked(store.objects(), &slot.object);
+            })?;
         let part = Part {
             old: Some(Stamp::of(there)),
             object: Some(slot.object.shown().into_owned()),
@@ -486,17 +530,17 @@ impl History {
     }
 }
 
-fn gone(path: &str) -> UndoFault {
+pub(super) fn gone(path: &str) -> UndoFault {
     UndoFault::Gone {
         path: path.to_owned(),
     }
 }
 
-fn missing(path: &str) -> UndoFault {
+pub(super) fn missing(path: &str) -> UndoFault {
     conflict(path, Found::Missing)
 }
 
-fn conflict(path: &str, found: Found) -> UndoFault {
+pub(super) fn conflict(path: &str, found: Found) -> UndoFault {
     UndoFault::Conflict {
         path: path.to_owned(),
         found,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
-use ops::{ChangeFilter, Undo, UndoTarget};
+use ops::{ChangeFilter, Operation, Undo, UndoTarget};
 use sandbox::{Root, parse_change_id};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -166,16 +166,12 @@ impl AdminState {
         let number = parse_change_id(&change)
             .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
         let context = self.operator.context();
-        let undo = Undo {
-            root: current,
-            target: UndoTarget::Change(number),
-            is_rehearsal: dry_run,
-        };
+        let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
         let undone = match undone {
-            Ok(Ok(undone)) => undone,
-            Ok(Err(refusal)) => {
+            Ok(undone) => undone,
+            Err(ops::Error::UndoRefused(refusal)) => {
                 let reason = refused(&root, &refusal).to_string();
                 return Err((StatusCode::CONFLICT, reason));
             }

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use ops::{ChangeFilter, Part, PartKind, ToldChange, Undo, UndoTarget};
+use ops::{ChangeFilter, Operation, Part, PartKind, ToldChange, Undo, UndoTarget};
 use sandbox::{NamedRoot, Roots, change_id, parse_change_id};
 
 use crate::change_words::{OperatorContext, none_kept, object, refused};
@@ -28,6 +28,7 @@ pub(crate) fn run(
     match request {
         HistoryRequest::Show { root, path } => show(&roots, root.as_deref(), path, output),
         HistoryRequest::Verify => verify(&roots, output),
+        HistoryRequest::Prune => prune(&roots, output),
         HistoryRequest::Forget { path, root } => {
             let root = chosen(&roots, root.as_deref())?;
             let history = root.root.history().ok_or_else(|| none_kept(&root.name))?;
@@ -156,6 +157,28 @@ fn verify(roots: &Roots, output: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
+fn prune(roots: &Roots, output: &mut impl Write) -> Result<()> {
+    for root in roots.iter() {
+        let Some(history) = root.root.history() else {
+            continue;
+        };
+        let pruned = history.prune();
+        writeln!(
+            output,
+            "{}: {} changes were removed",
+            root.name, pruned.changes
+        )?;
+        if pruned.stuck > 0 {
+            writeln!(
+                output,
+                "{}: {} kept entries could not be removed",
+                root.name, pruned.stuck
+            )?;
+        }
+    }
+    Ok(())
+}
+
 fn undo(
     settings: &Settings,
     root: &NamedRoot,
@@ -163,13 +186,9 @@ fn undo(
     is_rehearsal: bool,
     output: &mut impl Write,
 ) -> Result<()> {
-    let undo = Undo {
-        root: Arc::clone(&root.root),
-        target,
-        is_rehearsal,
-    };
+    let undo = Undo::by_operator(Arc::clone(&root.root), target, is_rehearsal);
     let context = OperatorContext::new(settings).context();
-    match undo.run(&context)? {
+    match undo.run(&context) {
         Ok(undone) => {
             let ids = context.change_notes.change_ids();
             for record in &undone.changes {
@@ -188,6 +207,7 @@ fn undo(
             }
             Ok(())
         }
-        Err(refusal) => Err(refused(&root.name, &refusal)),
+        Err(ops::Error::UndoRefused(refusal)) => Err(refused(&root.name, &refusal)),
+        Err(error) => Err(error.into()),
     }
 }

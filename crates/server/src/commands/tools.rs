@@ -15,7 +15,7 @@ use crate::tool_sets::tools_of;
 /// Prints the reference of the chosen sets.
 pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> Result<()> {
     for set in &settings.toolsets {
-        let service = every_tool(*set)?;
+        let service = every_tool(*set, settings)?;
         match format {
             Format::Markdown => {
                 let title = format!("Tools of the `{}` set", set.name());
@@ -32,10 +32,10 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
 }
 
 /// A service that nobody calls: it only describes its tools.
-fn every_tool(set: Toolset) -> Result<Service> {
+fn every_tool(set: Toolset, own: &Settings) -> Result<Service> {
     let settings = Partial::default().complete();
     Ok(Service::new(
-        vec![tools_of(set, None)],
+        vec![tools_of(set, own, None)],
         Admission::new(deployment(
             &settings,
             &Roots::default(),

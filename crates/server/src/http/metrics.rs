@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use sandbox::QuotaUse;
+use sandbox::{HistoryCounts, QuotaUse};
 use toolset::{DURATION_BUCKETS, ToolMetrics};
 
 use crate::process_figures::ProcessFigures;
@@ -27,6 +27,8 @@ pub(super) struct Snapshot {
     pub(super) roots: Vec<RootFigures>,
     /// What the process takes.
     pub(super) process: ProcessSnapshot,
+    /// What is kept of the changes of each root.
+    pub(super) histories: Vec<(String, HistoryCounts)>,
     /// Bytes of bodies, replies, session streams and uploads.
     pub(super) held_bytes: u64,
     /// The cache of `guide`, where it is served.
@@ -102,6 +104,7 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
     page.roots(&snapshot.roots);
     page.quotas(&snapshot.roots);
     page.process(&snapshot.process);
+    page.histories(&snapshot.histories);
     if let Some(cache) = &snapshot.cache {
         page.cache(cache);
     }
@@ -235,6 +238,42 @@ impl Page {
         }
     }
 
+    fn histories(&mut self, histories: &[(String, HistoryCounts)]) {
+        type Figure = fn(&HistoryCounts) -> u64;
+        let figures: [(&str, &str, &str, Figure); 4] = [
+            (
+                "history_changes",
+                "gauge",
+                "Changes that are kept.",
+                |counts| counts.changes,
+            ),
+            (
+                "history_bytes",
+                "gauge",
+                "Bytes of old content, looked at once a minute.",
+                |counts| counts.bytes,
+            ),
+            (
+                "history_pruned_total",
+                "counter",
+                "Changes that went because they were old or too many.",
+                |counts| counts.pruned,
+            ),
+            (
+                "history_undone_total",
+                "counter",
+                "Changes that were undone.",
+                |counts| counts.undone,
+            ),
+        ];
+        for (name, kind, help, figure) in figures {
+            self.head(name, kind, help);
+            for (root, counts) in histories {
+                self.line(name, &format!("root={root:?}"), figure(counts));
+            }
+        }
+    }
+
     fn cache(&mut self, cache: &guide::CacheUsage) {
         let counters = &cache.counters;
         let lines = [
@@ -316,6 +355,15 @@ mod tests {
                 resident_bytes: Some(4096),
                 ..ProcessSnapshot::default()
             },
+            histories: vec![(
+                "data".to_owned(),
+                HistoryCounts {
+                    changes: 7,
+                    bytes: 8,
+                    pruned: 9,
+                    undone: 10,
+                },
+            )],
             held_bytes: 0,
             cache: None,
         });
@@ -332,6 +380,10 @@ mod tests {
             "mcp_filesystem_quota_bytes{root=\"data\"} 10",
             "mcp_filesystem_quota_bytes_used{root=\"data\"} 7",
             "process_resident_memory_bytes 4096",
+            "mcp_filesystem_history_changes{root=\"data\"} 7",
+            "mcp_filesystem_history_bytes{root=\"data\"} 8",
+            "mcp_filesystem_history_pruned_total{root=\"data\"} 9",
+            "mcp_filesystem_history_undone_total{root=\"data\"} 10",
         ] {
             assert!(page.lines().any(|own| own == line), "{line}\nin\n{page}");
         }

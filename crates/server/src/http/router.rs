@@ -318,6 +318,7 @@ impl Router {
             waiting,
             roots: self.root_figures(),
             process: ProcessSnapshot::of(&self.process),
+            histories: self.histories(),
             held_bytes: self.admission.byte_budget().bytes_held(),
             cache: self
                 .guide_state
@@ -328,6 +329,16 @@ impl Router {
         let mut reply = text(StatusCode::OK, page);
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply
+    }
+
+    /// The roots that keep a history.
+    fn histories(&self) -> Vec<(String, sandbox::HistoryCounts)> {
+        let roots = self.admission.deployment().roots.iter();
+        let counts = roots.filter_map(|grant| {
+            let root = grant.root.current()?;
+            Some((grant.name.clone(), root.history()?.counts()))
+        });
+        counts.collect()
     }
 
     /// The roots, whether their directories are there, and what they hold.

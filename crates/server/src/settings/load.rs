@@ -45,7 +45,12 @@ pub(crate) fn load(
         // A person who types a directory did not decide to serve it to the network.
         merged.host.get_or_insert_with(Host::this_machine);
     }
-    let settings = with_directories(merged.complete(), cli.directories(current), current);
+    let mut settings = with_directories(merged.complete(), cli.directories(current), current);
+    if cli.is_without_history() {
+        for root in &mut settings.roots {
+            root.history = None;
+        }
+    }
     check(cli, &settings, need)?;
     Ok(LoadedSettings { settings, file })
 }
@@ -217,7 +222,7 @@ roots:
         let fault = collision(&[Toolset::Guide, Toolset::Workspace, Toolset::Files]);
         assert_eq!(
             fault.unwrap().to_string(),
-            "the tool sets workspace and files both have copy, move, compare, watch; on stdio serve one of them, \
+            "the tool sets workspace and files both have copy, move, compare, watch, undo; on stdio serve one of them, \
              or use --transport http"
         );
         assert_eq!(collision(&[Toolset::Workspace, Toolset::Guide]), None);

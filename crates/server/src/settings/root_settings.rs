@@ -43,7 +43,7 @@ impl RootSettings {
             tools: AllowedTools::All,
             access: RootAccess::ReadWrite,
             quota: None,
-            history: None,
+            history: Some(HistoryKept::default()),
             on_missing: OnMissingRoot::Fail,
             // The person who named the directory on the command line works in it under that name.
             host_paths: true,
@@ -62,6 +62,8 @@ pub(crate) struct HistoryKept {
     pub(crate) max_bytes: u64,
     /// How many changes are kept.
     pub(crate) max_changes: u64,
+    /// Whether a client may undo what others changed.
+    pub(crate) undo_any: bool,
 }
 
 impl Default for HistoryKept {
@@ -71,6 +73,7 @@ impl Default for HistoryKept {
             keep: Duration::from_secs(7 * 24 * 60 * 60),
             max_bytes: 1 << 30,
             max_changes: 100_000,
+            undo_any: false,
         }
     }
 }

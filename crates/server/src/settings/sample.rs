@@ -32,6 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].history.keep", "7d"),
     ("roots[].history.max_bytes", "1073741824"),
     ("roots[].history.max_changes", "100000"),
+    ("roots[].history.undo_any", "false"),
     ("files.root", "workspace"),
     ("memory.root", "workspace"),
     ("guide.project_root", "."),

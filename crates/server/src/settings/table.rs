@@ -179,6 +179,8 @@ settings! {
     /// The name of the root that `memory` uses; none is the first.
     memory_root: Option<String> = None,
         key "memory.root", otherwise "the first root", read_by root_name_of;
+    /// Whether `memory` has a seventh tool, `undo`.
+    memory_undo: bool = false, key "memory.undo";
 
     /// The project of `guide`; none is the current directory.
     guide_project_root: Option<PathBuf> = None,
@@ -347,7 +349,7 @@ inner_keys! {
     /// The number of its files and directories.
     QUOTA_FILES = "roots[].quota.max_files", "number" within QUOTA, Default "no limit";
     /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
-    ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`off`";
+    ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`on`";
     /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory.
     HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";
     /// How long a change is kept: a number with `s`, `m`, `h` or `d`.
@@ -356,6 +358,8 @@ inner_keys! {
     HISTORY_BYTES = "roots[].history.max_bytes", "number" within QUOTA, Default "`1073741824`";
     /// How many changes are kept.
     HISTORY_CHANGES = "roots[].history.max_changes", "number" within COUNT, Default "`100000`";
+    /// Lets a client undo what others changed; otherwise each undoes its own changes.
+    HISTORY_UNDO_ANY = "roots[].history.undo_any", "`true` or `false`", Default "`false`";
     /// The certificate chain, PEM. Read again on SIGHUP.
     TLS_CERT = "server.tls.cert", "path", Mistake "a certificate file";
     /// The private key, PEM. Read again on SIGHUP.

@@ -15,7 +15,7 @@ async fn texts(setup: impl Fn() -> (Tree, Setup), table: &[(&str, Value, &str)])
         for (tool, arguments, expected) in table {
             let outcome = server.call(tool, arguments.clone()).await;
             assert_eq!(
-                without_times(&outcome.text),
+                without_times(&without_undo(&outcome.text)),
                 *expected,
                 "{}",
                 outcome.story()
@@ -23,6 +23,18 @@ async fn texts(setup: impl Fn() -> (Tree, Setup), table: &[(&str, Value, &str)])
         }
     })
     .await;
+}
+
+/// A text without how to take the change back: `faults/history_tools.rs` looks at that.
+fn without_undo(text: &str) -> String {
+    let Some((before, change)) = text.rsplit_once("undo: ") else {
+        return text.to_owned();
+    };
+    assert!(change.ends_with(']'), "{text}");
+    match before.strip_suffix("; ") {
+        Some(notes) => format!("{notes}]"),
+        None => before.trim_end_matches(['[', '\n']).to_owned(),
+    }
 }
 
 /// A text with `TIME` for everything that looks like a time to the second, and `V` for every version.
@@ -155,7 +167,7 @@ async fn workspace_each_reply_has_a_short_text() {
             ("copy", json!({"source_path": "d", "dest_path": "f"}), "copied d/ to f/: 1 file, 3 bytes"),
             ("move", json!({"source_path": "n", "dest_path": "o"}), "moved n to o\n[version V]"),
             ("remove_file", json!({"path": "o"}), "removed o"),
-            ("remove_folder", json!({"path": "d"}), "removed d/: 1 file, 2 directories"),
+            ("remove_folder", json!({"path": "d"}), "removed d/"),
         ],
     )
     .await;

@@ -56,7 +56,7 @@ impl Tool for Delete {
     const NAME: &'static str = "delete";
     const TITLE: &'static str = "Delete";
     const DESCRIPTION: &'static str =
-        "Deletes a file or directory for good. A symlink is deleted itself, its target stays.";
+        "Deletes a file or directory. A symlink is deleted itself, its target stays.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,

@@ -10,6 +10,7 @@ use crate::contract::{
     SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
     root_gone, unfinished_words, unsynced_words,
 };
+use crate::history::{refusal_code, refusal_words};
 
 pub(super) struct Files;
 
@@ -60,6 +61,7 @@ impl Contract for Files {
 
 fn code(failure: &Failure) -> &'static str {
     match failure {
+        Failure::Operation(Error::UndoRefused(refusal)) => refusal_code(refusal),
         Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
@@ -97,6 +99,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         ErrorKind::PermissionDenied => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
         ErrorKind::VersionConflict => "version_conflict",
+        ErrorKind::Gone => "gone",
         ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::NotAFile | ErrorKind::Cancelled | ErrorKind::Io => "io_error",
@@ -215,6 +218,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
+        Error::UndoRefused(refusal) => refusal_words(refusal),
         Error::Io {
             operation, reason, ..
         } => format!("{operation} failed: {reason}"),

@@ -15,9 +15,11 @@ mod move_to;
 mod paths;
 mod read;
 mod search;
+mod undo;
 mod watch;
 mod write;
 
+use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 use crate::watch::watch_tool;
 
@@ -39,6 +41,7 @@ pub fn toolset() -> ToolSet {
             tool::<compare::CompareTool>(),
             tool::<hash::HashTool>(),
             watch_tool::<watch::WatchFiles>(),
+            tool::<UndoChanges<undo::UndoWork>>(),
         ],
     }
 }

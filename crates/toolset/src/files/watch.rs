@@ -15,6 +15,8 @@ pub(super) struct WatchFiles;
 pub(super) struct Arguments {
     #[serde(default = "here")]
     path: String,
+    /// A change or a time: what was changed since counts too.
+    since: Option<String>,
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
@@ -32,6 +34,10 @@ impl WatchTool for WatchFiles {
 
     fn place(arguments: &Arguments, call: &Call) -> ops::Result<Place> {
         place(call, &arguments.path)
+    }
+
+    fn since(arguments: &Arguments) -> Option<&str> {
+        arguments.since.as_deref()
     }
 
     fn seconds(arguments: &Arguments) -> u64 {

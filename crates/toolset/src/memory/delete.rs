@@ -21,7 +21,7 @@ impl Tool for Delete {
 
     const NAME: &'static str = "delete";
     const TITLE: &'static str = "Delete a file or empty directory";
-    const DESCRIPTION: &'static str = "Deletes a file or an empty directory for good.";
+    const DESCRIPTION: &'static str = "Deletes a file or an empty directory.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

@@ -9,6 +9,7 @@ use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
     SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
+use crate::history::{refusal_code, refusal_words};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
@@ -139,6 +140,7 @@ fn is_about_last(error: &Error, subject: &CallSubject) -> bool {
 
 fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
     match failure {
+        Failure::Operation(Error::UndoRefused(refusal)) => refusal_code(refusal),
         Failure::Operation(error) | Failure::LeftRunning(error) => {
             operation_code(error, tool, path)
         }
@@ -177,6 +179,7 @@ fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
         ErrorKind::PermissionDenied | ErrorKind::RootProtected => "permission_denied",
         ErrorKind::DiskFull => "disk_full",
         ErrorKind::VersionConflict => "version_conflict",
+        ErrorKind::Gone => "gone",
         ErrorKind::InvalidArgument
         | ErrorKind::InvalidPattern
         | ErrorKind::PatchFailed
@@ -205,6 +208,9 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
         let told = cause.path().unwrap_or(path);
         let cause = specified(code, tool, told).unwrap_or_else(|| operation_message(cause, told));
         return unfinished_words(done, &cause);
+    }
+    if let Failure::Operation(Error::UndoRefused(refusal)) = failure {
+        return refusal_words(refusal);
     }
     if let Some(message) = specified(code, tool, path) {
         return message;

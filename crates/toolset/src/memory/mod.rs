@@ -9,22 +9,28 @@ mod errors;
 mod insert;
 mod rename;
 mod str_replace;
+mod undo;
 mod view;
 
+use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 
-/// The set, its tools in the specification's order.
+/// The set, its tools in the specification's order; `undo` is a seventh where the operator wants it.
 #[must_use]
-pub fn toolset() -> ToolSet {
+pub fn toolset(with_undo: bool) -> ToolSet {
+    let undo = with_undo.then(tool::<UndoChanges<undo::UndoWork>>);
     ToolSet {
         contract: &errors::Memory,
-        tools: vec![
+        tools: [
             tool::<view::View>(),
             tool::<create::Create>(),
             tool::<str_replace::StrReplace>(),
             tool::<insert::Insert>(),
             tool::<delete::Delete>(),
             tool::<rename::Rename>(),
-        ],
+        ]
+        .into_iter()
+        .chain(undo)
+        .collect(),
     }
 }

@@ -80,11 +80,11 @@ impl NotedChange {
         }
         match &self.change {
             ChangeFields { change: None, .. } => {}
-            ChangeFields { not_kept: true, .. } => text.push("\n[cannot be undone]"),
+            ChangeFields { not_kept: true, .. } => text.add_note("cannot be undone"),
             ChangeFields {
                 change: Some(change),
                 ..
-            } => text.push(&format!("\n[undo: {change}]")),
+            } => text.add_note(&format!("undo: {change}")),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `compare`: how two directories or two files differ.
 
-use ops::Operation;
+use ops::{Error, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
 use crate::deployment::ReplyHalves;
+use crate::history::moment;
 use crate::tool::{Call, PlaceAccess, RootSource, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct CompareTool;
@@ -16,9 +17,11 @@ pub(super) struct Arguments {
     root: String,
     path: String,
     /// Another directory or file.
-    other: String,
+    other: Option<String>,
     /// If it is in another root.
     other_root: Option<String>,
+    /// For path: the file just before a change or a time; without other, compared with now.
+    at: Option<String>,
 }
 
 /// How they differ.
@@ -56,16 +59,34 @@ impl Tool for CompareTool {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let compare = ops::Compare {
-            place: call.place(&arguments.path)?,
-            other: call.destination(&arguments.other)?,
+        let named = arguments.other.as_ref();
+        let other = match (named, &arguments.at) {
+            (Some(other), _) => other.clone(),
+            (None, Some(_)) => arguments.path.clone(),
+            (None, None) => {
+                return Err(Error::InvalidArgument {
+                    argument: "other",
+                    reason: "it is required, or at for what path was".to_owned(),
+                });
+            }
         };
-        let compared = compare.run(&call.context)?;
+        let place = call.place(&arguments.path)?;
+        let other_place = call.destination(&other)?;
+        let compared = match &arguments.at {
+            Some(at) => {
+                let at = moment("at", at)?;
+                ops::compare_at(&place, &at, &other_place, &call.context)
+            }
+            None => {
+                let other = other_place;
+                ops::Compare { place, other }.run(&call.context)
+            }
+        }?;
         let other_root = arguments.other_root;
         Ok(Reply {
             other_root: other_root.unwrap_or_else(|| arguments.root.clone()),
             root: arguments.root,
-            comparison: Comparison::new(arguments.path, arguments.other, compared),
+            comparison: Comparison::new(arguments.path, other, compared),
         })
     }
 

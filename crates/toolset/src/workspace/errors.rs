@@ -12,6 +12,7 @@ use crate::contract::{
     SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
     root_gone, unfinished_words, unsynced_words,
 };
+use crate::history::{refusal_code, refusal_words};
 use crate::text_form::human_size;
 
 pub(super) struct Workspace;
@@ -67,6 +68,7 @@ impl Contract for Workspace {
 
 fn code(failure: &Failure, tool: &str) -> &'static str {
     match failure {
+        Failure::Operation(Error::UndoRefused(refusal)) => refusal_code(refusal),
         Failure::Operation(error) | Failure::LeftRunning(error) => {
             operation_code(error.kind(), tool)
         }
@@ -105,6 +107,7 @@ fn operation_code(kind: ErrorKind, tool: &str) -> &'static str {
         ErrorKind::DiskFull => "disk_full",
         ErrorKind::RootProtected => "root_protected",
         ErrorKind::VersionConflict => "version_conflict",
+        ErrorKind::Gone => "gone",
         ErrorKind::NoRoom => "rate_limited",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Cancelled => "cancelled",
@@ -210,6 +213,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         | Error::QuotaExceeded { .. }
         | Error::Unsynced { .. }
         | Error::VersionConflict { .. }
+        | Error::UndoRefused(_)
         | Error::Changed { .. }
         | Error::Unfinished { .. }
         | Error::NoRoom { .. }
@@ -345,7 +349,9 @@ fn circumstance_message(error: &Error, tool: &str) -> String {
             path,
             expected,
             present,
-        } => version_conflict(path, expected, present.as_deref()),
+            by,
+        } => version_conflict(path, expected, present.as_deref(), by.as_ref()),
+        Error::UndoRefused(refusal) => refusal_words(refusal),
         Error::Changed { path } => format!("changed meanwhile: {path}: {CHANGED_WORDS}"),
         Error::Unfinished { done, cause } => {
             unfinished_words(done, &operation_message(cause, tool))
@@ -386,13 +392,21 @@ fn not_text(path: &str, seems: &str, tool: &str) -> String {
     )
 }
 
-fn version_conflict(path: &str, expected: &str, present: Option<&str>) -> String {
+fn version_conflict(
+    path: &str,
+    expected: &str,
+    present: Option<&str>,
+    by: Option<&(String, String)>,
+) -> String {
+    let by = by.map_or_else(String::new, |(client, change)| {
+        format!(" (last changed here by {client}: {change})")
+    });
     let now = present.map_or_else(
         || "is gone".to_owned(),
         |present| format!("is at version {present} now"),
     );
     format!(
-        "version conflict: {path}: it was {expected} and {now}; nothing was changed: look at it again before you change it"
+        "version conflict: {path}: it was {expected} and {now}{by}; nothing was changed: look at it again before you change it"
     )
 }
 
@@ -493,8 +507,11 @@ fn root_protected(tool: &str) -> String {
 
 /// Adds root and path if the message of a failed operation does not have them.
 fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
-    // A refused edit begins with its place.
-    let is_edit = matches!(failure, Failure::Operation(Error::EditRefused { .. }));
+    // A refused edit or undo names its place itself.
+    let is_edit = matches!(
+        failure,
+        Failure::Operation(Error::EditRefused { .. } | Error::UndoRefused(_))
+    );
     if is_edit || !matches!(failure, Failure::Operation(_)) {
         return message;
     }

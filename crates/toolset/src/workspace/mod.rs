@@ -2,6 +2,7 @@
 //!
 //! Adding a tool: one file here, and its two lines below.
 
+mod changes;
 mod compare;
 mod copy;
 mod create_folder;
@@ -21,10 +22,12 @@ mod remove_file;
 mod remove_folder;
 mod stat_file;
 mod transfer;
+mod undo;
 mod versions;
 mod watch;
 mod write_file;
 
+use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 use crate::watch::watch_tool;
 
@@ -52,6 +55,8 @@ pub fn toolset() -> ToolSet {
             tool::<grep::GrepTool>(),
             tool::<glob::GlobTool>(),
             watch_tool::<watch::WatchFiles>(),
+            tool::<changes::Changes>(),
+            tool::<UndoChanges<undo::UndoWork>>(),
         ],
     }
 }

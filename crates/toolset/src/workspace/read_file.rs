@@ -14,6 +14,7 @@ use crate::arguments::shortened;
 use crate::contract::{NamedPlace, names_of, names_shown};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
+use crate::history::moment;
 use crate::json_text::{JsonContent, JsonText};
 use crate::media::{Media, MediaFacts, recognized};
 use crate::text_form::{binary, human_size, shown};
@@ -45,6 +46,8 @@ pub(super) struct Arguments {
     /// Of .gz and .zst, the content.
     #[serde(default)]
     decompress: bool,
+    /// As it was just before a change or a time.
+    at: Option<String>,
 }
 
 /// A file's content, or the part of it that was asked for; with paths those of several files.
@@ -146,12 +149,12 @@ impl Tool for ReadFileTool {
         if let Some(paths) = &arguments.paths {
             return several(&arguments, paths, call);
         }
-        let contents = request(&arguments, call)?.run(&call.context)?;
+        let contents = read(&arguments, request(&arguments, call)?, call)?;
         Ok(one(&arguments, contents, call))
     }
 
     fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
-        if arguments.paths.is_some() {
+        if arguments.paths.is_some() || arguments.at.is_some() {
             return Inline::Later(Box::new(|call| Self::run(arguments, call)), Weight::Heavy);
         }
         match request(&arguments, call).map(|request| request.try_inline(&call.context)) {
@@ -236,14 +239,14 @@ fn several(arguments: &Arguments, paths: &[String], call: &Call) -> ops::Result<
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         call.context.cancel.check()?;
-        let read = request_of(arguments, path, room, call).and_then(|request| {
-            Read {
+        let contents = request_of(arguments, path, room, call).and_then(|request| {
+            let request = Read {
                 max_bytes: Some(room.max(1)),
                 ..request
-            }
-            .run(&call.context)
+            };
+            read(arguments, request, call)
         });
-        files.push(match read {
+        files.push(match contents {
             Ok(contents) => {
                 room = room.saturating_sub(contents.body.as_bytes().len() as u64);
                 BatchFile {
@@ -274,6 +277,14 @@ fn several(arguments: &Arguments, paths: &[String], call: &Call) -> ops::Result<
         file: None,
         files: Some(files),
     })
+}
+
+/// Reads a file as it is, or as it was.
+fn read(arguments: &Arguments, request: Read, call: &Call) -> ops::Result<Contents> {
+    match &arguments.at {
+        None => request.run(&call.context),
+        Some(at) => request.run_at(&moment("at", at)?, &call.context),
+    }
 }
 
 fn failure(error: &Error, most: u64) -> String {

@@ -26,10 +26,12 @@ pub(super) struct Reply {
     path: String,
     /// Always true.
     removed: bool,
-    /// How many files and links went with it.
-    files: u64,
+    /// How many files and links went with it; left out where it is kept to be undone, and so nobody counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<u64>,
     /// How many directories went, itself included.
-    directories: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directories: Option<u64>,
 }
 
 impl Tool for RemoveFolder {
@@ -38,7 +40,8 @@ impl Tool for RemoveFolder {
 
     const NAME: &'static str = "remove_folder";
     const TITLE: &'static str = "Remove a folder";
-    const DESCRIPTION: &'static str = "Removes a directory and everything in it for good. Symlinks inside are removed, never followed.";
+    const DESCRIPTION: &'static str =
+        "Removes a directory and everything in it. Symlinks inside are removed, never followed.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
@@ -62,15 +65,18 @@ impl Tool for RemoveFolder {
             root: arguments.root,
             path: removed.path,
             removed: true,
-            files: removed.files,
-            directories: removed.directories,
+            files: (!removed.uncounted).then_some(removed.files),
+            directories: (!removed.uncounted).then_some(removed.directories),
         })
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let files = counted(reply.files, "file", "files");
-        let directories = counted(reply.directories, "directory", "directories");
         let path = shown_directory(&reply.path);
+        let Some((files, directories)) = reply.files.zip(reply.directories) else {
+            return Some(format!("removed {path}"));
+        };
+        let files = counted(files, "file", "files");
+        let directories = counted(directories, "directory", "directories");
         Some(format!("removed {path}: {files}, {directories}"))
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Arguments {
     root: String,
     #[serde(default = "here")]
     path: String,
+    /// A change or a time: what was changed since counts too.
+    since: Option<String>,
     #[serde(default = "timeout_seconds")]
     #[schemars(range(min = 1, max = TIMEOUT_SECONDS))]
     timeout_seconds: u64,
@@ -33,6 +35,10 @@ impl WatchTool for WatchFiles {
 
     fn place(arguments: &Arguments, call: &Call) -> ops::Result<Place> {
         call.place(&arguments.path)
+    }
+
+    fn since(arguments: &Arguments) -> Option<&str> {
+        arguments.since.as_deref()
     }
 
     fn seconds(arguments: &Arguments) -> u64 {

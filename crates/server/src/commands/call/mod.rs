@@ -42,6 +42,7 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
     let (told, done) = watch::channel(0);
     let caller = Caller {
         name: "shell".to_owned(),
+        program: Some("shell".to_owned()),
         client: Arc::new(Shell {
             told,
             gone: CancellationToken::new(),

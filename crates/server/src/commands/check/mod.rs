@@ -214,9 +214,17 @@ fn history_in_words(kept: &HistoryKept, (is_in_root, found): (bool, HistoryFigur
         "outside the root"
     };
     let days = kept.keep.as_secs() / (24 * 60 * 60);
-    let HistoryFigures { changes, bytes, .. } = found;
+    let HistoryFigures {
+        changes,
+        bytes,
+        oldest_ms,
+    } = found;
+    let oldest = oldest_ms.and_then(|oldest| i64::try_from(oldest).ok());
+    let oldest = oldest.and_then(|oldest| jiff::Timestamp::from_second(oldest / 1000).ok());
+    let oldest = oldest.map_or_else(String::new, |oldest| format!(", the oldest of {oldest}"));
     format!(
-        "history {place}: {changes} changes with {bytes} bytes of old content; kept for {days} days, at most {} bytes",
+        "history {place}: {changes} changes with {bytes} bytes of old content{oldest}; kept for {days} days, at most {} \
+         bytes",
         kept.max_bytes
     )
 }

@@ -243,7 +243,10 @@ fn endpoint(
     project: Option<&GuideProject>,
 ) -> Result<http::Endpoint> {
     let guide_state = project.map(|project| &project.state);
-    let service = Service::new(vec![tools_of(set, guide_state)], Arc::clone(admission))?;
+    let service = Service::new(
+        vec![tools_of(set, settings, guide_state)],
+        Arc::clone(admission),
+    )?;
     tokio::spawn(after_start(prepared(service.clone())));
     let has_sessions = match settings.sessions {
         SessionPolicy::On => true,

@@ -208,7 +208,7 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
             .flatten(),
         history: section
             .read(table::ROOT_HISTORY.name(), |field| history(&field, context))?
-            .flatten(),
+            .unwrap_or_else(|| Some(HistoryKept::default())),
         on_missing: OnMissingRoot::Fail,
         host_paths: section
             .read(table::ROOT_HOST_PATHS.name(), |field| field.boolean())?
@@ -253,6 +253,8 @@ fn history(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<Histo
     let mut number = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
     kept.max_bytes = number(&table::HISTORY_BYTES)?.unwrap_or(kept.max_bytes);
     kept.max_changes = number(&table::HISTORY_CHANGES)?.unwrap_or(kept.max_changes);
+    let undo_any = section.read(table::HISTORY_UNDO_ANY.name(), |field| field.boolean())?;
+    kept.undo_any = undo_any.unwrap_or(kept.undo_any);
     section.finish()?;
     Ok(Some(kept))
 }

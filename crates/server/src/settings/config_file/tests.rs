@@ -78,7 +78,7 @@ roots:
     host_paths: true
     quota: {max_bytes: 10737418240, max_files: 100000}
 files:   { root: workspace }
-memory:  { root: workspace }
+memory:  { root: workspace, undo: true }
 guide:
   project_root: .
   allowed_paths: [docs]
@@ -145,6 +145,7 @@ fn every_key_of_the_contract_is_read() {
         roots: partial.roots.clone(),
         files_root: Some(Some("workspace".to_owned())),
         memory_root: Some(Some("workspace".to_owned())),
+        memory_undo: Some(true),
         max_full_read_size: Some(2),
         max_file_size: Some(9),
         request_timeout: Some(Duration::from_secs(8)),
@@ -458,7 +459,7 @@ fn unknown_tools_are_named_with_the_nearest_one() {
         tool("memory.veiw"),
         "roots[0].allowed_tools[1]: unknown tool \"memory.veiw\" (did you mean \"memory.view\"?); \
          allowed: *, memory.view, memory.create, memory.str_replace, memory.insert, memory.delete, \
-         memory.rename"
+         memory.rename, memory.undo"
     );
     assert!(tool("nosuchset.copy").contains(
         "unknown tool \"nosuchset.copy\" (did you mean \"copy\"?); allowed: *, list_folder"

@@ -60,7 +60,9 @@ async fn faults_a_disk_without_inodes_is_full_too() {
     if !may_mount() {
         return;
     }
-    let small = Small::start("1m,nr_inodes=8", Transport::Stdio, |setup| setup).await;
+    // Not a single one is left for a history.
+    let alone = |setup: Setup| setup.arguments(["--no-history"]);
+    let small = Small::start("1m,nr_inodes=8", Transport::Stdio, alone).await;
     for number in 0..6 {
         ok(
             &small.server,
@@ -90,7 +92,9 @@ async fn faults_a_disk_that_becomes_read_only_refuses_changes_and_reads_on() {
         return;
     }
     over_both(async |transport| {
-        let small = Small::start("1m", transport, |setup| setup).await;
+        // A history is open for writing, and so the system would refuse.
+        let alone = |setup: Setup| setup.arguments(["--no-history"]);
+        let small = Small::start("1m", transport, alone).await;
         let server = &small.server;
         ok(
             server,
@@ -138,7 +142,9 @@ async fn faults_what_cannot_change_is_permission_denied() {
     if !flag("+i") {
         return left_out("files cannot be made immutable here");
     }
-    let server = Workspace::setup(&tree).start(Transport::Stdio).await;
+    // With a history a directory goes whole, with what cannot be changed in it.
+    let setup = Workspace::setup(&tree).arguments(["--no-history"]);
+    let server = setup.start(Transport::Stdio).await;
     let calls = [
         ("write_file", json!({"path": "dir/fixed", "content": "x"})),
         (

@@ -110,21 +110,6 @@ fn stdout_of_undo(listed: &[Value]) -> String {
     listed[0]["change"].as_str().expect("a name").to_owned()
 }
 
-#[tokio::test]
-async fn history_is_off_unless_asked_for() {
-    let tree = Tree::new().file("a", "one\n");
-    let setup = program().root("workspace", tree.path());
-    let server = setup.start(Transport::Stdio).await;
-    let outcome = server
-        .call(
-            "write_file",
-            json!({"root": "workspace", "path": "a", "content": "x"}),
-        )
-        .await;
-    assert!(!outcome.whole.to_string().contains("\"change\""));
-    assert!(!tree.join(".mcp-filesystem").exists());
-}
-
 /// A secret that was overwritten can be taken out of the history for good.
 #[tokio::test]
 async fn history_forgets_a_path() {
@@ -151,6 +136,18 @@ async fn history_forgets_a_path() {
     assert!(stderr.contains("not kept any more"), "{stderr}");
     let (code, ..) = run(&tree, &["undo", &names[1]]).await;
     assert_eq!((code, tree.text("other").as_str()), (Some(0), "old\n"));
+    // Also what went with a directory around it.
+    tree.write("dir/sub/secret", "hunter2\n");
+    tree.write("dir/sub/other", "x\n");
+    let arguments = json!({"root": "workspace", "path": "dir"});
+    let outcome = server.call("remove_folder", arguments).await;
+    let change = outcome.ok()["change"].as_str().expect("a name").to_owned();
+    assert_eq!(kept(&tree), 1);
+    let (code, _, stderr) = run(&tree, &["history", "forget", "dir/sub/secret"]).await;
+    assert_eq!((code, kept(&tree)), (Some(0), 0), "{stderr}");
+    let (code, _, stderr) = run(&tree, &["undo", &change]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(tree.has("dir/sub/other") && !tree.has("dir/sub/secret"));
 }
 
 /// An altered line of the records is found.

@@ -96,7 +96,13 @@ async fn files_parameters_and_defaults_are_those_of_the_specification() {
         ("hash", "path", "string", none.clone()),
         ("hash", "algorithm", "string", json!("sha256")),
         ("watch", "path", "string", json!(".")),
+        ("watch", "since", "string", none.clone()),
         ("watch", "timeout_seconds", "integer", json!(30)),
+        ("undo", "change", "string", none.clone()),
+        ("undo", "last", "boolean", none.clone()),
+        ("undo", "path", "string", none.clone()),
+        ("undo", "to", "string", none.clone()),
+        ("undo", "dry_run", "boolean", none.clone()),
     ];
     Files::both(Tree::new, async |files| {
         let tools = files.server.list_tools().await;

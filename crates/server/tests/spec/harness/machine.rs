@@ -95,7 +95,7 @@ pub(crate) async fn fails(server: &Server, code: &str, tool: &str, arguments: Va
     error
 }
 
-/// Every file below a directory with its content, and every other entry with an empty one.
+/// Every file below a directory with its content, and every other entry with an empty one. Histories are left out.
 pub(crate) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
     let mut found = std::collections::BTreeMap::new();
     let mut directories = vec![path.to_owned()];
@@ -104,6 +104,9 @@ pub(crate) fn contents(path: &Path) -> std::collections::BTreeMap<String, Vec<u8
             .expect("a directory")
             .flatten()
         {
+            if entry.file_name() == ".mcp-filesystem" {
+                continue;
+            }
             let kind = entry.file_type().expect("a kind");
             let name = entry.path();
             let content = if kind.is_file() {

@@ -39,7 +39,13 @@ async fn workspace_nfr_012_descriptions_stand_alone() {
 }
 
 /// Arguments whose names tell what they are.
-const SAYS_IT_ALL: [&str; 11] = [
+const SAYS_IT_ALL: [&str; 17] = [
+    "dry_run",
+    "client",
+    "limit",
+    "diff",
+    "change",
+    "last",
     "path",
     "source_path",
     "dest_path",
@@ -72,6 +78,7 @@ async fn workspace_nfr_012_hints_are_true() {
         "remove_folder",
         "copy",
         "move",
+        "undo",
     ];
     Workspace::both(Tree::new, async |workspace| {
         for tool in workspace.server.list_tools().await {

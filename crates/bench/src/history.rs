@@ -1,0 +1,244 @@
+//! What a history costs: our server with one beside our server without, and undo beside what it takes back.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::changes::{called, needle};
+use crate::measure::{self, Cost, Line};
+use crate::pair::{Pair, Servers};
+use crate::rows::Bench;
+use crate::server::{Durability, Server};
+
+const HISTORY: &str = "History";
+/// The sizes of files that are replaced.
+const SIZES: [(usize, &str); 2] = [(4 << 10, "4 KiB"), (1 << 20, "1 MiB")];
+/// How many files the removed trees have, and how many records a server starts with.
+const TREES: [usize; 2] = [5_000, 50_000];
+const RECORDS: usize = 100_000;
+/// How many files a directory of a tree has.
+const PER_DIRECTORY: usize = 100;
+
+/// A server without a history, which the subject of a pair starts and its peer uses.
+type Without = Rc<RefCell<Option<Server>>>;
+
+impl Bench {
+    /// Pairs with and without a history.
+    pub(crate) fn history(&self) -> Vec<Pair> {
+        let mut rows = Vec::new();
+        for (size, word) in SIZES {
+            for (durability, goal) in [(Durability::Fsync, 1.25), (Durability::Fast, 1.0)] {
+                rows.push(replace(size, word, durability, goal));
+                rows.push(undo_replace(size, word, durability, goal));
+            }
+        }
+        rows.push(self.edit());
+        for files in TREES {
+            let files = files / self.corpus.divisor;
+            rows.push(self.remove(files, false));
+            rows.push(self.remove(files, true));
+        }
+        rows.push(start(RECORDS / self.corpus.divisor));
+        rows
+    }
+
+    /// One string in 100 MB.
+    fn edit(&self) -> Pair {
+        let log = self.corpus.root.join(self.corpus.edited_log());
+        let scratch = self.corpus.root.join("scratch");
+        let (with, without) = ("scratch/history-with.log", "scratch/history-without.log");
+        let (own, other) = sides("memory", Durability::Fast);
+        let edit = |path: &str, round: usize| json!({"path": path, "old_str": needle(round), "new_str": needle(round + 1)});
+        Pair {
+            part: HISTORY,
+            name: "edit one string in the large log".to_owned(),
+            peer_name: "the same without".to_owned(),
+            goal: 1.05,
+            subject: Box::new(move |servers, round| {
+                if round == 0 {
+                    fs::copy(&log, scratch.join("history-with.log"))?;
+                    fs::copy(&log, scratch.join("history-without.log"))?;
+                }
+                own(servers)?;
+                let server = servers.get("memory", Durability::Fast)?;
+                called(server, "str_replace", &edit(with, round))
+            }),
+            peer: Box::new(move |round| other("str_replace", &edit(without, round))),
+        }
+    }
+
+    /// A removal beside `rm -rf`, or the undo of one.
+    fn remove(&self, files: usize, is_undo: bool) -> Pair {
+        let root = self.corpus.root.clone();
+        let peer_root = root.clone();
+        let name = if is_undo {
+            format!("undo the removal of {files} files")
+        } else {
+            format!("remove {files} files and keep them")
+        };
+        Pair {
+            part: HISTORY,
+            name,
+            peer_name: "rm -rf".to_owned(),
+            goal: 0.05,
+            subject: Box::new(move |servers, round| {
+                let path = tree_of("own", files, is_undo, round);
+                make_tree(&root.join(&path), files)?;
+                let server = servers.get("workspace", Durability::Fast)?;
+                let arguments = json!({"root": "bench", "path": path});
+                let removed = called(server, "remove_folder", &arguments)?;
+                if !is_undo {
+                    return Ok(removed);
+                }
+                undo(server)
+            }),
+            peer: Box::new(move |round| {
+                let path = tree_of("peer", files, is_undo, round);
+                make_tree(&peer_root.join(&path), files)?;
+                Ok(measure::run(&Line::new(&peer_root, &["rm", "-rf", &path]))?.0)
+            }),
+        }
+    }
+}
+
+fn replace(size: usize, word: &str, durability: Durability, goal: f64) -> Pair {
+    let (own, other) = sides("workspace", durability);
+    let path = move |side: &str| format!("scratch/history-{side}-{size}-{}", durability.word());
+    Pair {
+        part: HISTORY,
+        name: format!("replace {word}, {}", durability.word()),
+        peer_name: "the same without".to_owned(),
+        goal,
+        subject: Box::new(move |servers, round| {
+            own(servers)?;
+            let server = servers.get("workspace", durability)?;
+            called(server, "write_file", &content(&path("with"), size, round))
+        }),
+        peer: Box::new(move |round| other("write_file", &content(&path("without"), size, round))),
+    }
+}
+
+/// Undoing a replacement beside making one without a history.
+fn undo_replace(size: usize, word: &str, durability: Durability, goal: f64) -> Pair {
+    let (own, other) = sides("workspace", durability);
+    let path =
+        move |side: &str| format!("scratch/history-undo-{side}-{size}-{}", durability.word());
+    Pair {
+        part: HISTORY,
+        name: format!("undo a replacement of {word}, {}", durability.word()),
+        peer_name: "a replacement without".to_owned(),
+        goal,
+        subject: Box::new(move |servers, round| {
+            own(servers)?;
+            let server = servers.get("workspace", durability)?;
+            if round == 0 {
+                called(server, "write_file", &content(&path("with"), size, 999))?;
+            }
+            called(server, "write_file", &content(&path("with"), size, round))?;
+            undo(server)
+        }),
+        peer: Box::new(move |round| other("write_file", &content(&path("without"), size, round))),
+    }
+}
+
+/// The time to the first reply and the memory then, with many records and without a history.
+fn start(records: usize) -> Pair {
+    let without: Rc<RefCell<Vec<Cost>>> = Rc::default();
+    let told = Rc::clone(&without);
+    Pair {
+        part: HISTORY,
+        name: format!("start with {records} records"),
+        peer_name: "start without".to_owned(),
+        goal: 1.5,
+        subject: Box::new(move |servers, round| {
+            let own = servers.own().clone();
+            if round == 0 {
+                let server = servers.get("workspace", Durability::Fast)?;
+                for number in 0..records {
+                    let arguments = content("scratch/history-records", 16, number);
+                    server.ask("write_file", &arguments)?;
+                }
+                server.reply()?;
+            }
+            // Who begins changes from round to round; here both sides start in one go.
+            let plain = own.start_without_history("workspace", Durability::Fast)?;
+            without.borrow_mut().push(started(&plain));
+            drop(plain);
+            let server = own.start("workspace", Durability::Fast)?;
+            Ok(started(&server))
+        }),
+        peer: Box::new(move |_| {
+            let last = told.borrow().last().copied();
+            Ok(last.unwrap_or(Cost {
+                wall: std::time::Duration::ZERO,
+                cpu: std::time::Duration::ZERO,
+                peak: 0,
+            }))
+        }),
+    }
+}
+
+fn started(server: &Server) -> Cost {
+    Cost {
+        wall: server.first_reply,
+        cpu: server.first_reply,
+        peak: server.resident(),
+    }
+}
+
+/// Starts the server without a history when the subject first runs, and calls it for the peer.
+fn sides(
+    toolset: &'static str,
+    durability: Durability,
+) -> (
+    impl Fn(&Servers) -> Result<()>,
+    impl Fn(&str, &Value) -> Result<Cost>,
+) {
+    let without: Without = Rc::default();
+    let shared = Rc::clone(&without);
+    let ready = move |servers: &Servers| {
+        let mut without = without.borrow_mut();
+        if without.is_none() {
+            *without = Some(servers.own().start_without_history(toolset, durability)?);
+        }
+        Ok(())
+    };
+    let call = move |tool: &str, arguments: &Value| {
+        let mut without = shared.borrow_mut();
+        called(without.as_mut().context("it was started")?, tool, arguments)
+    };
+    (ready, call)
+}
+
+fn content(path: &str, size: usize, round: usize) -> Value {
+    let mut text = format!("{round:08}\n").repeat(size / 9 + 1);
+    text.truncate(size);
+    json!({"root": "bench", "path": path, "content": text})
+}
+
+/// Takes back the last change of the server; its cost.
+fn undo(server: &mut Server) -> Result<Cost> {
+    let reply = server.reply()?;
+    let change = reply.get("change").context("no change was kept")?;
+    called(server, "undo", &json!({"root": "bench", "change": change}))
+}
+
+fn tree_of(side: &str, files: usize, is_undo: bool, round: usize) -> String {
+    let kind = if is_undo { "undo" } else { "remove" };
+    format!("scratch/history-{kind}-{side}-{files}-{round}")
+}
+
+fn make_tree(top: &Path, files: usize) -> Result<()> {
+    for number in 0..files {
+        let dir: PathBuf = top.join(format!("d{}", number / PER_DIRECTORY));
+        if number % PER_DIRECTORY == 0 {
+            fs::create_dir_all(&dir)?;
+        }
+        fs::write(dir.join(format!("f{number}")), "some text\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The changes of a root: who made which, what they were, and how they are taken back.
+
+mod effect;
+mod moment;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use sandbox::{Author, ChangeRecord, History, Part, PartKind, Root, change_id, is_within};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::place::Place;
+use effect::Effects;
+
+pub use moment::{Diff, Moment, compare_at};
+pub use undo::{Undo, UndoBy, UndoRefusal, UndoTarget, Undone};
+
+/// Which changes are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeFilter {
+    /// Only those of this path, of something below it or of a directory that it is in.
+    pub path: Option<String>,
+    /// Only those after this.
+    pub since: Option<Moment>,
+    /// Only those of this client.
+    pub client: Option<String>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// A change as it is told.
+#[derive(Debug, Clone)]
+pub struct ToldChange {
+    /// What is written down of it.
+    pub record: ChangeRecord,
+    /// The change that took it back, if one did and still holds.
+    pub undone_by: Option<u64>,
+    /// What it did to the lines of its files, where that was asked for and is known.
+    pub diff: Option<Diff>,
+}
+
+/// Changes of a root, the newest first.
+#[derive(Debug, Clone)]
+pub struct ToldChanges {
+    /// The changes.
+    pub changes: Vec<ToldChange>,
+    /// There are older ones that fit too.
+    pub more: bool,
+}
+
+/// Whether the lines that changes did are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffWish {
+    /// No.
+    None,
+    /// How many came and went.
+    Counts,
+    /// All of them, as unified diffs.
+    Lines,
+}
+
+/// Tells the changes of a root, the newest first; nothing where it keeps no history.
+#[must_use]
+pub fn changes(root: &Root, filter: &ChangeFilter) -> Vec<ToldChange> {
+    let all = root.history().map(|history| history.changes());
+    told(&all.unwrap_or_default(), filter).changes
+}
+
+fn told(all: &[ChangeRecord], filter: &ChangeFilter) -> ToldChanges {
+    let effects = Effects::of(all);
+    let wanted = all.iter().rev().filter(|record| {
+        let by_client = |client: &String| is_by(&record.author, client);
+        let touched = |path: &String| touches(record, path);
+        record.is_made()
+            && filter.path.as_ref().is_none_or(touched)
+            && filter
+                .since
+                .as_ref()
+                .is_none_or(|since| since.is_before(record))
+            && filter.client.as_ref().is_none_or(by_client)
+    });
+    let mut changes: Vec<ToldChange> = wanted
+        .take(filter.limit.saturating_add(1))
+        .map(|record| ToldChange {
+            undone_by: effects.undone_by(record.number),
+            record: record.clone(),
+            diff: None,
+        })
+        .collect();
+    let more = changes.len() > filter.limit;
+    changes.truncate(filter.limit);
+    ToldChanges { changes, more }
+}
+
+/// Tells the changes at a place and below it.
+#[derive(Debug)]
+pub struct ListChanges {
+    /// Where; the root itself is everything.
+    pub place: Place,
+    /// Only those after this.
+    pub since: Option<Moment>,
+    /// Only those of this client.
+    pub client: Option<String>,
+    /// How many at most.
+    pub limit: usize,
+    /// Whether the changed lines are told.
+    pub diffs: DiffWish,
+}
+
+impl crate::Operation for ListChanges {
+    type Outcome = ToldChanges;
+
+    fn run(self, context: &Context) -> Result<ToldChanges> {
+        let history = history_of(&self.place.root)?;
+        if let Some(since) = &self.since {
+            since.require_known(history)?;
+        }
+        let path = self.place.changed_path()?;
+        let filter = ChangeFilter {
+            path: (!path.is_empty()).then_some(path),
+            since: self.since,
+            client: self.client,
+            limit: self.limit,
+        };
+        let all = history.changes();
+        let mut told = told(&all, &filter);
+        if self.diffs != DiffWish::None {
+            for change in &mut told.changes {
+                context.cancel.check()?;
+                change.diff = moment::diff(&self.place.root, &all, &change.record, context);
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// The history of a root that has to keep one.
+fn history_of(root: &Root) -> Result<&History> {
+    let history = root.history().map(|history| &**history);
+    history.ok_or_else(|| refused(UndoRefusal::NoHistory))
+}
+
+fn refused(refusal: UndoRefusal) -> Error {
+    Error::UndoRefused(Box::new(refusal))
+}
+
+impl Place {
+    /// The path under which changes of this place are written down.
+    pub fn changed_path(&self) -> Result<String> {
+        Ok(self.locate(sandbox::Follow::Never)?.path())
+    }
+}
+
+/// Tells whether a client made a change, by the name of its program, its token or both.
+fn is_by(author: &Author, client: &str) -> bool {
+    let words = author.client.split(['(', ')']).map(str::trim);
+    author.client == client || words.into_iter().any(|word| word == client)
+}
+
+/// Tells whether a change is of a path, of something below it or of a directory that it is in.
+fn touches(record: &ChangeRecord, path: &str) -> bool {
+    record.made().any(|part| {
+        let ends = [Some(part.path.as_str()), part.to.as_deref()];
+        let is_near = |end: &str| is_within(end, path) || is_within(path, end);
+        // A directory that was made on the way is no change of what is in it.
+        let is_above = part.kind == PartKind::MakeDir && part.path != path;
+        ends.into_iter().flatten().any(|end| {
+            if is_above {
+                is_within(end, path)
+            } else {
+                is_near(end)
+            }
+        })
+    })
+}
+
+/// The last change of a path, for a message.
+pub(crate) fn last_of_path(root: &Root, path: &str) -> Option<ChangeRecord> {
+    let all = root.history()?.changes();
+    let mut newest = all.into_iter().rev();
+    newest.find(|record| record.is_made() && touches(record, path))
+}
+
+impl ToldChange {
+    /// The name of the change.
+    #[must_use]
+    pub fn id(&self) -> String {
+        change_id(self.record.number)
+    }
+
+    /// What happened.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.record.made()
+    }
+}

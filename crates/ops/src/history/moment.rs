@@ -1,0 +1,235 @@
+//! Files as they were at an earlier time, and what changes did to their lines.
+
+use std::sync::Arc;
+
+use sandbox::{ChangeRecord, History, OpenFile, PartKind, Past, Root};
+use similar::{ChangeTag, TextDiff};
+
+use super::undo::UndoRefusal;
+use super::{history_of, refused};
+use crate::compare::{Compared, DIFF_TIME, compare_files, unified, whole_lines};
+use crate::context::Context;
+use crate::error::{Error, Result, Wanted};
+use crate::place::Place;
+use crate::read::{Contents, Read};
+use crate::read_at::read_up_to;
+use crate::text::encoding;
+
+/// The largest files whose changed lines are told, how many files of a change, and how much of it.
+const DIFFED_MAX: u64 = 256 * 1024;
+const FILES_DIFFED: usize = 10;
+const DIFF_TOLD: usize = 16 * 1024;
+
+/// A time that a client names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moment {
+    /// A change.
+    Change(u64),
+    /// Milliseconds since the epoch.
+    Time(u64),
+}
+
+impl Moment {
+    /// Tells whether a change was made after it.
+    pub(super) fn is_before(&self, record: &ChangeRecord) -> bool {
+        match self {
+            Moment::Change(number) => record.number > *number,
+            Moment::Time(time) => record.author.time >= *time,
+        }
+    }
+
+    /// Fails if it is a change that was never made or is not kept any more.
+    pub(super) fn require_known(&self, history: &History) -> Result<()> {
+        match self {
+            Moment::Change(number) if *number < history.oldest_kept() => {
+                Err(refused(UndoRefusal::Gone { path: None }))
+            }
+            Moment::Change(number) if *number > history.last_number() => {
+                Err(refused(UndoRefusal::Unknown))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The last change before it.
+    fn number_before(&self, history: &History, all: &[ChangeRecord]) -> Result<u64> {
+        self.require_known(history)?;
+        match self {
+            Moment::Change(number) => Ok(number.saturating_sub(1)),
+            Moment::Time(time) => {
+                let is_before = |record: &&ChangeRecord| record.author.time < *time;
+                let before = all.iter().rev().find(is_before).map(|record| record.number);
+                // What was before the oldest change that is kept, nobody knows once others were pruned.
+                match before {
+                    None if history.oldest_kept() > 0 => {
+                        Err(refused(UndoRefusal::Gone { path: None }))
+                    }
+                    before => Ok(before.unwrap_or(0)),
+                }
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Opens the file as it was just before a moment.
+    fn open_past(&self, at: &Moment) -> Result<OpenFile> {
+        let history = history_of(&self.root)?;
+        let all = history.changes();
+        let after = at.number_before(history, &all)?;
+        let path = self.locate(sandbox::Follow::Last)?.path();
+        let past = open_at(&self.root, history, &all, &path, after)?;
+        past.ok_or_else(|| Error::NotFound {
+            path: self.path.as_given().to_owned(),
+            wanted: Wanted::File,
+            near: Vec::new(),
+        })
+    }
+}
+
+/// Opens a file as it was just after a change; `None` if there was none.
+fn open_at(
+    root: &Arc<Root>,
+    history: &History,
+    all: &[ChangeRecord],
+    path: &str,
+    after: u64,
+) -> Result<Option<OpenFile>> {
+    let now = |path: &str| {
+        let place = Place::new(Arc::clone(root), path).ok()?;
+        place.open_file(Wanted::File).ok()
+    };
+    match history.past(all, path, after, &now) {
+        Past::File(file) => Ok(Some(*file)),
+        Past::Nothing => Ok(None),
+        Past::Now(path) => {
+            let place = Place::new(Arc::clone(root), &path)?;
+            match place.open_file(Wanted::File) {
+                Err(Error::NotFound { .. }) => Ok(None),
+                opened => opened.map(Some),
+            }
+        }
+        Past::Other(sandbox::FileKind::Directory) => Err(Error::IsADirectory {
+            path: path.to_owned(),
+        }),
+        Past::Other(kind) => Err(Error::NotAFile {
+            path: path.to_owned(),
+            kind,
+        }),
+        Past::Gone => Err(refused(UndoRefusal::Gone {
+            path: Some(path.to_owned()),
+        })),
+    }
+}
+
+impl Read {
+    /// Reads the file as it was just before a moment.
+    pub fn run_at(self, at: &Moment, context: &Context) -> Result<Contents> {
+        let open = self.place.open_past(at)?;
+        let mut contents = self.read(open, context)?;
+        contents.version = None;
+        Ok(contents)
+    }
+}
+
+/// Compares a file as it was just before a moment with another.
+pub fn compare_at(
+    place: &Place,
+    at: &Moment,
+    other: &Place,
+    context: &Context,
+) -> Result<Compared> {
+    let one = place.open_past(at)?;
+    let other = other.open_file(Wanted::File)?;
+    compare_files(&one, &other, context).map(Compared::Files)
+}
+
+/// What a change did to lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diff {
+    /// How many lines came.
+    pub added: u64,
+    /// How many lines went.
+    pub removed: u64,
+    /// Unified diffs of its files.
+    pub text: String,
+    /// They are not complete.
+    pub truncated: bool,
+}
+
+/// What a change did to the lines of its files; `None` if that is not known of any of them.
+pub(super) fn diff(
+    root: &Arc<Root>,
+    all: &[ChangeRecord],
+    record: &ChangeRecord,
+    context: &Context,
+) -> Option<Diff> {
+    let history = root.history()?;
+    let mut paths: Vec<&str> = Vec::new();
+    for part in record.made() {
+        let is_of_file = matches!(
+            part.kind,
+            PartKind::Create
+                | PartKind::Replace
+                | PartKind::Append
+                | PartKind::Cut
+                | PartKind::Remove
+        );
+        if is_of_file && !paths.contains(&part.path.as_str()) {
+            paths.push(&part.path);
+        }
+    }
+    let mut whole = Diff {
+        truncated: paths.len() > FILES_DIFFED,
+        ..Diff::default()
+    };
+    let mut is_known = false;
+    for path in paths.into_iter().take(FILES_DIFFED) {
+        let text_after = |after| text_at(root, history, all, path, after, context);
+        let before = text_after(record.number.saturating_sub(1));
+        let texts = before.zip(text_after(record.number));
+        match texts {
+            Some((old, new)) => is_known |= add_diff(&mut whole, path, &old, &new),
+            None => whole.truncated = true,
+        }
+    }
+    is_known.then_some(whole)
+}
+
+/// A file's text just after a change; empty if there was no file, `None` if it is none, too large or not known.
+fn text_at(
+    root: &Arc<Root>,
+    history: &History,
+    all: &[ChangeRecord],
+    path: &str,
+    after: u64,
+    context: &Context,
+) -> Option<String> {
+    let open = match open_at(root, history, all, path, after) {
+        Ok(Some(open)) => open,
+        Ok(None) => return Some(String::new()),
+        Err(_) => return None,
+    };
+    if open.metadata.size > DIFFED_MAX {
+        return None;
+    }
+    let bytes = read_up_to(&open, 0, DIFFED_MAX, &context.cancel).ok()?;
+    encoding::utf8(&bytes).map(str::to_owned)
+}
+
+fn add_diff(whole: &mut Diff, path: &str, old: &str, new: &str) -> bool {
+    let mut config = TextDiff::configure();
+    let lines = config.timeout(DIFF_TIME).diff_lines(old, new);
+    for change in lines.iter_all_changes() {
+        match change.tag() {
+            ChangeTag::Insert => whole.added += 1,
+            ChangeTag::Delete => whole.removed += 1,
+            ChangeTag::Equal => {}
+        }
+    }
+    let room = DIFF_TOLD.saturating_sub(whole.text.len());
+    let text = unified(&lines, path, path);
+    whole.truncated |= text.len() > room;
+    whole.text.push_str(&whole_lines(text, room));
+    true
+}

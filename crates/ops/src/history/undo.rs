@@ -1,0 +1,325 @@
+//! Takes changes back: chooses them, locks what they touched, and says why not.
+
+use std::sync::Arc;
+
+use sandbox::{ChangeRecord, Found, PartKind, Root, UndoFault, is_within};
+
+use super::effect::Effects;
+use super::moment::{self, Diff};
+use super::{refused, touches};
+use crate::context::Context;
+use crate::edit_lock::{EditLock, LockKey};
+use crate::error::Result;
+use crate::operation::Operation;
+
+/// How often the changes are chosen again because others came while it waited for its turn.
+const TRIES: usize = 4;
+
+/// Which change is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoTarget {
+    /// This one.
+    Change(u64),
+    /// The last one of the caller that holds.
+    Last,
+    /// The last one of a path that holds.
+    LastOfPath(String),
+    /// This one and everything after it, of a path if one is given.
+    Since(u64, Option<String>),
+}
+
+/// Who takes changes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoBy {
+    /// Somebody who may take back any.
+    Anyone,
+    /// A client that may take back what it made.
+    Account {
+        /// Its account. The last of its changes is looked for by it.
+        account: String,
+        /// What the accounts of its earlier connections begin with, if it can be told.
+        before: Option<String>,
+    },
+}
+
+impl UndoBy {
+    fn owns(&self, record: &ChangeRecord) -> bool {
+        match self {
+            UndoBy::Anyone => true,
+            UndoBy::Account { account, before } => {
+                let made_by = &record.author.account;
+                let earlier = before.as_ref();
+                made_by == account || earlier.is_some_and(|before| made_by.starts_with(before))
+            }
+        }
+    }
+}
+
+/// Takes back changes of a root.
+#[derive(Debug)]
+pub struct Undo {
+    /// The root.
+    pub root: Arc<Root>,
+    /// Which changes.
+    pub target: UndoTarget,
+    /// Who asks.
+    pub by: UndoBy,
+    /// What a client may not do, though it may undo.
+    pub forbids: fn(&[&str], PartKind) -> bool,
+    /// The tools that the client may use.
+    pub tools: Vec<&'static str>,
+    /// Whether nothing is changed.
+    pub is_rehearsal: bool,
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoRefusal {
+    /// The root keeps no history.
+    NoHistory,
+    /// There is no such change.
+    Unknown,
+    /// The client made no change that holds.
+    NothingLeft,
+    /// The change is too old: what was there is not kept any more.
+    Gone {
+        /// The path that is not kept, if one is known.
+        path: Option<String>,
+    },
+    /// Something is not as the change left it.
+    Conflict {
+        /// The change that was to be taken back.
+        change: u64,
+        /// The path.
+        path: String,
+        /// What is there.
+        found: Found,
+        /// The last change of that path since, if this server made one.
+        since: Option<Box<ChangeRecord>>,
+        /// How the path differs from what the change left, where that is known.
+        diff: Option<Diff>,
+    },
+    /// It was taken back already, by this change.
+    AlreadyUndone(u64),
+    /// It was made again together with others, by this change.
+    Together(u64),
+    /// Another client made it.
+    Foreign(Box<ChangeRecord>),
+    /// The client may not do what taking it back does to this path.
+    Forbidden {
+        /// What the change did.
+        kind: PartKind,
+        /// The path.
+        path: String,
+    },
+    /// It is not finished yet.
+    UnderWay,
+    /// The system refused a step, and everything is as it was before.
+    Failed {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What was taken back, the newest first.
+#[derive(Debug)]
+pub struct Undone {
+    /// The changes.
+    pub changes: Vec<ChangeRecord>,
+}
+
+impl Operation for Undo {
+    type Outcome = Undone;
+
+    /// Takes the changes back, or says why not. Never half.
+    fn run(self, context: &Context) -> Result<Undone> {
+        self.judged(context)?.map_err(refused)
+    }
+}
+
+impl Undo {
+    /// The operator's: it may take back anything.
+    #[must_use]
+    pub fn by_operator(root: Arc<Root>, target: UndoTarget, is_rehearsal: bool) -> Undo {
+        Undo {
+            root,
+            target,
+            by: UndoBy::Anyone,
+            forbids: |_, _| false,
+            tools: Vec::new(),
+            is_rehearsal,
+        }
+    }
+
+    fn judged(&self, context: &Context) -> Result<std::result::Result<Undone, UndoRefusal>> {
+        let Some(history) = self.root.history() else {
+            return Ok(Err(UndoRefusal::NoHistory));
+        };
+        let mut all = history.changes();
+        for _ in 0..TRIES {
+            let chosen = match self.choose(&all, history) {
+                Ok(chosen) => chosen,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let keys = || lock_keys(&self.root, &chosen);
+            let (_lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
+            // While it waited, another call may have taken them back.
+            all = history.changes();
+            if self.choose(&all, history).as_ref() != Ok(&chosen) {
+                continue;
+            }
+            let change = context.change();
+            let undone = change.undo(&self.root, &chosen, &all, self.is_rehearsal);
+            return Ok(match undone {
+                Ok(()) => Ok(Undone { changes: chosen }),
+                Err(fault) => Err(self.refusal(fault, &all, &chosen, context)),
+            });
+        }
+        Ok(Err(UndoRefusal::UnderWay))
+    }
+
+    fn choose(
+        &self,
+        all: &[ChangeRecord],
+        history: &sandbox::History,
+    ) -> std::result::Result<Vec<ChangeRecord>, UndoRefusal> {
+        let effects = Effects::of(all);
+        let is_first = |record: &&ChangeRecord| record.author.undoes.is_empty();
+        let mut newest = effects.holding().filter(is_first);
+        let known = |number: u64| match all.iter().find(|record| record.number == number) {
+            Some(record) if record.is_made() => Ok(()),
+            _ if number < history.oldest_kept() => Err(UndoRefusal::Gone { path: None }),
+            _ => Err(UndoRefusal::Unknown),
+        };
+        let nothing = UndoRefusal::NothingLeft;
+        let chosen = match &self.target {
+            UndoTarget::Change(number) => {
+                known(*number)?;
+                vec![effects.reversing(*number)?]
+            }
+            UndoTarget::Last => {
+                let is_own = |record: &&ChangeRecord| match &self.by {
+                    UndoBy::Anyone => true,
+                    UndoBy::Account { account, .. } => record.author.account == *account,
+                };
+                let last = newest.find(is_own).ok_or(nothing)?;
+                vec![effects.reversing(last.number)?]
+            }
+            UndoTarget::LastOfPath(path) => {
+                let last = newest.find(|record| touches(record, path));
+                vec![effects.reversing(last.ok_or(nothing)?.number)?]
+            }
+            UndoTarget::Since(number, path) => {
+                known(*number)?;
+                let of_path =
+                    |record: &ChangeRecord| path.as_ref().is_none_or(|path| touches(record, path));
+                effects.reversing_since(*number, of_path)?
+            }
+        };
+        if chosen.is_empty() {
+            return Err(UndoRefusal::NothingLeft);
+        }
+        self.judge(&chosen, history)?;
+        Ok(chosen.into_iter().cloned().collect())
+    }
+
+    /// Looks whether the client may take these back at all.
+    fn judge(
+        &self,
+        chosen: &[&ChangeRecord],
+        history: &sandbox::History,
+    ) -> std::result::Result<(), UndoRefusal> {
+        for record in chosen {
+            if !history.undo_any() && !self.by.owns(record) {
+                return Err(UndoRefusal::Foreign(Box::new((*record).clone())));
+            }
+            if history.is_under_way(record.number) {
+                return Err(UndoRefusal::UnderWay);
+            }
+            let is_forbidden = |kind| (self.forbids)(&self.tools, kind);
+            if let Some(part) = record.made().find(|part| is_forbidden(part.kind)) {
+                let (kind, path) = (part.kind, part.path.clone());
+                return Err(UndoRefusal::Forbidden { kind, path });
+            }
+        }
+        Ok(())
+    }
+
+    fn refusal(
+        &self,
+        fault: UndoFault,
+        all: &[ChangeRecord],
+        chosen: &[ChangeRecord],
+        context: &Context,
+    ) -> UndoRefusal {
+        match fault {
+            UndoFault::Gone { path } => UndoRefusal::Gone {
+                path: (!path.is_empty()).then_some(path),
+            },
+            UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
+            UndoFault::Conflict { path, found } => {
+                let is_chosen = |number| chosen.iter().any(|record| record.number == number);
+                let touching = chosen.iter().find(|record| touches(record, &path));
+                let change = touching
+                    .or(chosen.first())
+                    .map_or(0, |record| record.number);
+                let since = all.iter().rev().find(|record| {
+                    record.is_made()
+                        && record.number > change
+                        && !is_chosen(record.number)
+                        && touches(record, &path)
+                });
+                let diff = since
+                    .and_then(|since| moment::diff(&self.root, all, since, context))
+                    .filter(|_| found == Found::Changed);
+                UndoRefusal::Conflict {
+                    change,
+                    since: since.cloned().map(Box::new),
+                    path,
+                    found,
+                    diff,
+                }
+            }
+        }
+    }
+}
+
+/// What has to be locked: every path of the changes, directories with all below them.
+fn lock_keys(root: &Root, chosen: &[ChangeRecord]) -> Vec<LockKey> {
+    let parts = chosen.iter().flat_map(|record| &record.parts);
+    let mut keys: Vec<LockKey> = Vec::new();
+    for part in parts {
+        for path in [Some(&part.path), part.to.as_ref()].into_iter().flatten() {
+            let host = root.host_path(path);
+            let key = match part.kind {
+                PartKind::Replace | PartKind::Append | PartKind::Cut => LockKey::Entry(host),
+                // What these name may be a directory.
+                _ => LockKey::Tree(host),
+            };
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+    outermost(keys)
+}
+
+/// Leaves out what is inside a tree that is locked anyway: a call cannot wait for itself.
+fn outermost(keys: Vec<LockKey>) -> Vec<LockKey> {
+    let trees: Vec<String> = keys
+        .iter()
+        .filter_map(|key| match key {
+            LockKey::Tree(tree) => Some(tree.clone()),
+            LockKey::Entry(_) => None,
+        })
+        .collect();
+    let is_inside = |key: &LockKey| match key {
+        LockKey::Entry(path) => trees.iter().any(|tree| is_within(path, tree)),
+        LockKey::Tree(path) => trees
+            .iter()
+            .any(|tree| tree != path && is_within(path, tree)),
+    };
+    keys.into_iter().filter(|key| !is_inside(key)).collect()
+}
