@@ -125,7 +125,9 @@ impl Operation for Glob {
             max_depth: self.max_depth,
             ..WalkOptions::default()
         };
-        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
+        let visit = context.search_memory.begin();
+        let remembered = visit.map(|visit| visit.listings());
+        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules, remembered);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), &cancel)?;
         found.timed_out = ending == RunEnd::Expired;
         self.order.apply(&mut found, self.max_results);

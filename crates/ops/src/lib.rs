@@ -42,6 +42,7 @@ mod read_at;
 mod regex_cost;
 mod remove;
 mod replace_string;
+mod search_memory;
 mod shared_walk;
 mod stat;
 mod syntax;
@@ -93,6 +94,7 @@ pub use read::{
 };
 pub use remove::{LEFT_COUNTED, OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
+pub use search_memory::{SearchMemory, SearchMemoryUsage, excludes_content, matches_content};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;

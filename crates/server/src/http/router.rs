@@ -319,6 +319,7 @@ impl Router {
             roots: self.root_figures(),
             process: ProcessSnapshot::of(&self.process),
             held_bytes: self.admission.byte_budget().bytes_held(),
+            search_memory: self.admission.search_memory().usage(),
             cache: self
                 .guide_state
                 .as_ref()
