@@ -386,14 +386,34 @@ fn lists_of_directories_are_remembered_and_every_change_of_them_is_seen() {
     assert_eq!(find(), all);
     assert!(memory.listings.bytes() > 0);
     let steps: [(&dyn Fn(), usize); 5] = [
-        (&|| drop(tree.file("d0/new", "")), all + 1),
-        (&|| drop(tree.rename("d0/new", "d0/newer")), all + 1),
-        (&|| drop(tree.rename("d0/newer", "d1/newer")), all + 1),
+        (
+            &|| {
+                let _ = tree.file("d0/new", "");
+            },
+            all + 1,
+        ),
+        (
+            &|| {
+                let _ = tree.rename("d0/new", "d0/newer");
+            },
+            all + 1,
+        ),
+        (
+            &|| {
+                let _ = tree.rename("d0/newer", "d1/newer");
+            },
+            all + 1,
+        ),
         (
             &|| std::fs::remove_file(tree.host("d1/newer")).unwrap(),
             all,
         ),
-        (&|| drop(tree.rename("d2", "d1/below")), all),
+        (
+            &|| {
+                let _ = tree.rename("d2", "d1/below");
+            },
+            all,
+        ),
     ];
     for (change, expected) in steps {
         settle();
