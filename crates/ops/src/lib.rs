@@ -11,6 +11,7 @@ mod content_type;
 mod context;
 mod copy;
 mod copy_tree;
+mod count_lines;
 mod decompress;
 mod destination;
 mod edit;

@@ -40,6 +40,12 @@ impl OpenFile {
             .map_err(|errno| Error::from_errno("stat", &self.path, errno))
     }
 
+    /// The same open file by another descriptor, for work that others go on with.
+    pub fn again(&self) -> io::Result<OpenFile> {
+        let file = self.file.try_clone()?;
+        Ok(OpenFile::new(file, self.metadata, self.path.clone()))
+    }
+
     /// Tells whether nobody has it open for writing, by a descriptor or a mapping; no also where the kernel does not say.
     #[must_use]
     pub fn is_unwritten(&self) -> bool {
