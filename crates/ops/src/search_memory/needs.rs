@@ -63,7 +63,8 @@ impl Needs {
 
     /// Tells whether nothing in a text matches of which this is known.
     pub(super) fn exclude(&self, has_odd_letters: bool, sketch: &Sketch) -> bool {
-        !(self.relies_on_letters && has_odd_letters) && !self.need.may_hold(sketch)
+        let may_be_written_otherwise = self.relies_on_letters && has_odd_letters;
+        !may_be_written_otherwise && !self.need.may_hold(sketch)
     }
 }
 
