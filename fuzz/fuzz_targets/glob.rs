@@ -66,6 +66,7 @@ fuzz_target!(|input: Input| {
         limits: Arc::new(Limits::for_tests()),
         users: Arc::clone(users()),
         line_index_cache: Arc::default(),
+        search_memory: Arc::default(),
         change_notes: ChangeNotes::default(),
         cancel: Cancel::never(),
         room: None,

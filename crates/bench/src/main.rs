@@ -22,6 +22,7 @@ mod peers;
 mod random;
 mod report;
 mod rows;
+mod searches;
 mod server;
 mod starve;
 mod svg;

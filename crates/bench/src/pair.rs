@@ -95,6 +95,8 @@ impl Pair {
 pub(crate) struct Servers {
     own: Own,
     running: Vec<((&'static str, Durability), Server)>,
+    /// Those with a setting of their own, by its word.
+    configured: Vec<(&'static str, Server)>,
 }
 
 impl Servers {
@@ -102,6 +104,7 @@ impl Servers {
         Servers {
             own,
             running: Vec::new(),
+            configured: Vec::new(),
         }
     }
 
@@ -111,8 +114,21 @@ impl Servers {
     }
 
     /// Ends them all, so that the memory of the next ones is their own.
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.running.clear();
+        self.configured.clear();
+    }
+
+    /// A server of `workspace` with more lines in its config, told from others by a word.
+    pub(crate) fn configured(&mut self, word: &'static str, more: &str) -> Result<&mut Server> {
+        if !self.configured.iter().any(|(known, _)| *known == word) {
+            let server = self.own.start_configured(word, more)?;
+            self.configured.push((word, server));
+        }
+        let found = self.configured.iter_mut().find(|(known, _)| *known == word);
+        found
+            .map(|(_, server)| server)
+            .context("it was just started")
     }
 
     /// The server of a tool set.
@@ -142,6 +158,25 @@ pub(crate) fn call(
 ) -> Subject {
     Box::new(move |servers, round| {
         let server = servers.get(toolset, Durability::Fsync)?;
+        let cost = server.call(tool, &arguments)?;
+        if round == 0 {
+            check(&server.reply()?).with_context(|| format!("{tool} {arguments}"))?;
+        }
+        Ok(cost)
+    })
+}
+
+/// A search by a server that remembers nothing of earlier ones, the same in each round; the first time its reply is checked.
+pub(crate) fn call_unremembered(
+    tool: &'static str,
+    arguments: Value,
+    check: impl Fn(&Value) -> Result<()> + 'static,
+) -> Subject {
+    Box::new(move |servers, round| {
+        let server = servers.configured(
+            "unremembered",
+            "limits: { search_memory: 0, request_timeout: 600 }\n",
+        )?;
         let cost = server.call(tool, &arguments)?;
         if round == 0 {
             check(&server.reply()?).with_context(|| format!("{tool} {arguments}"))?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::corpus::{COMMON, Corpus, FREQUENT, RARE};
 use crate::measure::Line;
-use crate::pair::{Pair, as_many, call, program};
+use crate::pair::{Pair, as_many, call, call_unremembered, program};
 use crate::peers::Peers;
 
 /// What rows are made from.
@@ -23,14 +23,18 @@ impl Bench {
         let mut rows = Vec::new();
         if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches(&rg));
+            rows.extend(self.searches_again(&rg));
         }
         if let Some(fd) = self.peers.path("fd") {
             rows.extend(self.finds(&fd));
+            rows.extend(self.finds_again(&fd));
         }
         rows.extend(self.listings());
         rows.extend(self.large_files());
         rows.extend(self.changes());
         rows.extend(self.history());
+        rows.extend(self.comparisons());
+        rows.extend(self.reply_forms());
         rows
     }
 
@@ -135,12 +139,7 @@ impl Bench {
             name: name.to_owned(),
             peer_name: "ripgrep".to_owned(),
             goal,
-            subject: call(
-                "workspace",
-                "grep",
-                arguments,
-                checked_count(counts, checked),
-            ),
+            subject: call_unremembered("grep", arguments, checked_count(counts, checked)),
             peer: program(line),
         }
     }
@@ -216,12 +215,7 @@ impl Bench {
             name: name.to_owned(),
             peer_name: peer_name.to_owned(),
             goal,
-            subject: call(
-                "workspace",
-                "glob",
-                arguments,
-                as_many("/total_matches", line.clone()),
-            ),
+            subject: call_unremembered("glob", arguments, as_many("/total_matches", line.clone())),
             peer: program(line),
         }
     }

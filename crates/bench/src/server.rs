@@ -236,6 +236,23 @@ impl Own {
         Ok(server)
     }
 
+    /// Starts one of `workspace` over stdio with more lines in its config, which are whole blocks.
+    pub(crate) fn start_configured(&self, word: &str, more: &str) -> Result<Server> {
+        let path = self.base.join(format!("workspace-{word}.yaml"));
+        let config = format!(
+            "toolsets: [workspace]\nroots:\n  - name: bench\n    path: {}\n    allowed_tools: [\"*\"]\n\
+             log: {{ level: error }}\n{more}",
+            self.root.display()
+        );
+        fs::write(&path, config)?;
+        let program = self.program.display().to_string();
+        let path = path.display().to_string();
+        let words = [program.as_str(), "--config", &path, "--transport", "stdio"];
+        let server = Server::start(&words.map(str::to_owned), &self.base)?;
+        server.settle()?;
+        Ok(server)
+    }
+
     /// Starts one over stdio.
     pub(crate) fn start(&self, toolset: &str, durability: Durability) -> Result<Server> {
         let server = Server::start(&self.line(toolset, durability, "stdio")?, &self.base)?;

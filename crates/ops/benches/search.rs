@@ -105,6 +105,7 @@ fn searches(criterion: &mut Criterion) {
         limits: Arc::new(Limits::for_tests()),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
+        search_memory: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
         room: None,

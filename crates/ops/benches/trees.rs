@@ -36,6 +36,7 @@ fn context() -> Context {
         limits: Arc::new(Limits::for_tests()),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
+        search_memory: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
         room: None,

@@ -8,6 +8,7 @@ use crate::byte_budget::ReplyRoom;
 use crate::error::{Error, Result};
 use crate::line_index_cache::LineIndexCache;
 use crate::pool;
+use crate::search_memory::SearchMemory;
 
 /// What no call may exceed, whatever its arguments say.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Limits {
     pub max_file_size: u64,
     /// The longest a search may take.
     pub search_timeout: Duration,
+    /// How many bytes searches may remember; 0 for none.
+    pub search_memory: u64,
     /// Whether a write is on disk before it is confirmed.
     pub durability: sandbox::Durability,
 }
@@ -30,6 +33,7 @@ impl Limits {
             max_full_read_size: 1024 * 1024,
             max_file_size: 10 * 1024 * 1024,
             search_timeout: Duration::from_secs(300),
+            search_memory: 64 * 1024 * 1024,
             durability: sandbox::Durability::Fsync,
         }
     }
@@ -44,6 +48,8 @@ pub struct Context {
     pub users: Arc<sandbox::Users>,
     /// The line indexes of large files that were read before.
     pub line_index_cache: Arc<LineIndexCache>,
+    /// What searches remember of files.
+    pub search_memory: Arc<SearchMemory>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
     /// What the reply has to say of the change.

@@ -111,12 +111,17 @@ impl Operation for Glob {
 
     fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
-        with_room(context, |gathered| self.try_run(&cancel, gathered))
+        with_room(context, |gathered| self.try_run(context, &cancel, gathered))
     }
 }
 
 impl Glob {
-    fn try_run(&self, cancel: &Cancel, gathered: &Arc<Gathered>) -> Result<Globbed> {
+    fn try_run(
+        &self,
+        context: &Context,
+        cancel: &Cancel,
+        gathered: &Arc<Gathered>,
+    ) -> Result<Globbed> {
         let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
@@ -134,7 +139,9 @@ impl Glob {
             max_depth: self.max_depth,
             ..WalkOptions::default()
         };
-        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
+        let visit = context.search_memory.begin();
+        let remembered = visit.map(|visit| visit.listings());
+        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules, remembered);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), cancel)?;
         found.timed_out = ending == RunEnd::Expired;
         self.order.apply(&mut found, self.max_results);

@@ -7,13 +7,18 @@ use memchr::memchr_iter;
 use sandbox::OpenFile;
 
 use crate::context::{Cancel, Context};
+use crate::count_lines;
 use crate::error::{Error, Result};
+use crate::ordered::RunEnd;
 use crate::read_at::reader;
 use crate::text::line_index::{LineIndex, Mark, STRIDE};
 use crate::text::lines::{Blocks, Sought, newlines};
 
 /// The smallest file that is worth remembering: counting a smaller one costs no more than looking it up.
 const REMEMBERED_FROM: u64 = 256 * 1024;
+
+/// How much has to be counted so that several threads are worth it.
+const COUNTED_TOGETHER_FROM: u64 = 16 * 1024 * 1024;
 
 /// Tells whether the lines of a file are remembered. Content in memory may be another than the file's own.
 fn is_remembered(open: &OpenFile) -> bool {
@@ -94,10 +99,31 @@ impl<'a> LineSearch<'a> {
             return Ok(Some(lines));
         }
         let counted = self.within_share(|search, cancel| {
+            search.count_together(cancel)?;
             let everything = |_: Mark, _: &[u8], _| ControlFlow::Continue(());
             search.scan(search.index.known(), cancel, everything)
         })?;
         Ok(counted.and_then(|_| self.index.lines()))
+    }
+
+    /// Counts most of a large file on several threads; its end is left to whoever reads on.
+    fn count_together(&mut self, cancel: &Cancel) -> Result<()> {
+        let left = self
+            .open
+            .metadata
+            .size
+            .saturating_sub(self.index.known().offset);
+        if left < COUNTED_TOGETHER_FROM || self.open.is_in_memory() {
+            return Ok(());
+        }
+        if let Ok(open) = self.open.again() {
+            let (index, ending) = count_lines::extend((*self.index).clone(), open, cancel)?;
+            self.index = Arc::new(index);
+            if ending == RunEnd::Expired {
+                return Err(Error::Timeout);
+            }
+        }
+        Ok(())
     }
 
     /// Remembers what was learnt, also by a call that failed.

@@ -14,6 +14,7 @@ use crate::character_glob::CharacterGlob;
 use crate::error::{Error, PatternRole, Result};
 use crate::go_regex;
 use crate::regex_cost::{self, LINE_PLACES, PATH_PLACES, Reach};
+use crate::search_memory::Needs;
 
 /// The longest pattern.
 const PATTERN_MAX: usize = 4096;
@@ -214,6 +215,18 @@ impl LineMatcher {
             LineEndKind::Newline => line.strip_suffix(b"\n").unwrap_or(line),
         }
     }
+}
+
+/// What a text needs so that a line of it can match; `None` where every text has it.
+pub(crate) fn needs(pattern: &Pattern) -> Option<Needs> {
+    let read = pattern.texts.iter().map(|text| match pattern.syntax {
+        Syntax::Regex => go_regex::translate(text).ok(),
+        Syntax::Literal => Some(regex_syntax::escape(text)),
+    });
+    let read: Vec<String> = read.collect::<Option<_>>()?;
+    let texts: Vec<&str> = read.iter().map(String::as_str).collect();
+    let ignores_case = pattern.case == Case::Insensitive;
+    Needs::of(&texts, ignores_case, REGEX_NESTING_MAX)
 }
 
 /// Why a pattern cannot be used: the library says of a line end only that it is not allowed.

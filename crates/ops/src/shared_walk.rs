@@ -1,7 +1,8 @@
 //! The walk that `grep` and `glob` share: several threads go through one directory together.
 
 use sandbox::{
-    Choice, Cut, Dir, FileKind, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, Walker,
+    Choice, Cut, Dir, FileKind, ListingVisit, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions,
+    Walker,
 };
 
 use crate::ignore_rules::{IgnoreRules, IgnoreStack};
@@ -43,9 +44,10 @@ impl SharedWalk {
         dir: Dir,
         options: WalkOptions,
         rules: IgnoreRules,
+        remembered: Option<ListingVisit>,
     ) -> SharedWalk {
         let ignore = (rules == IgnoreRules::Respect).then(|| IgnoreStack::new(&place.root, &dir));
-        let walker = Walker::new(dir, options);
+        let walker = Walker::new(dir, options).remembering(remembered);
         SharedWalk { walker, ignore }
     }
 

@@ -185,6 +185,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
         limits: Arc::new(limits),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
+        search_memory: Arc::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
         room: None,

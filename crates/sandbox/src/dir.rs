@@ -16,7 +16,7 @@ use crate::replace::UnnamedFiles;
 use crate::reserved::is_reserved;
 use crate::resolve::{Resolved, Tail, joined};
 use crate::root::Root;
-use crate::syscall::{self, Errno, Purpose};
+use crate::syscall::{self, Errno, Purpose, Stamping};
 
 /// An open directory; clones share the descriptor.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ struct Open {
     shown: OnceLock<String>,
     /// The descriptor's own read position was used; a second listing opens the directory again.
     listed: AtomicBool,
+    /// Its device and what the times of entries there show, asked on first use.
+    stamping: OnceLock<(u64, Stamping)>,
 }
 
 /// What the directories of a root share.
@@ -52,7 +54,8 @@ pub(crate) enum Unlisted {
 }
 
 impl Unlisted {
-    fn lists(self, name: &[u8]) -> bool {
+    /// Tells whether a listing has an entry of this name.
+    pub(crate) fn lists(self, name: &[u8]) -> bool {
         match self {
             Unlisted::LeftOut => !leftovers::is_temporary(name) && !is_reserved(name),
             Unlisted::Temporary => !is_reserved(name),
@@ -78,6 +81,7 @@ impl Dir {
             share,
             shown: OnceLock::new(),
             listed: AtomicBool::new(false),
+            stamping: OnceLock::new(),
         }))
     }
 
@@ -129,6 +133,28 @@ impl Dir {
     pub fn metadata(&self) -> Result<Metadata> {
         syscall::stat_unchecked(self.fd())
             .map_err(|errno| Error::from_errno("stat", self.path(), errno))
+    }
+
+    /// The device of its files, if it is on a file system where a file's times show every change of its content.
+    #[must_use]
+    pub fn stamping_device(&self) -> Option<u64> {
+        let known = self.0.stamping.get().copied();
+        match known.or_else(|| Some(self.stamping_of(&self.metadata().ok()?)))? {
+            (device, Stamping::All) => Some(device),
+            _ => None,
+        }
+    }
+
+    /// What is known of it but its birth time, if it is on a file system where its times show every change of its list.
+    pub(crate) fn list_stamp(&self) -> Option<Metadata> {
+        let metadata = syscall::stat_content_unchecked(self.fd()).ok()?;
+        let (_, stamping) = self.stamping_of(&metadata);
+        matches!(stamping, Stamping::All | Stamping::Directories).then_some(metadata)
+    }
+
+    fn stamping_of(&self, own: &Metadata) -> (u64, Stamping) {
+        let ask = || (own.device, syscall::stamping_unchecked(self.fd()));
+        *self.0.stamping.get_or_init(ask)
     }
 
     /// Lists it, in no order, without `.`, `..` and what is still in the making.

@@ -31,6 +31,7 @@ mod in_place;
 mod landlock;
 mod leftovers;
 mod link;
+mod listings;
 mod live_root;
 mod located;
 mod metadata;
@@ -72,6 +73,7 @@ pub use history::{
 };
 pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;
+pub use listings::{ListingVisit, Listings};
 pub use live_root::{LiveRoot, Reopen, RootChange};
 pub use located::{FileAccess, Located, is_within};
 pub use metadata::{FileKind, Metadata, Time};

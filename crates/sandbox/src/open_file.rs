@@ -40,6 +40,18 @@ impl OpenFile {
             .map_err(|errno| Error::from_errno("stat", &self.path, errno))
     }
 
+    /// The same open file by another descriptor, for work that others go on with.
+    pub fn again(&self) -> io::Result<OpenFile> {
+        let file = self.file.try_clone()?;
+        Ok(OpenFile::new(file, self.metadata, self.path.clone()))
+    }
+
+    /// Tells whether nobody has it open for writing, by a descriptor or a mapping; no also where the kernel does not say.
+    #[must_use]
+    pub fn is_unwritten(&self) -> bool {
+        syscall::is_unwritten_unchecked(self.file.as_fd())
+    }
+
     /// Reads once from `offset` on; 0 bytes are the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some(content) = &self.content else {

@@ -5,6 +5,7 @@
 mod attributes;
 mod kept;
 mod notify;
+mod stamps;
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -31,6 +32,8 @@ pub(crate) use kept::{
     exchange_unchecked, lock_unchecked, open_own_unchecked, sync_data_unchecked,
     try_lock_unchecked, unlock_unchecked,
 };
+pub(crate) use stamps::{Stamping, is_unwritten_unchecked, stamping_unchecked};
+
 pub(crate) use notify::{
     Notice, changes_unseen_unchecked, has_notices_unchecked, listen_unchecked, notices_unchecked,
     unwatch_unchecked, watch_dir_unchecked,
@@ -280,14 +283,8 @@ pub(crate) fn open_content_unchecked(
     purpose: Purpose,
 ) -> SysResult<OwnedFd> {
     before("openat");
-    retry(|| {
-        sys::openat(
-            dir,
-            name.as_c_str(),
-            unfollowed(purpose.flags()),
-            Mode::empty(),
-        )
-    })
+    let flags = unfollowed(purpose.flags());
+    stamps::retry_beside_leases(|| sys::openat(dir, name.as_c_str(), flags, Mode::empty()))
 }
 
 /// Opens the content of the inode of a descriptor; `None` if there is no `/proc`.
@@ -298,9 +295,8 @@ pub(crate) fn reopen_content_unchecked(
     let proc = proc_fds()?;
     before("reopen");
     let number = fd_number(entry);
-    Some(retry(|| {
-        sys::openat(proc, number.as_c_str(), purpose.flags(), Mode::empty())
-    }))
+    let open = || sys::openat(proc, number.as_c_str(), purpose.flags(), Mode::empty());
+    Some(stamps::retry_beside_leases(open))
 }
 
 /// `/proc/self/fd`, taken once and checked to be procfs, so that it works after Landlock locked us in.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::descent::Descent;
 use crate::dir::{Dir, Unlisted};
 use crate::error::Error;
+use crate::listings::ListingVisit;
 use crate::metadata::FileKind;
 use crate::name::{Name, shown};
 use crate::resolve::joined;
@@ -173,6 +174,8 @@ pub struct Cut {
 pub struct Walker {
     options: WalkOptions,
     unlisted: Unlisted,
+    /// What is remembered of directories, for walks that may use it.
+    remembered: Option<ListingVisit>,
     top: Option<Dir>,
     /// How many bytes of a directory's path lead to where the walk began.
     prefix: usize,
@@ -217,6 +220,12 @@ impl Walker {
         Walker::meeting(dir, options, Unlisted::LeftOut)
     }
 
+    /// The same walk, which takes the lists of directories from memory where they are known.
+    #[must_use]
+    pub fn remembering(self, remembered: Option<ListingVisit>) -> Walker {
+        Walker { remembered, ..self }
+    }
+
     /// A walk that meets temporary entries too, for those who count or sweep.
     pub(crate) fn with_temporary(dir: Dir, options: WalkOptions) -> Walker {
         Walker::meeting(dir, options, Unlisted::Temporary)
@@ -231,6 +240,7 @@ impl Walker {
         Walker {
             options,
             unlisted,
+            remembered: None,
             prefix: dir.path_bytes().len(),
             top: Some(dir),
             base: 0,
@@ -311,6 +321,7 @@ impl Walker {
         let first = Walker {
             options: self.options,
             unlisted: self.unlisted,
+            remembered: self.remembered.clone(),
             top: None,
             prefix: self.prefix,
             base: depth.saturating_sub(1),
@@ -390,6 +401,13 @@ impl Walker {
             .push_back(WalkEvent::Fault(WalkFault { path, error }));
     }
 
+    fn for_each_name(&self, dir: &Dir, take: &mut dyn FnMut(&[u8], FileKind)) -> crate::Result<()> {
+        match &self.remembered {
+            Some(visit) => visit.for_each_name(dir, self.unlisted, take),
+            None => dir.for_each_name(self.unlisted, take),
+        }
+    }
+
     /// Lists a directory: what to do in it, the first last.
     fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<WalkStep>> {
         let depth = self.base + self.descent.depth() + 1;
@@ -397,7 +415,7 @@ impl Walker {
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
         let mut steps = Vec::new();
-        dir.for_each_name(self.unlisted, &mut |name, kind| {
+        self.for_each_name(dir, &mut |name, kind| {
             path.truncate(before);
             path.extend_from_slice(name);
             let seen = Seen {

@@ -23,6 +23,7 @@ impl OperatorContext {
                 max_full_read_size: settings.max_full_read_size,
                 max_file_size: settings.max_file_size,
                 search_timeout: settings.search_timeout,
+                search_memory: settings.search_memory,
                 durability: settings.durability,
             }),
         }
@@ -34,6 +35,7 @@ impl OperatorContext {
             limits: Arc::clone(&self.limits),
             users: Arc::default(),
             line_index_cache: Arc::default(),
+            search_memory: Arc::default(),
             cancel: Cancel::never(),
             change_notes: ops::ChangeNotes::of(ops::Author {
                 client: "operator".to_owned(),

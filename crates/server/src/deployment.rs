@@ -32,6 +32,7 @@ pub(crate) fn deployment(
             max_full_read_size: settings.max_full_read_size,
             max_file_size: settings.max_file_size,
             search_timeout: settings.search_timeout,
+            search_memory: settings.search_memory,
             durability: settings.durability,
         }),
         users: Arc::new(users),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ops::text::near::nearest;
-use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Root};
+use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Root, SearchMemory};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -37,6 +37,7 @@ pub struct Admission {
     slots: Arc<CallSlots>,
     client_stats: Arc<StatsTable>,
     line_index_cache: Arc<LineIndexCache>,
+    search_memory: Arc<SearchMemory>,
     byte_budget: Arc<ByteBudget>,
     closing: CancellationToken,
     watches: WatchCounts,
@@ -55,6 +56,7 @@ impl Admission {
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
             byte_budget: ByteBudget::new(deployment.held_bytes),
+            search_memory: Arc::new(SearchMemory::new(deployment.limits.search_memory)),
             deployment,
             by_name,
             line_index_cache: Arc::default(),
@@ -66,6 +68,12 @@ impl Admission {
     /// The line indexes that all calls of the process share.
     pub(crate) fn line_index_cache(&self) -> Arc<LineIndexCache> {
         Arc::clone(&self.line_index_cache)
+    }
+
+    /// What all searches of the process remember.
+    #[must_use]
+    pub fn search_memory(&self) -> &Arc<SearchMemory> {
+        &self.search_memory
     }
 
     /// The watches that wait.

@@ -276,6 +276,7 @@ impl<'call> Dispatch<'call> {
                 limits: Arc::clone(&deployment.limits),
                 users: Arc::clone(&deployment.users),
                 line_index_cache: self.admission.line_index_cache(),
+                search_memory: Arc::clone(self.admission.search_memory()),
                 change_notes: self.change_notes(),
                 cancel,
                 room: self.caller.room.clone(),

@@ -5,6 +5,7 @@ use sandbox::{OpenFile, WalkItem};
 use super::file::{LargeFile, PIECE};
 use super::{GrepSearch, SearchFrom};
 use crate::decompress::Compression;
+use crate::search_memory::Excluded;
 use crate::shared_walk::{SharedStep, SharedWalk, is_invalid_utf8};
 use crate::unread::{Unread, UnreadReason};
 
@@ -56,9 +57,24 @@ impl Candidate {
 pub(super) enum Upcoming {
     /// A file.
     File(Candidate),
+    /// A file that was not opened, because it is known what a search of it would find.
+    Known(Excluded),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable(Unread),
     Directory,
+}
+
+fn opened(item: WalkItem) -> Upcoming {
+    match item.dir.open_file_unnamed(&item.name) {
+        Ok(opened) => Upcoming::File(Candidate {
+            opened,
+            named: Named::By(item),
+        }),
+        Err(error) => Upcoming::Unreadable(Unread {
+            path: item.path(),
+            reason: UnreadReason::of(&error.into()),
+        }),
+    }
 }
 
 impl GrepBatch {
@@ -72,15 +88,9 @@ impl GrepBatch {
             return Some(Upcoming::File(opened));
         }
         Some(match self.walked.as_mut()?.step(search)? {
-            SharedStep::Item(item) => match item.dir.open_file_unnamed(&item.name) {
-                Ok(opened) => Upcoming::File(Candidate {
-                    opened,
-                    named: Named::By(item),
-                }),
-                Err(error) => Upcoming::Unreadable(Unread {
-                    path: item.path(),
-                    reason: UnreadReason::of(&error.into()),
-                }),
+            SharedStep::Item(item) => match search.known(&item) {
+                Some(excluded) => Upcoming::Known(excluded),
+                None => opened(item),
             },
             SharedStep::Unreadable(unread) => Upcoming::Unreadable(unread),
             SharedStep::Passed => Upcoming::Directory,

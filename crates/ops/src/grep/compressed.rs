@@ -56,6 +56,7 @@ pub(super) fn search_compressed(
     FileSearched {
         hits: ended.map(|_| hits),
         ended: ended.unwrap_or(Searched::All),
+        read: 0,
         unread: match stream.end {
             Some(StreamEnd::Damaged) => Some(UnreadReason::Damaged),
             Some(StreamEnd::TooMuch) => Some(UnreadReason::Unfolds { most: SEARCHED_MAX }),

@@ -15,6 +15,7 @@ use super::{LineMatch, SearchFrom, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd};
+use crate::search_memory::SketchTable;
 use crate::text::encoding::{HEAD, characters, is_binary};
 use crate::text::lines::newlines;
 use crate::unread::UnreadReason;
@@ -42,6 +43,7 @@ pub(super) struct Collected {
 pub(super) struct Scratch {
     pub matcher: LineMatcher,
     pub buffer: Vec<u8>,
+    pub table: SketchTable,
 }
 
 /// How much more a unit may collect.
@@ -68,6 +70,8 @@ pub(super) struct FileSearched {
     pub ended: Searched,
     /// Why it could not be read, or not to its end.
     pub unread: Option<UnreadReason>,
+    /// How much of it is in the buffer.
+    pub read: usize,
 }
 
 impl FileSearched {
@@ -76,6 +80,7 @@ impl FileSearched {
             hits: None,
             ended: Searched::All,
             unread: None,
+            read: 0,
         }
     }
 
@@ -139,7 +144,10 @@ pub(super) fn search_whole(
     };
     let all = scratch.buffer.get(..read).unwrap_or_default();
     if is_binary(all) {
-        return FileSearched::binary();
+        return FileSearched {
+            read,
+            ..FileSearched::binary()
+        };
     }
     let bytes = without_mark(all);
     let window = Window {
@@ -157,6 +165,7 @@ pub(super) fn search_whole(
         hits: Some(collector.hits),
         ended,
         unread: None,
+        read,
     }
 }
 

@@ -10,6 +10,7 @@ mod commit;
 mod compressed;
 mod file;
 mod lines;
+mod memory;
 mod window;
 
 use std::ops::ControlFlow;
@@ -23,7 +24,6 @@ use self::commit::{BatchMatches, GrepProgress, PieceLines};
 use self::compressed::search_compressed;
 use self::file::{
     Collected, FileSearched, HitRoom, LargeFile, Scratch, WHOLE_MAX, is_binary_file, search_piece,
-    search_whole,
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
@@ -32,8 +32,9 @@ use crate::gathered::{Gathered, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
-use crate::pattern::{FileFilter, LineMatcher, Pattern};
+use crate::pattern::{self, FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
+use crate::search_memory::{Excluded, Needs, SearchVisit, SketchTable};
 use crate::shared_walk::{SharedWalk, WalkFilter, is_file};
 use crate::unread::{Unread, UnreadTotal};
 
@@ -181,7 +182,7 @@ impl Grep {
             gathered: Some(Arc::clone(gathered)),
             ..GrepSearch::new(self, context, cancel)?
         };
-        let source = self.source()?;
+        let source = self.source(&search)?;
         let (progress, ending) = ordered::run(search, source, GrepProgress::default(), cancel)?;
         let mut found = progress.found;
         found.timed_out = ending == RunEnd::Expired;
@@ -193,7 +194,7 @@ impl Grep {
         Ok(found)
     }
 
-    fn source(&self) -> Result<Option<GrepBatch>> {
+    fn source(&self, search: &GrepSearch) -> Result<Option<GrepBatch>> {
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Anything)?;
         if metadata.kind != FileKind::Directory {
             let invalid_utf8 = located.is_invalid_utf8();
@@ -214,7 +215,8 @@ impl Grep {
                 SearchFrom::End => WalkOrder::PathsReversed,
             },
         };
-        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules);
+        let remembered = search.memory.as_ref().map(SearchVisit::listings);
+        let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules, remembered);
         Ok(Some(GrepBatch {
             walked: Some(walked),
             ..GrepBatch::default()
@@ -230,6 +232,10 @@ struct GrepSearch {
     max_text: usize,
     max_file_size: u64,
     compressed: CompressedFiles,
+    /// What earlier searches left, and what this one leaves.
+    memory: Option<SearchVisit>,
+    /// What a match needs, where that can exclude files.
+    needs: Option<Needs>,
     cancel: Cancel,
     gathered: Option<Arc<Gathered>>,
     scratches: Mutex<Vec<Scratch>>,
@@ -265,8 +271,13 @@ enum Next {
 
 impl GrepSearch {
     fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<GrepSearch> {
+        let memory = context.search_memory.begin();
         Ok(GrepSearch {
             matcher: LineMatcher::new(&request.pattern)?,
+            needs: memory
+                .as_ref()
+                .and_then(|_| pattern::needs(&request.pattern)),
+            memory,
             filter: request
                 .filter
                 .as_deref()
@@ -302,6 +313,7 @@ impl GrepSearch {
         let fresh = || Scratch {
             matcher: self.matcher.clone(),
             buffer: Vec::new(),
+            table: SketchTable::default(),
         };
         scratches.pop().unwrap_or_else(fresh)
     }
@@ -328,6 +340,14 @@ impl GrepSearch {
             }
             let candidate = match batch.next(self)? {
                 Upcoming::File(candidate) => candidate,
+                Upcoming::Known(Excluded::Text) => {
+                    unit.found.searched += 1;
+                    continue;
+                }
+                Upcoming::Known(Excluded::Binary) => {
+                    unit.found.skipped += 1;
+                    continue;
+                }
                 Upcoming::Unreadable(unread) => {
                     unit.found.skip(unread);
                     continue;
@@ -384,7 +404,7 @@ impl GrepSearch {
         let opened = &candidate.opened;
         let searched = match compression {
             Some(kind) => search_compressed(opened, kind, self.wanted, scratch, room, halt),
-            None => search_whole(opened, self.wanted, scratch, room, halt),
+            None => self.search_and_learn(&candidate, scratch, room, halt),
         };
         self.searched(candidate, searched, unit)
     }

@@ -50,9 +50,20 @@ impl LineIndex {
         let Some(last) = block.last().filter(|_| offset == self.known.offset) else {
             return;
         };
-        self.known.offset += block.len() as u64;
+        self.extend(block.len() as u64, newlines, *last == b'\n');
+    }
+
+    /// The same from a whole stride that was counted elsewhere.
+    pub(crate) fn learn_stride(&mut self, offset: u64, newlines: u64, ends_line: bool) {
+        if offset == self.known.offset {
+            self.extend(STRIDE as u64, newlines, ends_line);
+        }
+    }
+
+    fn extend(&mut self, length: u64, newlines: u64, ends_line: bool) {
+        self.known.offset += length;
         self.known.newlines += newlines;
-        self.open = *last != b'\n';
+        self.open = !ends_line;
         if self.known.offset == self.next_mark() {
             self.marks.push(self.known.newlines);
             self.thin_out();

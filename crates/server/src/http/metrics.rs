@@ -31,6 +31,8 @@ pub(super) struct Snapshot {
     pub(super) histories: Vec<(String, HistoryCounts)>,
     /// Bytes of bodies, replies, session streams and uploads.
     pub(super) held_bytes: u64,
+    /// What searches remember.
+    pub(super) search_memory: ops::SearchMemoryUsage,
     /// The cache of `guide`, where it is served.
     pub(super) cache: Option<guide::CacheUsage>,
 }
@@ -105,6 +107,7 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
     page.quotas(&snapshot.roots);
     page.process(&snapshot.process);
     page.histories(&snapshot.histories);
+    page.search_memory(snapshot.search_memory);
     if let Some(cache) = &snapshot.cache {
         page.cache(cache);
     }
@@ -274,6 +277,22 @@ impl Page {
         }
     }
 
+    fn search_memory(&mut self, memory: ops::SearchMemoryUsage) {
+        let lines = [
+            ("search_memory_bytes", "gauge", memory.bytes),
+            ("search_memory_files", "gauge", memory.files),
+            ("search_memory_hits_total", "counter", memory.hits),
+        ];
+        for (name, kind, value) in lines {
+            self.head(
+                name,
+                kind,
+                "Files that searches remember, and did not have to read.",
+            );
+            self.line(name, "", value);
+        }
+    }
+
     fn cache(&mut self, cache: &guide::CacheUsage) {
         let counters = &cache.counters;
         let lines = [
@@ -365,6 +384,11 @@ mod tests {
                 },
             )],
             held_bytes: 0,
+            search_memory: ops::SearchMemoryUsage {
+                bytes: 7,
+                files: 8,
+                hits: 9,
+            },
             cache: None,
         });
         for line in [
@@ -376,6 +400,9 @@ mod tests {
             "mcp_filesystem_refusals_total{status=\"403\"} 2",
             "mcp_filesystem_connections 5",
             "mcp_filesystem_root_up{root=\"data\"} 1",
+            "mcp_filesystem_search_memory_bytes 7",
+            "mcp_filesystem_search_memory_files 8",
+            "mcp_filesystem_search_memory_hits_total 9",
             "mcp_filesystem_root_up{root=\"old\"} 0",
             "mcp_filesystem_quota_bytes{root=\"data\"} 10",
             "mcp_filesystem_quota_bytes_used{root=\"data\"} 7",

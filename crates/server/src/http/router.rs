@@ -320,6 +320,7 @@ impl Router {
             process: ProcessSnapshot::of(&self.process),
             histories: self.histories(),
             held_bytes: self.admission.byte_budget().bytes_held(),
+            search_memory: self.admission.search_memory().usage(),
             cache: self
                 .guide_state
                 .as_ref()

@@ -21,6 +21,8 @@ use super::{RootSettings, Tls};
 
 /// What a reply or a request body may hold at most: 4 GiB.
 const CONTENT: RangeInclusive<u64> = 1..=(4 << 30);
+/// What the process may remember: nothing, or up to 64 GiB.
+const MEMORY: RangeInclusive<u64> = 0..=(64 << 30);
 /// A port; 0 takes any that is free.
 const PORT: RangeInclusive<u64> = 0..=65_535;
 /// A timeout in seconds, up to a day.
@@ -234,6 +236,8 @@ settings! {
         key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;
     /// The longest that `grep` and `glob` may take and `watch` may wait, whatever `timeout_seconds` they ask for; what was found by then is returned.
     search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT;
+    /// How many bytes `grep` and `glob` may remember of the files and directories they meet, so that they need not read them again; 0 remembers nothing.
+    search_memory: u64 = 67_108_864, key "limits.search_memory", within MEMORY;
     /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
     max_file_size: u64 = 10_485_760,
         key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;

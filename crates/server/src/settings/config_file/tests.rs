@@ -105,6 +105,7 @@ server:
 limits:
   request_timeout: 8
   search_timeout: 12
+  search_memory: 15
   max_file_size: 9
   max_concurrent_calls: 10
   max_held_bytes: 13
@@ -150,6 +151,7 @@ fn every_key_of_the_contract_is_read() {
         max_file_size: Some(9),
         request_timeout: Some(Duration::from_secs(8)),
         search_timeout: Some(Duration::from_secs(12)),
+        search_memory: Some(15),
         max_concurrent_calls: Some(10),
         max_held_bytes: Some(13),
         max_held_bytes_per_client: Some(14),

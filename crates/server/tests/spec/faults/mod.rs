@@ -29,4 +29,5 @@ mod quota;
 mod regressions;
 mod reserved;
 mod scarce;
+mod search;
 mod trees;

@@ -1,0 +1,52 @@
+//! Where a search meets what earlier ones remember: between the walk and the open, and around the reading of a file.
+
+use sandbox::WalkItem;
+
+use super::CompressedFiles;
+use super::GrepSearch;
+use super::batch::{Candidate, Named};
+use super::file::{FileSearched, HitRoom, Scratch, search_whole};
+use crate::decompress::Compression;
+use crate::ordered::Halt;
+use crate::search_memory::{Excluded, Question};
+
+impl GrepSearch {
+    /// What a search of a file would find, if that is known without opening it.
+    pub(super) fn known(&self, item: &WalkItem) -> Option<Excluded> {
+        let memory = self.memory.as_ref()?;
+        memory.meet();
+        let is_unfolded = self.compressed == CompressedFiles::Decompressed
+            && Compression::by_name(item.name.as_bytes()).is_some();
+        if is_unfolded {
+            return None;
+        }
+        let question = Question {
+            needs: self.needs.as_ref()?,
+            longest_line: self.matcher.reach().line,
+            largest: self.max_file_size,
+        };
+        memory.excludes(item, question)
+    }
+
+    /// Searches a whole file, and remembers it if it is its turn.
+    pub(super) fn search_and_learn(
+        &self,
+        candidate: &Candidate,
+        scratch: &mut Scratch,
+        room: &mut HitRoom,
+        halt: &Halt,
+    ) -> FileSearched {
+        let opened = &candidate.opened;
+        let lesson = match (&self.memory, &candidate.named) {
+            (Some(memory), Named::By(item)) => memory.lesson(item, opened),
+            _ => None,
+        };
+        let searched = search_whole(opened, self.wanted, scratch, room, halt);
+        if let Some(lesson) = lesson.filter(|_| searched.unread.is_none()) {
+            let content = scratch.buffer.get(..searched.read).unwrap_or_default();
+            let is_binary = searched.hits.is_none();
+            lesson.learn(opened, content, is_binary, &mut scratch.table);
+        }
+        searched
+    }
+}

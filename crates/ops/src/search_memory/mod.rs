@@ -1,0 +1,280 @@
+//! What searches remember, so that the next one need not read files again that cannot match.
+//!
+//! What is remembered may only exclude a file, and only while the file's present state proves that it still holds
+//! (`docs/search.md`). A file is remembered if, on one descriptor: its last change was over two seconds before the search
+//! began, nobody had it open for writing, all of it was read, and its size and times were the same afterwards. It is excluded
+//! only if device, inode, size and times are equal now.
+
+mod clock;
+mod needs;
+mod remembered;
+mod sketch;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandbox::{FileKind, ListingVisit, Listings, Metadata, OpenFile, Time, WalkItem};
+
+use self::clock::{ClockWatch, Moment};
+pub(crate) use self::needs::Needs;
+use self::remembered::{Remembered, Stamp};
+pub(crate) use self::sketch::SketchTable;
+use crate::pattern::Pattern;
+
+/// How many seconds must have passed since a file's last change: two changes in quick succession may leave the same times.
+const SETTLED_SECONDS: i64 = 2;
+/// One of so many files that a search meets is learned: all at once would make the first search twice as long.
+const LEARNED_OF: u64 = 8;
+/// Larger files are searched in pieces and not remembered.
+pub(crate) const REMEMBERED_MAX: u64 = 1024 * 1024;
+/// The part of the memory that the lists of directories may take.
+const LISTINGS_SHARE: usize = 8;
+
+/// What the searches of the process remember.
+#[derive(Debug)]
+pub struct SearchMemory {
+    listings: Arc<Listings>,
+    files: Remembered,
+    clock: Mutex<ClockWatch>,
+    searches: AtomicU32,
+    /// How many searches of a file were spared.
+    spared: AtomicU64,
+    patience: i64,
+    /// How far tests move the wall clock, in nanoseconds.
+    shift: AtomicI64,
+    is_on: bool,
+}
+
+/// How much is remembered, and how often it helped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SearchMemoryUsage {
+    /// The bytes held.
+    pub bytes: u64,
+    /// The files known.
+    pub files: u64,
+    /// How often a file was not opened because it cannot match.
+    pub hits: u64,
+}
+
+impl Default for SearchMemory {
+    /// Remembers nothing.
+    fn default() -> SearchMemory {
+        SearchMemory::new(0)
+    }
+}
+
+impl SearchMemory {
+    /// Remembers nothing yet, and never more than `limit` bytes; nothing at all with 0.
+    #[must_use]
+    pub fn new(limit: u64) -> SearchMemory {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let listings = limit / LISTINGS_SHARE;
+        SearchMemory {
+            listings: Arc::new(Listings::new(listings)),
+            files: Remembered::new(limit - listings),
+            clock: Mutex::default(),
+            searches: AtomicU32::new(0),
+            spared: AtomicU64::new(0),
+            patience: SETTLED_SECONDS,
+            shift: AtomicI64::new(0),
+            is_on: limit > 0,
+        }
+    }
+
+    /// How much is remembered by now.
+    #[must_use]
+    pub fn usage(&self) -> SearchMemoryUsage {
+        SearchMemoryUsage {
+            bytes: (self.files.bytes() + self.listings.bytes()) as u64,
+            files: self.files.count() as u64,
+            hits: self.spared.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Begins a search; `None` where nothing is remembered.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<SearchVisit> {
+        if !self.is_on {
+            return None;
+        }
+        let moment = self.moment();
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        if clock.has_stepped_back(moment) {
+            // What is written from now on may get the very times that are remembered.
+            self.listings.forget();
+            self.files.forget();
+        }
+        drop(clock);
+        let number = self.searches.fetch_add(1, Ordering::Relaxed);
+        Some(SearchVisit {
+            memory: Arc::clone(self),
+            number,
+            began: moment,
+            settled_before: Time {
+                seconds: moment.wall.seconds.saturating_sub(self.patience),
+                ..moment.wall
+            },
+            met: AtomicU64::new(0),
+            learned: AtomicU64::new(0),
+        })
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::now(self.shift.load(Ordering::Relaxed))
+    }
+}
+
+/// One search and what it may use.
+#[derive(Debug)]
+pub(crate) struct SearchVisit {
+    memory: Arc<SearchMemory>,
+    number: u32,
+    began: Moment,
+    settled_before: Time,
+    met: AtomicU64,
+    learned: AtomicU64,
+}
+
+/// What a search would find in a file that is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excluded {
+    /// Text without a match.
+    Text,
+    /// A binary file, which is skipped.
+    Binary,
+}
+
+/// What a search asks of a file before it opens it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    /// What a match needs.
+    pub(crate) needs: &'a Needs,
+    /// The longest line that is matched as a whole: a reply tells of longer ones.
+    pub(crate) longest_line: usize,
+    /// Larger files are skipped as too large.
+    pub(crate) largest: u64,
+}
+
+impl SearchVisit {
+    /// The same search, for the walk.
+    pub(crate) fn listings(&self) -> ListingVisit {
+        ListingVisit {
+            listings: Arc::clone(&self.memory.listings),
+            number: self.number,
+            settled_before: self.settled_before,
+        }
+    }
+
+    /// Counts a file that the search meets, excluded or not.
+    pub(crate) fn meet(&self) {
+        self.met.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells what a search of a file would find, if that is known to be nothing.
+    pub(crate) fn excludes(&self, item: &WalkItem, question: Question<'_>) -> Option<Excluded> {
+        let device = item.dir.stamping_device()?;
+        let now = item.dir.stat(&item.name).ok()?;
+        let is_own = now.kind == FileKind::File && now.device == device;
+        if !is_own || now.size > question.largest {
+            return None;
+        }
+        let stamp = Stamp::of(&now)?;
+        let excluded = self
+            .memory
+            .files
+            .ask(&stamp, self.number, |facts, sketch| {
+                if facts.is_binary {
+                    return Some(Excluded::Binary);
+                }
+                let is_plain = facts.longest_line as usize <= question.longest_line;
+                (is_plain && question.needs.exclude(facts.has_odd_letters, sketch))
+                    .then_some(Excluded::Text)
+            })?;
+        self.memory.spared.fetch_add(1, Ordering::Relaxed);
+        Some(excluded)
+    }
+
+    /// Decides whether an opened file is learned, before it is read. What it promises is kept by [`Lesson::learn`].
+    pub(crate) fn lesson(&self, item: &WalkItem, opened: &OpenFile) -> Option<Lesson<'_>> {
+        let before = opened.metadata;
+        let is_settled = before.changed.max(before.modified) < self.settled_before;
+        if !is_settled || before.size > REMEMBERED_MAX || !self.has_turn() {
+            return None;
+        }
+        let is_own = item.dir.stamping_device() == Some(before.device);
+        let stamp = Stamp::of(&before).filter(|_| is_own)?;
+        if self.memory.files.knows(&stamp, self.number) {
+            return None;
+        }
+        let size = usize::try_from(before.size).ok()?;
+        let room = self.memory.files.reserve(size, self.number)?;
+        // Whoever has it open for writing can change it without a trace in its times.
+        if !opened.is_unwritten() {
+            return None;
+        }
+        self.learned.fetch_add(1, Ordering::Relaxed);
+        Some(Lesson {
+            visit: self,
+            stamp,
+            before,
+            room,
+        })
+    }
+
+    fn has_turn(&self) -> bool {
+        let learned = self.learned.load(Ordering::Relaxed);
+        learned.saturating_mul(LEARNED_OF) <= self.met.load(Ordering::Relaxed)
+    }
+}
+
+/// A file that is about to be read, and then remembered.
+pub(crate) struct Lesson<'a> {
+    visit: &'a SearchVisit,
+    stamp: Stamp,
+    before: Metadata,
+    room: remembered::Reserved<'a>,
+}
+
+impl Lesson<'_> {
+    /// Remembers what was read, if it is all of the file, and the file and the clock stayed what they were.
+    pub(crate) fn learn(
+        self,
+        opened: &OpenFile,
+        content: &[u8],
+        is_binary: bool,
+        table: &mut SketchTable,
+    ) {
+        let memory = &self.visit.memory;
+        let is_whole = content.len() as u64 == self.before.size;
+        let is_same = opened
+            .current()
+            .is_ok_and(|after| after.same_state(&self.before));
+        if !is_whole || !is_same || memory.moment().is_behind(self.visit.began) {
+            return;
+        }
+        let (facts, sketch) = sketch::learn(content, is_binary, table);
+        self.room.keep(self.stamp, facts, sketch, self.visit.number);
+    }
+}
+
+/// Tells whether content is excluded from the search for a pattern, folded so many times to save memory; for tests.
+#[doc(hidden)]
+#[must_use]
+pub fn excludes_content(pattern: &Pattern, content: &[u8], folds: u32) -> Option<bool> {
+    let needs = crate::pattern::needs(pattern)?;
+    let (facts, mut sketch) = sketch::learn(content, false, &mut SketchTable::default());
+    for _ in 0..folds {
+        sketch.fold();
+    }
+    Some(needs.exclude(facts.has_odd_letters, &sketch))
+}
+
+/// Tells whether a line of content matches a pattern; for tests.
+#[doc(hidden)]
+#[must_use]
+pub fn matches_content(pattern: &Pattern, content: &[u8]) -> Option<bool> {
+    let matcher = crate::pattern::LineMatcher::new(pattern).ok()?;
+    Some(matcher.next_line(content, 0).is_some())
+}

@@ -1,0 +1,60 @@
+//! What has to be asked before something is remembered of a file or directory: do its times show every change?
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::fs as sys;
+
+use super::{Errno, SysResult, before, retry};
+
+/// ext4, XFS and Btrfs: every change shows in the times of a file or directory, stores through a mapping included.
+const OF_ALL: [sys::FsWord; 3] = [0xEF53, 0x5846_5342, 0x9123_683E];
+/// tmpfs: a page that was read through a mapping can be stored into without a trace; directories have no pages.
+const OF_DIRECTORIES: [sys::FsWord; 1] = [0x0102_1994];
+
+/// How often an open is tried again that a lease of our own stands against, and how long each pause is: the lease is given
+/// back a moment later, but its thread may have to wait for a processor.
+const LEASE_TRIES: usize = 1000;
+const LEASE_PAUSE: Duration = Duration::from_millis(1);
+
+/// What the times of a file system's entries show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamping {
+    /// Every change of every file and directory.
+    All,
+    /// Every change of a directory's list.
+    Directories,
+    /// Nothing to rely on.
+    Unknown,
+}
+
+/// Tells what the times of the entries of a file system show.
+pub(crate) fn stamping_unchecked(fd: BorrowedFd<'_>) -> Stamping {
+    before("fstatfs");
+    match sys::fstatfs(fd).map(|stat| stat.f_type) {
+        Ok(kind) if OF_ALL.contains(&kind) => Stamping::All,
+        Ok(kind) if OF_DIRECTORIES.contains(&kind) => Stamping::Directories,
+        _ => Stamping::Unknown,
+    }
+}
+
+/// Tells whether nobody has a file open for writing, which is open here for reading only.
+pub(crate) fn is_unwritten_unchecked(file: BorrowedFd<'_>) -> bool {
+    before("lease");
+    lease::is_unwritten(file)
+}
+
+/// Tries an open again that was disturbed. Ours do not wait, so the kernel refuses one for writing while a lease is held; as
+/// long as that may be a lease of our own, it is tried again.
+pub(super) fn retry_beside_leases<T>(mut call: impl FnMut() -> SysResult<T>) -> SysResult<T> {
+    for _ in 0..LEASE_TRIES {
+        let is_held = lease::is_any_held();
+        match retry(&mut call) {
+            Err(Errno::AGAIN) if is_held || lease::is_any_held() => {
+                std::thread::sleep(LEASE_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    call()
+}

@@ -1,0 +1,121 @@
+//! Any expression and any text: what is remembered of a text never excludes it from a search that finds something in it.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use ops::{Case, Pattern, Syntax, excludes_content, matches_content};
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    expressions: Vec<Expression>,
+    is_literal: bool,
+    ignores_case: bool,
+    /// Pieces of the text: some are taken from the expressions, so that there is something to find.
+    pieces: Vec<Piece>,
+    folds: u8,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Expression {
+    Any(String),
+    Word(u8),
+    Class(u8, u8),
+    Repeated(u8, u8),
+    Either(u8, u8),
+    Optional(u8),
+    Gap,
+    Edge,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Piece {
+    Bytes(Vec<u8>),
+    Word(u8),
+    UpperWord(u8),
+    LineEnd,
+    Kelvin,
+    LongS,
+}
+
+const WORDS: [&str; 12] = [
+    "skip",
+    "task",
+    "Kiss",
+    "disk_",
+    "abc",
+    "straße",
+    "ſkin",
+    "\u{212A}elvin",
+    "xy",
+    "0",
+    " ",
+    "é1é",
+];
+
+fn word(number: u8) -> &'static str {
+    WORDS[usize::from(number) % WORDS.len()]
+}
+
+impl Expression {
+    fn text(&self) -> String {
+        match self {
+            Expression::Any(text) => text.clone(),
+            Expression::Word(number) => word(*number).to_owned(),
+            Expression::Class(one, other) => format!("[{}{}]", word(*one), word(*other)),
+            Expression::Repeated(number, times) => {
+                format!(
+                    "(?:{}){{{},{}}}",
+                    word(*number),
+                    times % 4,
+                    times % 4 + times / 64
+                )
+            }
+            Expression::Either(one, other) => format!("(?:{}|{})", word(*one), word(*other)),
+            Expression::Optional(number) => format!("(?:{})?", word(*number)),
+            Expression::Gap => ".*".to_owned(),
+            Expression::Edge => "\\b".to_owned(),
+        }
+    }
+}
+
+impl Piece {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Piece::Bytes(bytes) => bytes.clone(),
+            Piece::Word(number) => word(*number).as_bytes().to_vec(),
+            Piece::UpperWord(number) => word(*number).to_uppercase().into_bytes(),
+            Piece::LineEnd => b"\r\n".to_vec(),
+            Piece::Kelvin => "\u{212A}".as_bytes().to_vec(),
+            Piece::LongS => "\u{17F}".as_bytes().to_vec(),
+        }
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let text: String = input.expressions.iter().map(Expression::text).collect();
+    if text.len() > 400 {
+        return;
+    }
+    let pattern = Pattern {
+        texts: vec![text],
+        syntax: if input.is_literal {
+            Syntax::Literal
+        } else {
+            Syntax::Regex
+        },
+        case: if input.ignores_case {
+            Case::Insensitive
+        } else {
+            Case::Sensitive
+        },
+    };
+    let content: Vec<u8> = input.pieces.iter().flat_map(Piece::bytes).collect();
+    let excluded = excludes_content(&pattern, &content, u32::from(input.folds % 8));
+    if excluded == Some(true) {
+        assert_ne!(
+            matches_content(&pattern, &content),
+            Some(true),
+            "{pattern:?} in {content:?}"
+        );
+    }
+});
