@@ -13,12 +13,14 @@ mod methods;
 mod origin;
 mod outline;
 mod questions;
+mod resources;
 mod result;
 mod revision;
 mod server;
 mod session;
 mod shape;
 mod sse;
+mod subscriptions;
 
 pub use connection::{Connection, Nowhere, Outbox, Response, Serving, start};
 pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use sandbox::{
-    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, WalkEvent,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, RelPath, Seen, WalkEvent,
     WalkFault, WalkItem, WalkOptions, Walker,
 };
 
@@ -103,6 +103,13 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn run(self, context: &Context) -> Result<Listed> {
+        self.run_after(None, context)
+    }
+}
+
+impl List {
+    /// Lists like [`Operation::run`], of the directory's own entries only those behind this name.
+    pub fn run_after(self, after: Option<&str>, context: &Context) -> Result<Listed> {
         let mut filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
@@ -116,6 +123,10 @@ impl Operation for List {
         };
         let listing = ListRun {
             request: &self,
+            after: after
+                .map(RelPath::parse)
+                .transpose()?
+                .and_then(|path| path.file_name()),
             describe,
             context,
         };
@@ -145,6 +156,8 @@ impl Listed {
 
 struct ListRun<'a> {
     request: &'a List,
+    /// Only entries behind this name are listed.
+    after: Option<Name>,
     describe: Describe,
     context: &'a Context,
 }
@@ -164,7 +177,8 @@ impl ListRun<'_> {
             if found.len().is_multiple_of(SHARED_UNIT) {
                 pool::give_way(&self.context.cancel);
             }
-            if !self.context.cancel.must_stop() && filter.wants(&seen) {
+            let is_behind = self.after.as_ref().is_none_or(|after| entry.name > *after);
+            if !self.context.cancel.must_stop() && is_behind && filter.wants(&seen) {
                 found.push(entry);
             }
         })?;

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use rmcp::model::{
-    Implementation, JsonObject, ServerCapabilities, ServerConfig, Tool as McpTool, ToolsCapability,
+    Implementation, JsonObject, ResourcesCapability, ServerCapabilities, ServerConfig,
+    Tool as McpTool, ToolsCapability,
 };
 
 use crate::admission::Admission;
@@ -16,11 +17,15 @@ use crate::contract::Contract;
 use crate::deployment::{Deployment, ReplyHalves};
 use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
+use crate::resources;
 use crate::schema;
 use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
 use crate::tool_names;
 use crate::tool_reference;
 use crate::{files, guide, memory, workspace};
+
+/// How `resources/directory/read` is declared. The extension that defines it is about skills, which are not served here.
+const DIRECTORY_READ_EXTENSION: &str = "io.github.mcp-filesystem/directory-read";
 
 /// The names of a set's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +129,8 @@ pub struct Catalogue {
     admission: Arc<Admission>,
     entries: Vec<ToolEntry>,
     by_name: HashMap<&'static str, usize>,
+    /// The methods of the protocol by which files are resources, set by set.
+    methods: Vec<ToolEntry>,
     descriptions: OnceLock<Descriptions>,
 }
 
@@ -163,7 +170,9 @@ impl Catalogue {
         if let Some(collision) = first_collision(&names.iter().collect::<Vec<_>>()) {
             return Err(SetupError::Collision(collision));
         }
-        let info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
+        let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
+        let mut info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
+        declare_resources(&mut info.capabilities, &methods, admission);
         let entries: Vec<ToolEntry> = sets
             .into_iter()
             .flat_map(|set| entries(set, admission))
@@ -174,6 +183,7 @@ impl Catalogue {
             admission: Arc::clone(admission),
             by_name: names.zip(0..).collect(),
             entries,
+            methods,
             descriptions: OnceLock::new(),
         })
     }
@@ -234,10 +244,50 @@ impl Catalogue {
 
     /// The metrics of every tool since the start, in order.
     pub fn metrics(&self) -> impl Iterator<Item = ToolMetrics> {
-        self.entries.iter().map(|entry| {
+        self.entries.iter().chain(&self.methods).map(|entry| {
             let tool = entry.tool.definition().name;
             entry.counters.metrics(entry.contract.name(), tool)
         })
+    }
+
+    /// The names of the roots whose files are resources, in the operator's order.
+    #[must_use]
+    pub fn resource_roots(&self) -> Vec<&str> {
+        let usable = self
+            .methods_of(resources::READ)
+            .flat_map(|entry| self.usable(entry));
+        let usable: Vec<&str> = usable.collect();
+        let names = self
+            .admission
+            .deployment()
+            .roots
+            .iter()
+            .map(|grant| grant.name.as_str());
+        names.filter(|name| usable.contains(name)).collect()
+    }
+
+    /// Whether every client sees the same resources.
+    #[must_use]
+    pub fn has_uniform_resources(&self) -> bool {
+        true
+    }
+
+    /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.
+    pub(crate) fn method(&self, method: &str, root: &str) -> Option<&ToolEntry> {
+        let mut lets = self
+            .methods_of(method)
+            .filter(|entry| self.usable(entry).contains(&root));
+        lets.next().or_else(|| self.methods_of(method).next())
+    }
+
+    fn methods_of<'own>(&'own self, method: &str) -> impl Iterator<Item = &'own ToolEntry> {
+        let entries = self.methods.iter();
+        entries.filter(move |entry| entry.tool.definition().name == method)
+    }
+
+    fn usable(&self, entry: &ToolEntry) -> Vec<&str> {
+        self.admission
+            .usable(entry.contract.name(), entry.tool.definition())
     }
 
     pub(crate) fn entry(&self, tool: &str) -> Option<&ToolEntry> {
@@ -294,6 +344,45 @@ fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
     set.tools.into_iter().map(entry).collect()
 }
 
+/// The methods of a set whose files are resources.
+fn methods(set: &ToolSet) -> impl Iterator<Item = ToolEntry> + use<> {
+    let contract = set.contract;
+    let methods = resources::methods(contract).into_iter();
+    methods.map(move |tool| ToolEntry {
+        tool,
+        contract,
+        root_infos: Arc::default(),
+        counters: CallCounters::default(),
+    })
+}
+
+/// Declares what some root lets clients do, and nothing else.
+fn declare_resources(
+    capabilities: &mut ServerCapabilities,
+    methods: &[ToolEntry],
+    admission: &Admission,
+) {
+    let offers = |method: &str| {
+        let mut entries = methods.iter();
+        entries.any(|entry| {
+            let definition = entry.tool.definition();
+            definition.name == method && admission.offers(entry.contract.name(), definition)
+        })
+    };
+    if offers(resources::READ) {
+        let mut declared = ResourcesCapability::default();
+        declared.subscribe = offers(resources::SUBSCRIBE).then_some(true);
+        capabilities.resources = Some(declared);
+    }
+    if offers(resources::READ) && offers(resources::COMPLETE) {
+        capabilities.completions = Some(JsonObject::new());
+    }
+    if offers(resources::DIRECTORY_READ) {
+        let own = (DIRECTORY_READ_EXTENSION.to_owned(), JsonObject::new());
+        capabilities.extensions = Some([own].into_iter().collect());
+    }
+}
+
 /// What clients of a set may know of every root.
 fn root_infos(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
     let name = set.contract.name();
@@ -340,7 +429,7 @@ fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObj
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
         // This one may be left out anyway.
-        RootSource::ArgumentOr(..) | RootSource::Home => None,
+        RootSource::ArgumentOr(..) | RootSource::Home | RootSource::NamedHome(_) => None,
     });
     let is_only = deployment.roots.len() == 1;
     let mut input = definition.input.as_ref().clone();

@@ -13,6 +13,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::resources::Subscription;
+
 /// A client while one of its calls runs.
 pub trait Client: fmt::Debug + Send + Sync {
     /// Cancelled once the client does not want the reply any more.
@@ -35,6 +37,9 @@ pub trait Client: fmt::Debug + Send + Sync {
     fn ask(&self, _method: &'static str, _params: Value) -> PendingQuestion<'_> {
         Box::pin(std::future::ready(None))
     }
+
+    /// Takes over a resource that is watched for the client from now on.
+    fn subscribed(&self, _subscription: Subscription) {}
 }
 
 /// How a client can be asked something while its call runs.

@@ -32,6 +32,7 @@ mod metrics;
 mod observer;
 mod rate;
 mod reply;
+pub mod resources;
 mod schema;
 mod search_bounds;
 mod skipped;
@@ -47,7 +48,9 @@ pub use admission::Admission;
 pub use arguments::{BadArgument, shortened};
 pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, first_collision};
 pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent};
-pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
+pub use contract::{
+    CallSubject, Contract, Failure, FailureText, NamedPlace, ResourceTools, Worded,
+};
 pub use deployment::{
     Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
@@ -60,7 +63,7 @@ pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 /// For callers that know only this crate.
 pub use ops::first_chars;
 pub use rate::CallRate;
-pub use reply::{CallOutcome, EncodedReply, ToolResult};
+pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
     InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,

@@ -245,6 +245,13 @@ impl Router {
         }
     }
 
+    /// Ends what clients of every endpoint listen to, because the process ends.
+    pub(super) fn end_subscriptions(&self) {
+        for endpoint in &self.endpoints {
+            endpoint.server().end_subscriptions();
+        }
+    }
+
     /// Ends all sessions, because the process ends.
     pub(super) fn end_sessions(&self) {
         self.endpoints.iter().for_each(Endpoint::end_sessions);
