@@ -27,6 +27,7 @@ pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Requ
 pub use methods::HeldMessage;
 pub use origin::{HttpClient, Origin, host_of};
 pub use outline::{Outline, OutlineSearch};
+pub use revision::known_revisions;
 pub use server::Server;
 pub use session::{NoRoom, Owner, Session, SessionLimits, Sessions};
 pub use sse::{EventStream, KEEP_ALIVE, event, held_bytes};

@@ -196,6 +196,7 @@ impl AgreedRequest<'_> {
             room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
+            trace: meta.trace(),
             account: origin.account(),
             allowance,
             answers,

@@ -32,6 +32,7 @@ const DOCUMENTS: [&str; 14] = [
     "docs/decisions.md",
     "docs/deployment.md",
     "docs/overview.md",
+    "docs/resources.md",
     "docs/security.md",
 ];
 

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use ops::text::encoding::to_base64;
 use rmcp::model::{
-    Implementation, JsonObject, ResourcesCapability, ServerCapabilities, ServerConfig,
+    Icon, Implementation, JsonObject, ResourcesCapability, ServerCapabilities, ServerConfig,
     Tool as McpTool, ToolsCapability,
 };
 
@@ -309,7 +310,8 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
         .map(|set| instructions(set, admission))
         .collect();
     let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
-        .with_title(first.server_title());
+        .with_title(first.server_title())
+        .with_icons(vec![icon()]);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(ToolsCapability::default());
     Some(
@@ -317,6 +319,14 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
             .with_server_info(server)
             .with_instructions(instructions.join("\n\n")),
     )
+}
+
+/// The server's picture, small enough to be sent with its name.
+fn icon() -> Icon {
+    let image = to_base64(include_bytes!("icon.svg").trim_ascii());
+    Icon::new(format!("data:image/svg+xml;base64,{image}"))
+        .with_mime_type("image/svg+xml")
+        .with_sizes(vec!["any".to_owned()])
 }
 
 /// How the tools of a set are meant to be used; how to change files only if some root lets them.

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::resources::Subscription;
+use crate::trace::TraceContext;
 
 /// A client while one of its calls runs.
 pub trait Client: fmt::Debug + Send + Sync {
@@ -118,6 +119,8 @@ pub struct Caller {
     pub allowance: Arc<str>,
     /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
+    /// The trace that the call belongs to.
+    pub trace: Option<TraceContext>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
     /// The way to the client.
@@ -141,6 +144,7 @@ impl Default for Caller {
             account: Arc::default(),
             allowance: Arc::default(),
             room: None,
+            trace: None,
             answers: None,
             client: Arc::new(Silent::default()),
         }

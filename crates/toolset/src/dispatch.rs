@@ -355,7 +355,7 @@ impl<'call> Dispatch<'call> {
         };
         let late_end = self
             .changes()
-            .then(|| LateEnd::new(self.entry.contract, subject, &self.caller.name));
+            .then(|| LateEnd::new(self.entry.contract, subject, self.caller));
         let work = observed(work, late_end.clone());
         let run = async {
             let slot = match slot {
@@ -509,6 +509,7 @@ impl<'call> Dispatch<'call> {
             toolset: self.entry.contract.name(),
             subject: told.subject,
             client: &self.caller.name,
+            trace: self.caller.trace.as_ref(),
             duration: told.start.elapsed(),
             response_size,
             observation: told.observation,

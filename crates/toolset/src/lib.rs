@@ -40,6 +40,7 @@ mod text_form;
 mod tool;
 mod tool_names;
 mod tool_reference;
+mod trace;
 mod unread_note;
 mod watch;
 pub mod workspace;
@@ -69,3 +70,4 @@ pub use tool::{
     InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,
     ToolEffect, ToolSet, tool,
 };
+pub use trace::TraceContext;

@@ -276,6 +276,7 @@ impl Call {
             toolset: contract.name(),
             subject: &subject,
             client: &self.caller.name,
+            trace: self.caller.trace.as_ref(),
             stats: self.client_stats.violated(&self.caller.account, now),
             duration: Duration::ZERO,
             response_size: 0,

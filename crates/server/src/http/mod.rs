@@ -14,6 +14,7 @@ mod host_check;
 pub(crate) mod listener;
 mod metrics;
 mod router;
+mod server_card;
 mod sse;
 mod tls;
 mod tokens;
