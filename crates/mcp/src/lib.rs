@@ -12,6 +12,7 @@ pub mod message;
 mod methods;
 mod origin;
 mod outline;
+mod prompts;
 mod questions;
 mod resources;
 mod result;

@@ -6,6 +6,7 @@ use ops::{ReplyRoom, Reserved};
 use rmcp::model::{ErrorData, InitializeRequestParams, InputResponses, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
+use toolset::prompts::GET;
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
 use toolset::{Answers, AskBy, CallOutcome, Caller};
 
@@ -72,6 +73,7 @@ impl AgreedRequest<'_> {
             READ if self.offers_resources() => self.read_resource(params).await,
             DIRECTORY_READ if self.offers_resources() => self.read_directory(params).await,
             COMPLETE if self.offers_resources() => self.complete(params).await,
+            GET if self.offers_prompts() => self.get_prompt(params).await,
             SUBSCRIBE if self.can_subscribe() => self.subscribe(params).await,
             LISTEN if self.can_listen() => self.listen(params).await,
             _ => Ok((self.answer_at_once(method, params)?, None)),
@@ -92,6 +94,7 @@ impl AgreedRequest<'_> {
             "tools/list" => self.list_tools(&params),
             "resources/list" if self.offers_resources() => self.list_resources(&params),
             "resources/templates/list" if self.offers_resources() => self.list_templates(&params),
+            "prompts/list" if self.offers_prompts() => self.list_prompts(&params),
             "resources/unsubscribe" if self.can_subscribe() => self.unsubscribe(&params),
             other => Err(unknown_method(other)),
         }

@@ -84,13 +84,41 @@ impl AgreedRequest<'_> {
 
     /// `completion/complete`.
     pub(crate) async fn complete(self, params: Params) -> Result<HeldMessage, ErrorData> {
-        let (root, path) = completed(&params)?;
+        let (root, path) = self.completed(&params)?;
         let arguments = json!({ "root": root, "path": path });
         self.run_method(COMPLETE, &root, arguments, None, None, params)
             .await
     }
 
-    async fn run_method(
+    /// The root and the typed path of a completion.
+    fn completed(&self, params: &Params) -> Result<(String, String), ErrorData> {
+        let Some(asked) = Completed::read(params) else {
+            return Err(invalid_params(
+                "completion/complete takes params with ref (object with type, and uri or name) and argument (object with name \
+                 and value)",
+            ));
+        };
+        let root = match asked.kind.as_str() {
+            "ref/resource" => asked.root_of_template()?,
+            "ref/prompt" => self.completed_root(&asked.of, params)?,
+            other => {
+                let other = shortened(other);
+                let fault =
+                    format!("Unknown ref type: {other}; there are ref/resource and ref/prompt");
+                return Err(invalid_params(fault));
+            }
+        };
+        if asked.argument != uri::TEMPLATE_ARGUMENT {
+            let (name, own) = (shortened(&asked.argument), uri::TEMPLATE_ARGUMENT);
+            let fault = format!("Unknown argument {name}: what can be completed is {own}");
+            return Err(invalid_params(fault));
+        }
+        // A percent sign that is just being typed stands for itself.
+        let path = uri::from_argument(&asked.value).unwrap_or(asked.value);
+        Ok((root, path))
+    }
+
+    pub(crate) async fn run_method(
         self,
         method: &'static str,
         root: &str,
@@ -123,7 +151,7 @@ impl AgreedRequest<'_> {
         Ok((message, held))
     }
 
-    fn listed(self, list: Value) -> Vec<u8> {
+    pub(crate) fn listed(self, list: Value) -> Vec<u8> {
         let lifetime = match self.agreed.wording() {
             Wording::Older => None,
             Wording::Newest => Some(self.list_lifetime()),
@@ -184,50 +212,35 @@ fn bad_uri(fault: &BadUri, uri: &str) -> ErrorData {
     ErrorData::invalid_params(fault.to_string(), Some(json!({ "uri": shortened(uri) })))
 }
 
-/// The root and the typed path of a completion.
-fn completed(params: &Params) -> Result<(String, String), ErrorData> {
-    let text = |object: Option<&Value>, key: &str| {
-        let text = object.and_then(|object| object.get(key));
-        text.and_then(Value::as_str).map(str::to_owned)
-    };
-    let (reference, argument) = (params.get("ref"), params.get("argument"));
-    let kind = text(reference, "type");
-    let (Some(kind), Some(name), Some(value)) =
-        (kind, text(argument, "name"), text(argument, "value"))
-    else {
-        return Err(invalid_params(
-            "completion/complete takes params with ref (object with type and uri) and argument (object with name and value)",
-        ));
-    };
-    let template = match kind.as_str() {
-        "ref/resource" => text(reference, "uri"),
-        "ref/prompt" => {
-            let prompt = text(reference, "name").unwrap_or_default();
-            let fault = format!("Unknown prompt: {}", shortened(&prompt));
-            return Err(invalid_params(fault));
-        }
-        other => {
-            let fault = format!("Unknown ref type: {}; it is ref/resource", shortened(other));
-            return Err(invalid_params(fault));
-        }
-    };
-    let template = template.ok_or_else(|| invalid_params("a ref/resource has a uri (string)"))?;
-    let root = uri::root_of_template(&template).map_err(|fault| bad_uri(&fault, &template))?;
-    if name != uri::TEMPLATE_ARGUMENT {
-        let name = shortened(&name);
-        let fault = format!(
-            "Unknown argument {name}: the template has {}",
-            uri::TEMPLATE_ARGUMENT
-        );
-        return Err(invalid_params(fault));
+/// What a completion is about.
+struct Completed {
+    kind: String,
+    /// The URI or the name of what has arguments.
+    of: String,
+    argument: String,
+    value: String,
+}
+
+impl Completed {
+    fn read(params: &Params) -> Option<Completed> {
+        let text = |object: &Value, key: &str| object.get(key)?.as_str().map(str::to_owned);
+        let (reference, argument) = (params.get("ref")?, params.get("argument")?);
+        Some(Completed {
+            kind: text(reference, "type")?,
+            of: text(reference, "uri").or_else(|| text(reference, "name"))?,
+            argument: text(argument, "name")?,
+            value: text(argument, "value")?,
+        })
     }
-    // A percent sign that is just being typed stands for itself.
-    let path = uri::from_argument(&value).unwrap_or(value);
-    Ok((root, path))
+
+    /// The root whose paths are wanted, of a template.
+    fn root_of_template(&self) -> Result<String, ErrorData> {
+        uri::root_of_template(&self.of).map_err(|fault| bad_uri(&fault, &self.of))
+    }
 }
 
 /// All of a list fits one page, so no cursor was ever given out.
-fn refuse_cursor(params: &Params, method: &str) -> Result<(), ErrorData> {
+pub(crate) fn refuse_cursor(params: &Params, method: &str) -> Result<(), ErrorData> {
     match params.get("cursor") {
         None | Some(Value::Null) => Ok(()),
         Some(_) => Err(invalid_params(format!(

@@ -108,5 +108,5 @@ pub use write_files::{FileToWrite, WriteFiles};
 pub use sandbox::{
     Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
-    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, first_chars, truncated,
+    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars, truncated,
 };

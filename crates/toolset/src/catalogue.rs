@@ -8,16 +8,17 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use ops::text::encoding::to_base64;
 use rmcp::model::{
-    Icon, Implementation, JsonObject, ResourcesCapability, ServerCapabilities, ServerConfig,
-    Tool as McpTool, ToolsCapability,
+    Icon, Implementation, JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    ServerConfig, Tool as McpTool, ToolsCapability,
 };
 
 use crate::admission::Admission;
 use crate::arguments::shortened;
 use crate::contract::Contract;
-use crate::deployment::{Deployment, ReplyHalves};
+use crate::deployment::{Deployment, ReplyHalves, RootGrant};
 use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
+use crate::prompts::{self, PromptInfo};
 use crate::resources;
 use crate::schema;
 use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
@@ -267,6 +268,20 @@ impl Catalogue {
         names.filter(|name| usable.contains(name)).collect()
     }
 
+    /// The prompts that clients can use: those whose tools they have.
+    #[must_use]
+    pub fn prompts(&self) -> Vec<PromptInfo> {
+        let has = |tool: &str| self.listed().iter().any(|own| own.name == tool);
+        let all = prompts::PROMPTS.into_iter();
+        all.filter(|prompt| prompt.needs.is_none_or(has)).collect()
+    }
+
+    /// The names of the roots that prompts are about: those that keep a history, in the operator's order.
+    #[must_use]
+    pub fn prompt_roots(&self) -> Vec<&str> {
+        prompt_roots(&self.methods, &self.admission)
+    }
+
     /// Whether every client sees the same resources.
     #[must_use]
     pub fn has_uniform_resources(&self) -> bool {
@@ -387,10 +402,36 @@ fn declare_resources(
     if offers(resources::READ) && offers(resources::COMPLETE) {
         capabilities.completions = Some(JsonObject::new());
     }
+    if !prompt_roots(methods, admission).is_empty() {
+        capabilities.prompts = Some(PromptsCapability::default());
+    }
     if offers(resources::DIRECTORY_READ) {
         let own = (DIRECTORY_READ_EXTENSION.to_owned(), JsonObject::new());
         capabilities.extensions = Some([own].into_iter().collect());
     }
+}
+
+/// The names of the roots that keep a history which clients may see.
+fn prompt_roots<'own>(methods: &[ToolEntry], admission: &'own Admission) -> Vec<&'own str> {
+    let usable = |name: &str| {
+        let mut entries = methods.iter();
+        entries.any(|entry| {
+            let definition = entry.tool.definition();
+            definition.name == prompts::GET
+                && admission
+                    .usable(entry.contract.name(), definition)
+                    .contains(&name)
+        })
+    };
+    let keeps_history = |grant: &RootGrant| {
+        let root = grant.root.current();
+        root.is_some_and(|root| root.history().is_some())
+    };
+    let grants = admission.deployment().roots.iter();
+    grants
+        .filter(|grant| keeps_history(grant) && usable(&grant.name))
+        .map(|grant| grant.name.as_str())
+        .collect()
 }
 
 /// What clients of a set may know of every root.

@@ -30,6 +30,7 @@ mod media;
 pub mod memory;
 mod metrics;
 mod observer;
+pub mod prompts;
 mod rate;
 mod reply;
 pub mod resources;

@@ -18,6 +18,7 @@ use rmcp::model::JsonObject;
 
 use crate::arguments::BadArgument;
 use crate::contract::Contract;
+use crate::prompts;
 use crate::schema;
 use crate::tool::{AnyTool, Definition, PlaceAccess, Prepared, RootSource, RootUse, Tool, tool};
 
@@ -51,6 +52,7 @@ pub(crate) fn methods(contract: &'static dyn Contract) -> Vec<Box<dyn AnyTool>> 
         method::<directory::ReadDirectory>(tools.list, roots),
         method::<complete::CompletePath>(tools.list, roots),
         subscribe::method(tools.watch, roots),
+        method::<prompts::GetPrompt>(prompts::CHANGES, roots),
     ]
 }
 

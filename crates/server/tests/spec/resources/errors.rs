@@ -107,7 +107,7 @@ async fn resources_say_what_is_wrong_with_cursors_templates_and_arguments() {
         (
             "completion/complete",
             completion("fs://workspace/{+path}", "name"),
-            "the template has path",
+            "what can be completed is path",
         ),
         (
             "completion/complete",
@@ -116,7 +116,7 @@ async fn resources_say_what_is_wrong_with_cursors_templates_and_arguments() {
         ),
         (
             "completion/complete",
-            json!({"ref": {"type": "ref/else"}, "argument": {"name": "a", "value": ""}}),
+            json!({"ref": {"type": "ref/else", "name": "x"}, "argument": {"name": "a", "value": ""}}),
             "Unknown ref type",
         ),
     ];

@@ -2,6 +2,7 @@
 
 mod card;
 mod errors;
+mod prompts;
 mod read;
 mod subscriptions;
 
