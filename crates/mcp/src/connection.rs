@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
+use toolset::resources::Subscription;
 use toolset::{AskBy, Client, PendingQuestion};
 
 use crate::finish_on_drop::FinishOnDrop;
@@ -21,6 +22,7 @@ use crate::origin::Origin;
 use crate::questions::Questions;
 use crate::revision::{Greeting, Lifecycle};
 use crate::server::Server;
+use crate::subscriptions::WatchedResources;
 
 /// Where our notifications and questions go; replies take another way.
 pub trait Outbox: fmt::Debug + Send + Sync {
@@ -81,13 +83,22 @@ pub struct Connection {
     lifecycle: Mutex<Lifecycle>,
     running: Mutex<HashMap<RequestId, Arc<RunningRequest>>>,
     questions: Arc<Questions>,
+    /// The way for what belongs to no request, if the connection lasts.
+    common: Option<Arc<dyn Outbox>>,
+    watched: WatchedResources,
 }
 
 impl Connection {
     /// A client of which nothing is known yet.
     #[must_use]
     pub fn new(server: Server) -> Arc<Connection> {
-        Connection::with(server, Lifecycle::default(), true)
+        Connection::with(server, Lifecycle::default(), None)
+    }
+
+    /// A client of which nothing is known yet, and that can be told what belongs to no request.
+    #[must_use]
+    pub fn lasting(server: Server, common: Arc<dyn Outbox>) -> Arc<Connection> {
+        Connection::with(server, Lifecycle::default(), Some(common))
     }
 
     /// A client that makes one request over HTTP, outside of a session, in the revision that a header names.
@@ -97,18 +108,35 @@ impl Connection {
             greeting: Some(Greeting::unsaid(crate::revision::named(revision))),
             introduces_itself: false,
         };
-        Connection::with(server, lifecycle, false)
+        Arc::new(Connection {
+            hears_answers: false,
+            ..Connection::unshared(server, lifecycle, None)
+        })
     }
 
-    fn with(server: Server, lifecycle: Lifecycle, hears_answers: bool) -> Arc<Connection> {
-        Arc::new(Connection {
+    fn with(
+        server: Server,
+        lifecycle: Lifecycle,
+        common: Option<Arc<dyn Outbox>>,
+    ) -> Arc<Connection> {
+        Arc::new(Connection::unshared(server, lifecycle, common))
+    }
+
+    fn unshared(
+        server: Server,
+        lifecycle: Lifecycle,
+        common: Option<Arc<dyn Outbox>>,
+    ) -> Connection {
+        Connection {
             server,
-            hears_answers,
+            hears_answers: true,
             closed: CancellationToken::new(),
             lifecycle: Mutex::new(lifecycle),
             running: Mutex::default(),
             questions: Arc::default(),
-        })
+            common,
+            watched: WatchedResources::default(),
+        }
     }
 
     /// Serves a request; refuses one whose id another still has. If that one was cancelled, it gets no reply, and this one
@@ -167,6 +195,7 @@ impl Connection {
 
     /// Cancels everything that runs, because nobody reads the replies any more.
     pub fn hang_up(&self) {
+        self.watched.end_all();
         self.questions.close();
         self.closed.cancel();
     }
@@ -174,6 +203,21 @@ impl Connection {
     /// Ends all questions, because no answer can come any more. Requests run on.
     pub fn end_questions(&self) {
         self.questions.close();
+    }
+
+    /// Tells of no more changes, because the connection ends. Requests run on.
+    pub fn end_subscriptions(&self) {
+        self.watched.end_all();
+    }
+
+    /// The way for what belongs to no request.
+    pub(crate) fn common(&self) -> Option<&Arc<dyn Outbox>> {
+        self.common.as_ref()
+    }
+
+    /// The resources that are watched for it.
+    pub(crate) fn watched(&self) -> &WatchedResources {
+        &self.watched
     }
 
     /// Whether a request is being served.
@@ -284,6 +328,23 @@ pub(crate) struct RequestClient {
     pub(crate) context: RequestContext,
     pub(crate) progress: Option<ProgressToken>,
     pub(crate) asking: AskBy,
+    pub(crate) begun: BegunSubscriptions,
+}
+
+/// The resources that a request began to watch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BegunSubscriptions(Arc<Mutex<Vec<Subscription>>>);
+
+impl BegunSubscriptions {
+    /// Takes them over.
+    pub(crate) fn take(&self) -> Vec<Subscription> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, subscription: Subscription) {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.push(subscription);
+    }
 }
 
 impl Client for RequestClient {
@@ -311,6 +372,10 @@ impl Client for RequestClient {
     fn ask(&self, method: &'static str, params: Value) -> PendingQuestion<'_> {
         let questions = &self.context.connection.questions;
         Box::pin(questions.ask(method, params, &self.context.outbox))
+    }
+
+    fn subscribed(&self, subscription: Subscription) {
+        self.begun.add(subscription);
     }
 }
 

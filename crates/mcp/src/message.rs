@@ -21,6 +21,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
 const MAX_VALUES: usize = 100_000;
 
+/// The request that lasts, and tells what changes until it ends.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
 /// How deep values may be nested: the limit of serde_json.
 const MAX_LEVELS: usize = 127;
 
@@ -66,11 +69,11 @@ impl Request {
 }
 
 impl Request {
-    /// Whether its client wants to hear how far the work is.
+    /// Whether its client wants to hear something before the reply: how far the work is, or what changes.
     #[must_use]
-    pub fn wants_progress(&self) -> bool {
+    pub fn wants_notifications(&self) -> bool {
         let meta = self.params.meta();
-        meta.is_some_and(|meta| meta.contains_key("progressToken"))
+        self.method == LISTEN || meta.is_some_and(|meta| meta.contains_key("progressToken"))
     }
 }
 

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use ops::{ReplyRoom, Reserved};
-use rmcp::model::{ErrorCode, ErrorData, InitializeRequestParams, InputResponses, RequestId};
+use rmcp::model::{ErrorData, InitializeRequestParams, InputResponses, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
-use toolset::{Answers, AskBy, CallOutcome, Caller, shortened};
+use toolset::prompts::GET;
+use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
+use toolset::{Answers, AskBy, CallOutcome, Caller};
 
-use crate::connection::{Connection, RequestClient, RequestContext, Response};
-use crate::message::{Params, Request};
+use crate::connection::{BegunSubscriptions, Connection, RequestClient, RequestContext, Response};
+use crate::message::{LISTEN, Params, Request};
+use crate::resources::unknown_method;
 use crate::result;
 use crate::revision::{self, Agreed, ClientName, DISCOVER, Greeting, INITIALIZE, Meta};
 
@@ -54,10 +57,10 @@ fn agree(method: &str, params: &Params, connection: &Connection) -> Result<Agree
 }
 
 /// A request whose revision is agreed on.
-struct AgreedRequest<'request> {
-    id: &'request RequestId,
-    agreed: Agreed,
-    context: RequestContext,
+pub(crate) struct AgreedRequest<'request> {
+    pub(crate) id: &'request RequestId,
+    pub(crate) agreed: Agreed,
+    pub(crate) context: RequestContext,
 }
 
 /// A message, and its room in the budget of bytes if it is large.
@@ -67,6 +70,12 @@ impl AgreedRequest<'_> {
     async fn serve(self, method: &str, params: Params) -> Result<HeldMessage, ErrorData> {
         match method {
             "tools/call" => self.call_tool(params).await,
+            READ if self.offers_resources() => self.read_resource(params).await,
+            DIRECTORY_READ if self.offers_resources() => self.read_directory(params).await,
+            COMPLETE if self.offers_resources() => self.complete(params).await,
+            GET if self.offers_prompts() => self.get_prompt(params).await,
+            SUBSCRIBE if self.can_subscribe() => self.subscribe(params).await,
+            LISTEN if self.can_listen() => self.listen(params).await,
             _ => Ok((self.answer_at_once(method, params)?, None)),
         }
     }
@@ -83,11 +92,11 @@ impl AgreedRequest<'_> {
                 Ok(result::result(self.id, &Value::Object(Default::default())))
             }
             "tools/list" => self.list_tools(&params),
-            other => Err(ErrorData::new(
-                ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method: {}", shortened(other)),
-                None,
-            )),
+            "resources/list" if self.offers_resources() => self.list_resources(&params),
+            "resources/templates/list" if self.offers_resources() => self.list_templates(&params),
+            "prompts/list" if self.offers_prompts() => self.list_prompts(&params),
+            "resources/unsubscribe" if self.can_subscribe() => self.unsubscribe(&params),
+            other => Err(unknown_method(other)),
         }
     }
 
@@ -99,12 +108,11 @@ impl AgreedRequest<'_> {
             )
         })?;
         let greeting = Greeting::of(&params);
-        let info = self
-            .context
-            .connection
-            .server()
-            .initialized(greeting.revision.clone());
-        self.context.connection.lifecycle().greeting = Some(greeting);
+        let connection = &self.context.connection;
+        let hears_changes = connection.common().is_some();
+        let server = connection.server();
+        let info = server.initialized(greeting.revision.clone(), hears_changes);
+        connection.lifecycle().greeting = Some(greeting);
         Ok(result::result(self.id, &info))
     }
 
@@ -140,6 +148,8 @@ impl AgreedRequest<'_> {
             message = match outcome {
                 CallOutcome::Result(result) => result::tool_result(id, result, wording),
                 CallOutcome::Question(question) => result::result(id, question),
+                // Only other methods fail so.
+                CallOutcome::Refused(_) => Vec::new(),
             };
             message.len()
         };
@@ -154,7 +164,16 @@ impl AgreedRequest<'_> {
         Ok((message, held))
     }
 
-    fn caller(self, mut params: Params) -> Result<Caller, ErrorData> {
+    pub(crate) fn caller(self, params: Params) -> Result<Caller, ErrorData> {
+        let (caller, _) = self.watching_caller(params)?;
+        Ok(caller)
+    }
+
+    /// Who makes the call, and the resources that it will have begun to watch.
+    pub(crate) fn watching_caller(
+        self,
+        mut params: Params,
+    ) -> Result<(Caller, BegunSubscriptions), ErrorData> {
         let asking = if self.agreed.samples {
             self.context.connection.asks_by(self.agreed.is_newest())
         } else {
@@ -175,10 +194,12 @@ impl AgreedRequest<'_> {
             Arc::clone(&allowance),
             origin.patience(),
         );
-        Ok(Caller {
+        let begun = BegunSubscriptions::default();
+        let caller = Caller {
             room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
+            trace: meta.trace(),
             account: origin.account(),
             account_kind: origin.account_kind(),
             allowance,
@@ -187,8 +208,10 @@ impl AgreedRequest<'_> {
                 progress: meta.progress(),
                 context: self.context,
                 asking,
+                begun: begun.clone(),
             }),
-        })
+        };
+        Ok((caller, begun))
     }
 
     /// What the client calls itself: in this request, or else when it greeted.
@@ -218,6 +241,6 @@ fn answers(params: &mut Params) -> Result<Option<Answers>, ErrorData> {
     }
 }
 
-fn invalid_params(message: impl Into<String>) -> ErrorData {
+pub(crate) fn invalid_params(message: impl Into<String>) -> ErrorData {
     ErrorData::invalid_params(message.into(), None)
 }

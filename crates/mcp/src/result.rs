@@ -19,6 +19,33 @@ pub(crate) enum Wording {
     Newest,
 }
 
+/// How long a result may be kept, and by whom.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Lifetime {
+    result_type: &'static str,
+    ttl_ms: u64,
+    cache_scope: &'static str,
+}
+
+impl Lifetime {
+    /// Not at all: it may be different the next time, and for the next client.
+    pub(crate) const PRIVATE: Lifetime = Lifetime {
+        result_type: "complete",
+        ttl_ms: 0,
+        cache_scope: "private",
+    };
+
+    /// So long, by anyone.
+    pub(crate) fn public(ttl_ms: u64) -> Lifetime {
+        Lifetime {
+            ttl_ms,
+            cache_scope: "public",
+            ..Lifetime::PRIVATE
+        }
+    }
+}
+
 /// A message of ours.
 #[derive(Serialize)]
 struct Envelope<'a, T> {
@@ -100,6 +127,43 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
     } else {
         br#","isError":false}}"#
     });
+    message
+}
+
+/// The reply to a method that is no tool: its result is the object itself, as JSON.
+pub(crate) fn method_result(
+    id: &RequestId,
+    result: &ToolResult,
+    wording: Wording,
+    lifetime: Option<Lifetime>,
+) -> Vec<u8> {
+    let object = result.reply.structured().unwrap_or(b"{}");
+    let mut message = Vec::with_capacity(object.len() + ROOM_BESIDES);
+    message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    push_id(id, &mut message);
+    message.extend_from_slice(br#","result":{"#);
+    let fields = object.strip_prefix(b"{").unwrap_or(b"}");
+    if wording == Wording::Newest {
+        match lifetime {
+            None => message.extend_from_slice(br#""resultType":"complete""#),
+            Some(lifetime) => {
+                let Lifetime {
+                    result_type,
+                    ttl_ms,
+                    cache_scope,
+                } = lifetime;
+                let lifetime = format!(
+                    r#""resultType":"{result_type}","ttlMs":{ttl_ms},"cacheScope":"{cache_scope}""#
+                );
+                message.extend_from_slice(lifetime.as_bytes());
+            }
+        }
+        if fields != b"}" {
+            message.push(b',');
+        }
+    }
+    message.extend_from_slice(fields);
+    message.push(b'}');
     message
 }
 

@@ -10,6 +10,7 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 use serde_json::Value;
+use toolset::TraceContext;
 
 use crate::message::Params;
 use crate::result::Wording;
@@ -113,6 +114,12 @@ impl<'request> Meta<'request> {
     /// What its client calls the work that it wants to hear of.
     pub(crate) fn progress(self) -> Option<ProgressToken> {
         ProgressToken::deserialize(self.get(PROGRESS)?).ok()
+    }
+
+    /// The trace that it belongs to.
+    pub(crate) fn trace(self) -> Option<TraceContext> {
+        let text = |key| self.get(key).and_then(Value::as_str);
+        TraceContext::new(text("traceparent"), text("tracestate"))
     }
 
     /// Which fields it lacks that introduce a client.
@@ -246,6 +253,13 @@ fn known(name: &str) -> Result<ProtocolVersion, ErrorData> {
 fn found(name: &str) -> Option<ProtocolVersion> {
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
     known.find(|known| known.as_str() == name).cloned()
+}
+
+/// The names of the revisions that are served, the oldest first.
+#[must_use]
+pub fn known_revisions() -> Vec<&'static str> {
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    known.map(ProtocolVersion::as_str).collect()
 }
 
 /// Whether a revision of this name is served.

@@ -7,12 +7,13 @@ use rmcp::model::{
     CacheScope, DiscoverResult, InitializeResult, ListToolsResult, ProtocolVersion, ResultType,
 };
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 use toolset::{ReplyHalves, Service};
 
 use crate::result::Wording;
 
 /// How long clients may keep the tool list. It changes only when the server restarts.
-const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
+pub(crate) const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// One endpoint. Cloning is cheap.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ struct ServerState {
     service: Service,
     older_lists: ToolLists,
     newest_lists: ToolLists,
+    /// Cancelled when nothing more is told of resources.
+    ending: CancellationToken,
 }
 
 /// The encoded tool lists of one wording.
@@ -44,6 +47,7 @@ impl Server {
                 service,
                 older_lists: ToolLists::default(),
                 newest_lists: ToolLists::default(),
+                ending: CancellationToken::new(),
             }),
         }
     }
@@ -54,17 +58,40 @@ impl Server {
         &self.inner.service
     }
 
-    /// What `initialize` is answered with.
-    pub(crate) fn initialized(&self, revision: ProtocolVersion) -> InitializeResult {
+    /// Ends everything that clients listen to, because the process ends.
+    pub fn end_subscriptions(&self) {
+        self.inner.ending.cancel();
+    }
+
+    /// Waits until everything that clients listen to is to end.
+    pub(crate) async fn subscriptions_end(&self) {
+        self.inner.ending.cancelled().await;
+    }
+
+    /// What `initialize` is answered with, to a client that can be told of changes or not.
+    pub(crate) fn initialized(
+        &self,
+        revision: ProtocolVersion,
+        hears_changes: bool,
+    ) -> InitializeResult {
         let mut info = self.inner.service.catalogue().info().clone();
         info.protocol_version = revision;
+        if let Some(resources) = &mut info.capabilities.resources
+            && !hears_changes
+        {
+            resources.subscribe = None;
+        }
         info
     }
 
-    /// What `server/discover` is answered with.
+    /// What `server/discover` is answered with. It stays the same for as long as the process lives.
     pub(crate) fn discovered(&self) -> DiscoverResult {
         let known = ProtocolVersion::KNOWN_VERSIONS.to_vec();
-        DiscoverResult::from_server_info(known, self.inner.service.catalogue().info().clone())
+        let info = self.inner.service.catalogue().info().clone();
+        let mut discovered = DiscoverResult::from_server_info(known, info);
+        discovered.ttl_ms = LIST_LIFETIME_MS;
+        discovered.cache_scope = CacheScope::Public;
+        discovered
     }
 
     /// What `tools/list` is answered with, for a client of this name. It stays the same for as long as the process lives.

@@ -14,7 +14,7 @@ use crate::connection::{Connection, Nowhere, Response};
 use crate::message::{Answer, Notification, Refused, Request};
 use crate::origin::{HttpClient, Origin};
 use crate::server::Server;
-use crate::sse::{EventId, EventStream, KeptBytes, Stream};
+use crate::sse::{EventId, EventStream, KeptBytes, Stream, UnhurriedStream};
 
 /// How long a new session may stay unused while others wait for its place.
 const USED_WITHIN: Duration = Duration::from_secs(20);
@@ -271,18 +271,20 @@ impl Session {
         let client = client.allowance();
         let kept = || KeptBytes::within(server.service().byte_budget(), &client);
         let (of_requests, of_none) = (kept(), kept());
+        let common = Stream::new(None, &of_none);
+        let outbox = Arc::new(UnhurriedStream(common.clone()));
         Arc::new(Session {
             id,
             owner,
             client,
-            connection: Connection::new(server),
+            connection: Connection::lasting(server, outbox),
             state: Mutex::new(SessionState {
                 used_at: Instant::now(),
                 is_used: false,
                 next: 0,
                 requests: BTreeMap::new(),
                 kept: of_requests,
-                common: Stream::new(None, &of_none),
+                common,
                 silent: VecDeque::new(),
                 is_closed: false,
             }),

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -244,6 +244,13 @@ impl Stream {
         state.ended_at.is_some() && state.reader.is_none() && state.events.is_empty()
     }
 
+    /// How many events nobody has had.
+    pub(crate) fn unread(&self) -> u64 {
+        let state = self.lock();
+        let next = state.first + state.events.len() as u64;
+        next.saturating_sub(state.unread.max(state.first))
+    }
+
     /// Whether somebody reads it.
     pub(crate) fn has_reader(&self) -> bool {
         self.lock().reader.is_some()
@@ -320,6 +327,30 @@ impl Outbox for Stream {
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         let is_open = self.push(&message, None);
         Box::pin(std::future::ready(is_open))
+    }
+}
+
+/// How many events wait for a reader before whoever sends waits too.
+const MOST_UNREAD: u64 = 64;
+/// How often it is asked whether they were read.
+const UNREAD_STEP: Duration = Duration::from_millis(100);
+
+/// A stream whose senders wait while nobody reads: a client may never open it.
+#[derive(Debug)]
+pub(crate) struct UnhurriedStream(pub(crate) Stream);
+
+impl Outbox for UnhurriedStream {
+    fn try_send(&self, message: Vec<u8>) -> bool {
+        self.0.unread() < MOST_UNREAD && self.0.push(&message, None)
+    }
+
+    fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async move {
+            while self.0.unread() >= MOST_UNREAD && self.0.ended_at().is_none() {
+                tokio::time::sleep(UNREAD_STEP).await;
+            }
+            self.0.push(&message, None)
+        })
     }
 }
 

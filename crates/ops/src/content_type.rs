@@ -14,7 +14,8 @@ const TOLD_BY_TEXT: [&str; 6] = [
 ];
 
 /// Returns the type of a file with these first bytes and this name.
-pub(crate) fn content_type(head: &[u8], name: &str) -> &'static str {
+#[must_use]
+pub fn content_type(head: &[u8], name: &str) -> &'static str {
     let is_text = !is_binary(head) && utf8(trim_end(head)).is_some();
     let told = infer::get(head).map(|kind| kind.mime_type());
     let told = told.filter(|told| !is_text || TOLD_BY_TEXT.contains(told));
@@ -26,7 +27,8 @@ pub(crate) fn content_type(head: &[u8], name: &str) -> &'static str {
 }
 
 /// What a name alone says.
-pub(crate) fn by_name(name: &str) -> Option<&'static str> {
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     Some(match extension.to_ascii_lowercase().as_str() {
         "txt" | "text" | "log" => "text/plain",

@@ -62,6 +62,7 @@ pub use byte_budget::{
     ByteBudget, ByteLimits, OverBudget, ReplyRoom, Reserved, Reserving, SMALL_BYTES,
 };
 pub use compare::{Compare, Compared, ComparedDirectories, ComparedFiles, ToldPaths};
+pub use content_type::{by_name as type_by_name, content_type};
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
 pub use copy_tree::{SkipReason, Skipped};

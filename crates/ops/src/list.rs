@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sandbox::{
-    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, Seen, WalkEvent,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, RelPath, Seen, WalkEvent,
     WalkFault, WalkItem, WalkOptions, Walker,
 };
 
@@ -105,12 +105,26 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn run(self, context: &Context) -> Result<Listed> {
-        with_room(context, |gathered| self.try_run(context, gathered))
+        self.run_after(None, context)
     }
 }
 
 impl List {
-    fn try_run(&self, context: &Context, gathered: &Arc<Gathered>) -> Result<Listed> {
+    /// Lists like [`Operation::run`], of the directory's own entries only those behind this name.
+    pub fn run_after(self, after: Option<&str>, context: &Context) -> Result<Listed> {
+        let after = after.map(RelPath::parse).transpose()?;
+        let after = after.and_then(|path| path.file_name());
+        with_room(context, |gathered| {
+            self.try_run(after.clone(), context, gathered)
+        })
+    }
+
+    fn try_run(
+        &self,
+        after: Option<Name>,
+        context: &Context,
+        gathered: &Arc<Gathered>,
+    ) -> Result<Listed> {
         let mut filter = Filter::new(self.pattern.as_deref(), self.hidden)?;
         let (located, metadata) = self.place.existing(Follow::Last, Wanted::Directory)?;
         if metadata.kind != FileKind::Directory {
@@ -124,6 +138,7 @@ impl List {
         };
         let listing = ListRun {
             request: self,
+            after,
             describe,
             context,
             gathered: Arc::clone(gathered),
@@ -154,6 +169,8 @@ impl Listed {
 
 struct ListRun<'a> {
     request: &'a List,
+    /// Only entries behind this name are listed.
+    after: Option<Name>,
     describe: Describe,
     context: &'a Context,
     gathered: Arc<Gathered>,
@@ -175,7 +192,8 @@ impl ListRun<'_> {
                 pool::give_way(&self.context.cancel);
             }
             let must_stop = self.context.cancel.must_stop() || self.gathered.is_refused();
-            if !must_stop && filter.wants(&seen) && self.takes(name.len()) {
+            let is_behind = self.after.as_ref().is_none_or(|after| entry.name > *after);
+            if !must_stop && is_behind && filter.wants(&seen) && self.takes(name.len()) {
                 found.push(entry);
             }
         })?;

@@ -4,7 +4,7 @@
 
 use sandbox::{Follow, TreeChanges, TreeWatch};
 
-use crate::context::Context;
+use crate::context::{Cancel, Context};
 use crate::error::{Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
@@ -56,8 +56,18 @@ impl Watched {
 
     /// Takes in what happened so far, without waiting.
     pub fn look(&mut self) -> Result<()> {
-        let cancel = &self.context.cancel;
+        let cancel = self.context.cancel.clone();
+        self.look_within(&cancel)
+    }
+
+    /// Takes in what happened so far, without waiting, in a time of its own.
+    pub fn look_within(&mut self, cancel: &Cancel) -> Result<()> {
         Ok(self.tree.look(&|| cancel.must_stop())?)
+    }
+
+    /// Forgets what happened so far: it was told.
+    pub fn reset(&mut self) {
+        self.tree.reset();
     }
 
     /// What happened so far.

@@ -153,6 +153,14 @@ impl TreeWatch {
         }
     }
 
+    /// Forgets what was seen so far: it was told.
+    pub fn reset(&mut self) {
+        self.changes.clear();
+        self.truncated = false;
+        self.overflowed = false;
+        self.begun = now();
+    }
+
     /// The old and the new path of a directory that was moved inside the tree.
     fn moved_to(&self, notice: &Notice, later: &[Notice]) -> Option<(Vec<u8>, Vec<u8>)> {
         let is_end = |notice: &Notice, end| notice.what.contains(end | ReadFlags::ISDIR);

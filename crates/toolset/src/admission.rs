@@ -20,6 +20,7 @@ use crate::contract::{CallSubject, Failure};
 use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
 use crate::rate::RateLimit;
+use crate::resources::SubscriptionCounts;
 use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
 use crate::watch::WatchCounts;
 
@@ -40,7 +41,8 @@ pub struct Admission {
     search_memory: Arc<SearchMemory>,
     byte_budget: Arc<ByteBudget>,
     closing: CancellationToken,
-    watches: WatchCounts,
+    watches: Arc<WatchCounts>,
+    subscriptions: SubscriptionCounts,
 }
 
 impl Admission {
@@ -61,7 +63,8 @@ impl Admission {
             by_name,
             line_index_cache: Arc::default(),
             closing: CancellationToken::new(),
-            watches: WatchCounts::default(),
+            watches: WatchCounts::of_tool(),
+            subscriptions: SubscriptionCounts::default(),
         })
     }
 
@@ -77,8 +80,13 @@ impl Admission {
     }
 
     /// The watches that wait.
-    pub(crate) fn watches(&self) -> &WatchCounts {
+    pub(crate) fn watches(&self) -> &Arc<WatchCounts> {
         &self.watches
+    }
+
+    /// The resources that are watched.
+    pub(crate) fn subscriptions(&self) -> &SubscriptionCounts {
+        &self.subscriptions
     }
 
     /// The budget for the bytes that clients make the process hold.
@@ -139,7 +147,7 @@ impl Admission {
     ) -> Result<Vec<&RootGrant>, Failure> {
         let grants = self.find_all(set, tool, arguments)?;
         for grant in &grants {
-            check_allowed(grant, set, tool.name)?;
+            check_allowed(grant, set, tool.allowed_as())?;
         }
         for (grant, use_) in grants.iter().zip(tool.roots) {
             check_access(grant, use_.access)?;
@@ -234,7 +242,7 @@ impl Admission {
     pub(crate) fn offers(&self, set: &str, tool: &Definition) -> bool {
         tool.roots.iter().all(|use_| {
             self.candidates(set, use_).any(|grant| {
-                check_allowed(grant, set, tool.name).is_ok()
+                check_allowed(grant, set, tool.allowed_as()).is_ok()
                     && check_access(grant, use_.access).is_ok()
             })
         })
@@ -243,7 +251,18 @@ impl Admission {
     /// Tells whether a root lets a set's tool do at least one of the things it does there.
     pub(crate) fn lets_use(grant: &RootGrant, set: &str, tool: &Definition) -> bool {
         let may_access = |use_: &RootUse| check_access(grant, use_.access).is_ok();
-        check_allowed(grant, set, tool.name).is_ok() && tool.roots.iter().any(may_access)
+        check_allowed(grant, set, tool.allowed_as()).is_ok() && tool.roots.iter().any(may_access)
+    }
+
+    /// The roots that a set's tool or method can use, by name.
+    pub(crate) fn usable(&self, set: &str, tool: &Definition) -> Vec<&str> {
+        let roots = tool.roots.first();
+        let grants = roots.map(|use_| self.candidates(set, use_));
+        let usable = grants.into_iter().flatten();
+        usable
+            .filter(|grant| Admission::lets_use(grant, set, tool))
+            .map(|grant| grant.name.as_str())
+            .collect()
     }
 
     /// The root of a set that has only one, as the operator's settings chose it.
@@ -261,7 +280,7 @@ impl Admission {
             RootSource::Argument(_) | RootSource::ArgumentOr(..) => {
                 Box::new(self.deployment.roots.iter())
             }
-            RootSource::Home => Box::new(self.home(set).into_iter()),
+            RootSource::Home | RootSource::NamedHome(_) => Box::new(self.home(set).into_iter()),
         }
     }
 
@@ -288,6 +307,19 @@ impl Admission {
                 nearest: None,
                 known: Vec::new(),
             }),
+            RootSource::NamedHome(name) => {
+                let home = self.home(set);
+                let named = arguments
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                home.filter(|grant| grant.name == named)
+                    .ok_or_else(|| Failure::UnknownRoot {
+                        root: named.to_owned(),
+                        nearest: None,
+                        known: home.map(|grant| grant.name.clone()).into_iter().collect(),
+                    })
+            }
             RootSource::ArgumentOr(name, other) => {
                 let absent = arguments.get(name).is_none_or(Value::is_null);
                 let name = if absent { other } else { name };

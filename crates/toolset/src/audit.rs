@@ -6,6 +6,7 @@ use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
 use crate::metrics::OK;
 use crate::observer::{Observation, ObservedEnd};
+use crate::trace::TraceContext;
 
 /// How much of a client's text a log line holds.
 const VALUE_MAX: usize = 1024;
@@ -18,6 +19,7 @@ pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) subject: &'call CallSubject,
     pub(crate) client: &'call str,
+    pub(crate) trace: Option<&'call TraceContext>,
     pub(crate) stats: ClientStats,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
@@ -41,6 +43,8 @@ impl CallRecord<'_> {
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
+            traceparent = self.trace.map(TraceContext::parent),
+            tracestate = self.trace.and_then(TraceContext::state),
             "call"
         );
     }
@@ -75,6 +79,8 @@ impl CallRecord<'_> {
             path = path(&place),
             error_code = worded.code,
             client = self.client,
+            traceparent = self.trace.map(TraceContext::parent),
+            tracestate = self.trace.and_then(TraceContext::state),
             "a refused call is only counted in the audit file: too many lines wait for it"
         );
     }
@@ -94,6 +100,8 @@ impl CallRecord<'_> {
             error_code = code,
             duration_ms = milliseconds(self.duration),
             client = self.client,
+            traceparent = self.trace.map(TraceContext::parent),
+            tracestate = self.trace.and_then(TraceContext::state),
             "a change has ended after its call"
         );
     }
@@ -155,6 +163,8 @@ impl CallRecord<'_> {
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
+            traceparent = self.trace.map(TraceContext::parent),
+            tracestate = self.trace.and_then(TraceContext::state),
             "call"
         );
     }
@@ -179,6 +189,8 @@ impl CallRecord<'_> {
             duration_ms = milliseconds(self.duration),
             response_size = self.response_size,
             client = self.client,
+            traceparent = self.trace.map(TraceContext::parent),
+            tracestate = self.trace.and_then(TraceContext::state),
             client_calls = self.stats.calls,
             client_violations = self.stats.violations,
             "violation"

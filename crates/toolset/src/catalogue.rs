@@ -6,21 +6,28 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use ops::text::encoding::to_base64;
 use rmcp::model::{
-    Implementation, JsonObject, ServerCapabilities, ServerConfig, Tool as McpTool, ToolsCapability,
+    Icon, Implementation, JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    ServerConfig, Tool as McpTool, ToolsCapability,
 };
 
 use crate::admission::Admission;
 use crate::arguments::shortened;
 use crate::contract::Contract;
-use crate::deployment::{Deployment, ReplyHalves};
+use crate::deployment::{Deployment, ReplyHalves, RootGrant};
 use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
+use crate::prompts::{self, PromptInfo};
+use crate::resources;
 use crate::schema;
 use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
 use crate::tool_names;
 use crate::tool_reference;
 use crate::{files, guide, memory, workspace};
+
+/// How `resources/directory/read` is declared. The extension that defines it is about skills, which are not served here.
+const DIRECTORY_READ_EXTENSION: &str = "io.github.mcp-filesystem/directory-read";
 
 /// The names of a set's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +133,8 @@ pub struct Catalogue {
     admission: Arc<Admission>,
     entries: Vec<ToolEntry>,
     by_name: HashMap<&'static str, usize>,
+    /// The methods of the protocol by which files are resources, set by set.
+    methods: Vec<ToolEntry>,
     descriptions: OnceLock<Descriptions>,
 }
 
@@ -165,7 +174,9 @@ impl Catalogue {
         if let Some(collision) = first_collision(&names.iter().collect::<Vec<_>>()) {
             return Err(SetupError::Collision(collision));
         }
-        let info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
+        let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
+        let mut info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
+        declare_resources(&mut info.capabilities, &methods, admission);
         let entries: Vec<ToolEntry> = sets
             .into_iter()
             .flat_map(|set| entries(set, admission))
@@ -176,6 +187,7 @@ impl Catalogue {
             admission: Arc::clone(admission),
             by_name: names.zip(0..).collect(),
             entries,
+            methods,
             descriptions: OnceLock::new(),
         })
     }
@@ -236,10 +248,64 @@ impl Catalogue {
 
     /// The metrics of every tool since the start, in order.
     pub fn metrics(&self) -> impl Iterator<Item = ToolMetrics> {
-        self.entries.iter().map(|entry| {
+        self.entries.iter().chain(&self.methods).map(|entry| {
             let tool = entry.tool.definition().name;
             entry.counters.metrics(entry.contract.name(), tool)
         })
+    }
+
+    /// The names of the roots whose files are resources, in the operator's order.
+    #[must_use]
+    pub fn resource_roots(&self) -> Vec<&str> {
+        let usable = self
+            .methods_of(resources::READ)
+            .flat_map(|entry| self.usable(entry));
+        let usable: Vec<&str> = usable.collect();
+        let names = self
+            .admission
+            .deployment()
+            .roots
+            .iter()
+            .map(|grant| grant.name.as_str());
+        names.filter(|name| usable.contains(name)).collect()
+    }
+
+    /// The prompts that clients can use: those whose tools they have.
+    #[must_use]
+    pub fn prompts(&self) -> Vec<PromptInfo> {
+        let has = |tool: &str| self.listed().iter().any(|own| own.name == tool);
+        let all = prompts::PROMPTS.into_iter();
+        all.filter(|prompt| prompt.needs.is_none_or(has)).collect()
+    }
+
+    /// The names of the roots that prompts are about: those that keep a history, in the operator's order.
+    #[must_use]
+    pub fn prompt_roots(&self) -> Vec<&str> {
+        prompt_roots(&self.methods, &self.admission)
+    }
+
+    /// Whether every client sees the same resources.
+    #[must_use]
+    pub fn has_uniform_resources(&self) -> bool {
+        true
+    }
+
+    /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.
+    pub(crate) fn method(&self, method: &str, root: &str) -> Option<&ToolEntry> {
+        let mut lets = self
+            .methods_of(method)
+            .filter(|entry| self.usable(entry).contains(&root));
+        lets.next().or_else(|| self.methods_of(method).next())
+    }
+
+    fn methods_of<'own>(&'own self, method: &str) -> impl Iterator<Item = &'own ToolEntry> {
+        let entries = self.methods.iter();
+        entries.filter(move |entry| entry.tool.definition().name == method)
+    }
+
+    fn usable(&self, entry: &ToolEntry) -> Vec<&str> {
+        self.admission
+            .usable(entry.contract.name(), entry.tool.definition())
     }
 
     pub(crate) fn entry(&self, tool: &str) -> Option<&ToolEntry> {
@@ -261,7 +327,8 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
         .map(|set| instructions(set, admission))
         .collect();
     let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
-        .with_title(first.server_title());
+        .with_title(first.server_title())
+        .with_icons(vec![icon()]);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(ToolsCapability::default());
     Some(
@@ -269,6 +336,14 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
             .with_server_info(server)
             .with_instructions(instructions.join("\n\n")),
     )
+}
+
+/// The server's picture, small enough to be sent with its name.
+fn icon() -> Icon {
+    let image = to_base64(include_bytes!("icon.svg").trim_ascii());
+    Icon::new(format!("data:image/svg+xml;base64,{image}"))
+        .with_mime_type("image/svg+xml")
+        .with_sizes(vec!["any".to_owned()])
 }
 
 /// How the tools of a set are meant to be used; how to change files only if some root lets them.
@@ -294,6 +369,71 @@ fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
         counters: CallCounters::default(),
     };
     set.tools.into_iter().map(entry).collect()
+}
+
+/// The methods of a set whose files are resources.
+fn methods(set: &ToolSet) -> impl Iterator<Item = ToolEntry> + use<> {
+    let contract = set.contract;
+    let methods = resources::methods(contract).into_iter();
+    methods.map(move |tool| ToolEntry {
+        tool,
+        contract,
+        root_infos: Arc::default(),
+        counters: CallCounters::default(),
+    })
+}
+
+/// Declares what some root lets clients do, and nothing else.
+fn declare_resources(
+    capabilities: &mut ServerCapabilities,
+    methods: &[ToolEntry],
+    admission: &Admission,
+) {
+    let offers = |method: &str| {
+        let mut entries = methods.iter();
+        entries.any(|entry| {
+            let definition = entry.tool.definition();
+            definition.name == method && admission.offers(entry.contract.name(), definition)
+        })
+    };
+    if offers(resources::READ) {
+        let mut declared = ResourcesCapability::default();
+        declared.subscribe = offers(resources::SUBSCRIBE).then_some(true);
+        capabilities.resources = Some(declared);
+    }
+    if offers(resources::READ) && offers(resources::COMPLETE) {
+        capabilities.completions = Some(JsonObject::new());
+    }
+    if !prompt_roots(methods, admission).is_empty() {
+        capabilities.prompts = Some(PromptsCapability::default());
+    }
+    if offers(resources::DIRECTORY_READ) {
+        let own = (DIRECTORY_READ_EXTENSION.to_owned(), JsonObject::new());
+        capabilities.extensions = Some([own].into_iter().collect());
+    }
+}
+
+/// The names of the roots that keep a history which clients may see.
+fn prompt_roots<'own>(methods: &[ToolEntry], admission: &'own Admission) -> Vec<&'own str> {
+    let usable = |name: &str| {
+        let mut entries = methods.iter();
+        entries.any(|entry| {
+            let definition = entry.tool.definition();
+            definition.name == prompts::GET
+                && admission
+                    .usable(entry.contract.name(), definition)
+                    .contains(&name)
+        })
+    };
+    let keeps_history = |grant: &RootGrant| {
+        let root = grant.root.current();
+        root.is_some_and(|root| root.history().is_some())
+    };
+    let grants = admission.deployment().roots.iter();
+    grants
+        .filter(|grant| keeps_history(grant) && usable(&grant.name))
+        .map(|grant| grant.name.as_str())
+        .collect()
 }
 
 /// What clients of a set may know of every root.
@@ -342,7 +482,7 @@ fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObj
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
         // This one may be left out anyway.
-        RootSource::ArgumentOr(..) | RootSource::Home => None,
+        RootSource::ArgumentOr(..) | RootSource::Home | RootSource::NamedHome(_) => None,
     });
     let is_only = deployment.roots.len() == 1;
     let mut input = definition.input.as_ref().clone();

@@ -13,6 +13,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::resources::Subscription;
+use crate::trace::TraceContext;
+
 /// A client while one of its calls runs.
 pub trait Client: fmt::Debug + Send + Sync {
     /// Cancelled once the client does not want the reply any more.
@@ -35,6 +38,9 @@ pub trait Client: fmt::Debug + Send + Sync {
     fn ask(&self, _method: &'static str, _params: Value) -> PendingQuestion<'_> {
         Box::pin(std::future::ready(None))
     }
+
+    /// Takes over a resource that is watched for the client from now on.
+    fn subscribed(&self, _subscription: Subscription) {}
 }
 
 /// How a client can be asked something while its call runs.
@@ -115,6 +121,8 @@ pub struct Caller {
     pub allowance: Arc<str>,
     /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
+    /// The trace that the call belongs to.
+    pub trace: Option<TraceContext>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
     /// The way to the client.
@@ -152,6 +160,7 @@ impl Default for Caller {
             account_kind: AccountKind::Connection,
             allowance: Arc::default(),
             room: None,
+            trace: None,
             answers: None,
             client: Arc::new(Silent::default()),
         }

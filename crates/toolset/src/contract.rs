@@ -131,7 +131,7 @@ impl CallSubject {
                 .map(str::to_owned)
         };
         let root = |source| match source {
-            RootSource::Argument(name) => text(name),
+            RootSource::Argument(name) | RootSource::NamedHome(name) => text(name),
             RootSource::ArgumentOr(name, other) => text(name).or_else(|| text(other)),
             RootSource::Home => home.map(str::to_owned),
         };
@@ -254,6 +254,19 @@ pub enum FailureText {
     Object,
 }
 
+/// The tools of a set whose places in an allowlist admit to its files as resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResourceTools {
+    /// Reads a file.
+    pub read: &'static str,
+    /// Lists a directory.
+    pub list: &'static str,
+    /// Waits for changes.
+    pub watch: &'static str,
+    /// Whether the set has one root, chosen by the operator.
+    pub one_root: bool,
+}
+
 /// How a tool set introduces itself and words its failures.
 pub trait Contract: Send + Sync + 'static {
     /// The set's name: in `--toolset`, in the endpoint and in the log.
@@ -278,6 +291,11 @@ pub trait Contract: Send + Sync + 'static {
 
     /// How many calls in ten seconds are normal for one client.
     fn usual_calls(&self) -> Option<u64> {
+        None
+    }
+
+    /// The tools that read, list and watch its files, where those are resources too.
+    fn resources(&self) -> Option<ResourceTools> {
         None
     }
 

@@ -23,7 +23,8 @@ use crate::history::{account_of, client_of};
 use crate::late_end::LateEnd;
 use crate::metrics::OK;
 use crate::observer::{Observation, ObservedCall};
-use crate::reply::{CallOutcome, EncodedReply, ToolResult};
+use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
+use crate::resources::{ResourceChange, Subscription};
 use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
 
 /// Runs the calls of one endpoint. Cloning is cheap.
@@ -73,6 +74,29 @@ impl Service {
         encode: &mut Encode<'_>,
     ) -> Option<CallOutcome> {
         let entry = self.inner.catalogue.entry(tool)?;
+        Some(self.dispatch(entry, arguments, caller, encode).await)
+    }
+
+    /// Runs a method of the protocol on a root; `None` if no set of the endpoint has it. It takes the road of a call.
+    pub async fn call_method(
+        &self,
+        method: &str,
+        root: &str,
+        arguments: Value,
+        caller: &Caller,
+        encode: &mut Encode<'_>,
+    ) -> Option<CallOutcome> {
+        let entry = self.inner.catalogue.method(method, root)?;
+        Some(self.dispatch(entry, arguments, caller, encode).await)
+    }
+
+    async fn dispatch(
+        &self,
+        entry: &ToolEntry,
+        arguments: Value,
+        caller: &Caller,
+        encode: &mut Encode<'_>,
+    ) -> CallOutcome {
         let _running = self.inner.running.token();
         let dispatch = Dispatch {
             entry,
@@ -80,7 +104,12 @@ impl Service {
             running: &self.inner.running,
             caller,
         };
-        Some(dispatch.call(arguments, encode).await)
+        dispatch.call(arguments, encode).await
+    }
+
+    /// Waits for the next change of a resource that is watched; `None` once nothing more can be seen.
+    pub async fn next_change(&self, subscription: &mut Subscription) -> Option<ResourceChange> {
+        subscription.next(&self.inner.admission).await
     }
 
     /// The budget for the bytes that clients make the process hold.
@@ -341,7 +370,7 @@ impl<'call> Dispatch<'call> {
         };
         let late_end = self
             .changes()
-            .then(|| LateEnd::new(self.entry.contract, subject, &self.caller.name));
+            .then(|| LateEnd::new(self.entry.contract, subject, self.caller));
         let work = observed(work, late_end.clone());
         let run = async {
             let slot = match slot {
@@ -445,11 +474,7 @@ impl<'call> Dispatch<'call> {
         let contract = self.entry.contract;
         let subject = told.subject;
         let worded = contract.word(failure, subject).readable(failure, subject);
-        let structured = self.halves().structured();
-        let outcome = CallOutcome::Result(ToolResult {
-            reply: encode_failure(&worded, contract.failure_text(), structured),
-            is_error: true,
-        });
+        let outcome = self.failed_outcome(failure, &worded);
         let size = encode(&outcome);
         let mut record = self.record(told, size);
         if audit::violation(failure).is_some() {
@@ -464,8 +489,27 @@ impl<'call> Dispatch<'call> {
         outcome
     }
 
+    /// A tool's failure is a result; that of another method is an error of the protocol.
+    fn failed_outcome(self, failure: &Failure, worded: &Worded) -> CallOutcome {
+        if self.entry.tool.definition().method_of.is_some() {
+            return CallOutcome::Refused(MethodFailure {
+                kind: RefusalKind::of(failure),
+                code: worded.code,
+                message: worded.message.clone(),
+            });
+        }
+        let structured = self.halves().structured();
+        CallOutcome::Result(ToolResult {
+            reply: encode_failure(worded, self.entry.contract.failure_text(), structured),
+            is_error: true,
+        })
+    }
+
     /// The halves of a reply that this client gets.
     fn halves(self) -> ReplyHalves {
+        if self.entry.tool.definition().method_of.is_some() {
+            return ReplyHalves::Structured;
+        }
         let policy = self.admission.deployment().replies;
         policy.halves(self.caller.program.as_deref())
     }
@@ -480,6 +524,7 @@ impl<'call> Dispatch<'call> {
             toolset: self.entry.contract.name(),
             subject: told.subject,
             client: &self.caller.name,
+            trace: self.caller.trace.as_ref(),
             duration: told.start.elapsed(),
             response_size,
             observation: told.observation,

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use crate::audit::CallRecord;
+use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Contract, Failure};
 use crate::reply::EncodedReply;
+use crate::trace::TraceContext;
 
 /// The work of a change, as seen from its call and from the thread that makes it.
 pub(crate) struct LateEnd {
@@ -15,6 +17,7 @@ pub(crate) struct LateEnd {
     contract: &'static dyn Contract,
     subject: CallSubject,
     client: String,
+    trace: Option<TraceContext>,
     start: Instant,
 }
 
@@ -27,13 +30,14 @@ impl LateEnd {
     pub(crate) fn new(
         contract: &'static dyn Contract,
         subject: &CallSubject,
-        client: &str,
+        caller: &Caller,
     ) -> Arc<LateEnd> {
         Arc::new(LateEnd {
             progress: AtomicU8::new(WAITS),
             contract,
             subject: subject.clone(),
-            client: client.to_owned(),
+            client: caller.name.clone(),
+            trace: caller.trace.clone(),
             start: Instant::now(),
         })
     }
@@ -52,6 +56,7 @@ impl LateEnd {
             toolset: self.contract.name(),
             subject: &self.subject,
             client: &self.client,
+            trace: self.trace.as_ref(),
             stats: ClientStats::default(),
             duration: self.start.elapsed(),
             response_size: 0,

@@ -31,8 +31,10 @@ mod media;
 pub mod memory;
 mod metrics;
 mod observer;
+pub mod prompts;
 mod rate;
 mod reply;
+pub mod resources;
 mod schema;
 mod search_bounds;
 mod skipped;
@@ -40,6 +42,7 @@ mod text_form;
 mod tool;
 mod tool_names;
 mod tool_reference;
+mod trace;
 mod unread_note;
 mod watch;
 pub mod workspace;
@@ -50,7 +53,9 @@ pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, fi
 pub use client::{
     AccountKind, Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent,
 };
-pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
+pub use contract::{
+    CallSubject, Contract, Failure, FailureText, NamedPlace, ResourceTools, Worded,
+};
 pub use deployment::{
     Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
@@ -64,9 +69,10 @@ pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 /// For callers that know only this crate.
 pub use ops::first_chars;
 pub use rate::CallRate;
-pub use reply::{CallOutcome, EncodedReply, ToolResult};
+pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
     InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,
     ToolEffect, ToolSet, tool,
 };
+pub use trace::TraceContext;

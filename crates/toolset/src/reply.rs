@@ -3,6 +3,7 @@
 //! A large reply would be many times larger as a tree of values than it is as text, so it is never one: it is written
 //! once, and sent once for each half that the operator wants.
 
+use ops::ErrorKind;
 use rmcp::model::InputRequiredResult;
 use serde::Serialize;
 
@@ -147,6 +148,66 @@ pub enum CallOutcome {
     Result(ToolResult),
     /// A question; the client calls again with the answer.
     Question(Box<InputRequiredResult>),
+    /// A failure of a method that is no tool: an error of the protocol.
+    Refused(MethodFailure),
+}
+
+/// Why a method of the protocol failed that is no tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodFailure {
+    /// What kind of failure it is.
+    pub kind: RefusalKind,
+    /// The set's code for it.
+    pub code: &'static str,
+    /// What went wrong and what to do next, in the set's words.
+    pub message: String,
+}
+
+/// What kind of failure of a method it is, as far as the protocol tells kinds apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// The resource does not exist.
+    NotFound,
+    /// The request cannot be served as it is.
+    Invalid,
+    /// There are too many requests; this one may be sent again later.
+    TooMany {
+        /// How much later, if that is known.
+        retry_after_ms: Option<u64>,
+    },
+    /// It failed for reasons of the server's own.
+    Internal,
+}
+
+impl RefusalKind {
+    /// The kind of a failure.
+    pub(crate) fn of(failure: &Failure) -> RefusalKind {
+        match failure {
+            Failure::Operation(error) => match error.kind() {
+                ErrorKind::NotFound => RefusalKind::NotFound,
+                ErrorKind::NoRoom => RefusalKind::TooMany {
+                    retry_after_ms: None,
+                },
+                ErrorKind::Io | ErrorKind::Timeout | ErrorKind::DiskFull => RefusalKind::Internal,
+                _ => RefusalKind::Invalid,
+            },
+            Failure::UnknownRoot { .. } => RefusalKind::NotFound,
+            Failure::RateLimited { retry_after_ms } => RefusalKind::TooMany {
+                retry_after_ms: Some(*retry_after_ms),
+            },
+            Failure::Suspended => RefusalKind::TooMany {
+                retry_after_ms: None,
+            },
+            Failure::ToolNotAllowed { .. }
+            | Failure::ReadOnly { .. }
+            | Failure::BadArguments(_) => RefusalKind::Invalid,
+            Failure::LeftRunning(_)
+            | Failure::RootGone { .. }
+            | Failure::Unrecordable
+            | Failure::Guide(_)
+            | Failure::Internal { .. } => RefusalKind::Internal,
+        }
+    }
 }
 
 impl CallOutcome {
@@ -156,6 +217,7 @@ impl CallOutcome {
         match self {
             CallOutcome::Result(result) => result.reply.size(),
             CallOutcome::Question(_) => 0,
+            CallOutcome::Refused(failure) => failure.message.len(),
         }
     }
 }

@@ -216,6 +216,8 @@ pub enum RootSource {
     ArgumentOr(&'static str, &'static str),
     /// The set has one root, chosen by the operator.
     Home,
+    /// The set has one root, and the argument of this name has to be its name.
+    NamedHome(&'static str),
 }
 
 /// What is done in a root.
@@ -287,6 +289,7 @@ impl Call {
             toolset: contract.name(),
             subject: &subject,
             client: &self.caller.name,
+            trace: self.caller.trace.as_ref(),
             stats: self.client_stats.violated(&self.caller.account, now),
             duration: Duration::ZERO,
             response_size: 0,
@@ -347,9 +350,17 @@ pub struct Definition {
     pub large_replies: bool,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
+    /// The tool whose place in an allowlist admits it, where it is a method of the protocol and no tool itself.
+    pub method_of: Option<&'static str>,
 }
 
 impl Definition {
+    /// The name that allowlists are asked for.
+    #[must_use]
+    pub fn allowed_as(&self) -> &'static str {
+        self.method_of.unwrap_or(self.name)
+    }
+
     /// The hints clients see.
     #[must_use]
     pub fn annotations(&self) -> ToolAnnotations {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ops::{
@@ -33,7 +33,7 @@ use crate::tool::{AnyTool, Call, CallWork, Definition, Ended, Prepared, RootUse,
 /// The longest wait, in seconds. Many clients give up after a minute.
 pub(crate) const TIMEOUT_SECONDS: u64 = 300;
 /// How many directories one call watches.
-const DIRECTORIES_MAX: usize = 8192;
+pub(crate) const DIRECTORIES_MAX: usize = 8192;
 /// How many watches of one client wait at once. A user has 128 of them on many systems.
 const PER_CLIENT: usize = 8;
 /// How many watches wait at once in the whole process.
@@ -190,6 +190,7 @@ pub(crate) fn watch_tool<T: WatchTool>() -> Box<dyn AnyTool> {
             output: LazyLock::new(|| Arc::new(schema::output::<Reply>())),
             large_replies: false,
             examples: &[],
+            method_of: None,
         },
         tool: PhantomData,
     })
@@ -231,7 +232,10 @@ async fn run<T: WatchTool>(
 ) -> Result<Ended, Failure> {
     let end = Instant::now() + patience;
     let client = call.caller.allowance.clone();
-    let _waiting = admission.watches().enter(&client)?;
+    let waiting = admission.watches().enter(&client);
+    let _waiting = waiting.ok_or(Failure::RateLimited {
+        retry_after_ms: LATER_MS,
+    })?;
     let place = T::place(&arguments, &call)?;
     let since = T::since(&arguments).map(|since| moment("since", since));
     let since = since.transpose()?;
@@ -343,52 +347,60 @@ async fn look(
 }
 
 /// The watches that wait, by client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WatchCounts {
+    per_client: usize,
+    per_process: usize,
     waiting: Mutex<HashMap<String, usize>>,
 }
 
 impl WatchCounts {
-    /// Counts a watch of a client, or refuses it.
-    pub(crate) fn enter<'counts>(
-        &'counts self,
-        client: &str,
-    ) -> Result<WaitingWatch<'counts>, Failure> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Counts so many watches of one client and of all.
+    pub(crate) fn new(per_client: usize, per_process: usize) -> Arc<WatchCounts> {
+        Arc::new(WatchCounts {
+            per_client,
+            per_process,
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// The counts of the tool.
+    pub(crate) fn of_tool() -> Arc<WatchCounts> {
+        WatchCounts::new(PER_CLIENT, PER_PROCESS)
+    }
+
+    /// Counts a watch of a client; `None` if there are too many.
+    pub(crate) fn enter(self: &Arc<WatchCounts>, client: &str) -> Option<WaitingWatch> {
+        let mut waiting = self.waiting();
         let all: usize = waiting.values().sum();
-        let own = waiting.entry(client.to_owned()).or_default();
-        if *own >= PER_CLIENT || all >= PER_PROCESS {
-            if *own == 0 {
-                waiting.remove(client);
-            }
-            return Err(Failure::RateLimited {
-                retry_after_ms: LATER_MS,
-            });
+        let own = waiting.get(client).copied().unwrap_or(0);
+        if own >= self.per_client || all >= self.per_process {
+            return None;
         }
-        *own += 1;
-        Ok(WaitingWatch {
-            counts: self,
+        waiting.insert(client.to_owned(), own + 1);
+        Some(WaitingWatch {
+            counts: Arc::clone(self),
             client: client.to_owned(),
         })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A watch that is counted until it is dropped.
-pub(crate) struct WaitingWatch<'counts> {
-    counts: &'counts WatchCounts,
+#[derive(Debug)]
+pub(crate) struct WaitingWatch {
+    counts: Arc<WatchCounts>,
     client: String,
 }
 
-impl Drop for WaitingWatch<'_> {
+impl Drop for WaitingWatch {
     fn drop(&mut self) {
-        let mut waiting = self
-            .counts
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let left = waiting
-            .get(&self.client)
-            .map_or(0, |own| own.saturating_sub(1));
+        let mut waiting = self.counts.waiting();
+        let own = waiting.get(&self.client);
+        let left = own.map_or(0, |own| own.saturating_sub(1));
         if left == 0 {
             waiting.remove(&self.client);
         } else {
@@ -403,14 +415,14 @@ mod tests {
 
     #[test]
     fn one_client_has_a_share_of_the_watches() {
-        let counts = WatchCounts::default();
+        let counts = WatchCounts::of_tool();
         let held: Vec<_> = (0..PER_CLIENT)
             .map(|_| counts.enter("a").unwrap())
             .collect();
-        assert!(counts.enter("a").is_err());
-        assert!(counts.enter("b").is_ok());
+        assert!(counts.enter("a").is_none());
+        assert!(counts.enter("b").is_some());
         drop(held);
-        assert!(counts.enter("a").is_ok());
+        assert!(counts.enter("a").is_some());
         assert!(counts.waiting.lock().unwrap().is_empty());
     }
 }

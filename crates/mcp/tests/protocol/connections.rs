@@ -150,7 +150,7 @@ async fn progress_goes_where_it_is_wanted() {
         "name": "toy", "arguments": { "wait": 700 }, "_meta": { "progressToken": "p" }
     });
     let asked = request(1, "tools/call", &params);
-    assert!(asked.wants_progress());
+    assert!(asked.wants_notifications());
     let serving = connection
         .serve(asked, Origin::Stdio, Arc::new(outbox))
         .unwrap();

@@ -188,7 +188,7 @@ impl Endpoint {
         };
         let connection = Connection::for_one_request(self.server.clone(), &judged.revision);
         let origin = Origin::Http(from.client());
-        let (serving, notifications) = if request.wants_progress() {
+        let (serving, notifications) = if request.wants_notifications() {
             let (outbox, notifications) = channel(WAITING_NOTIFICATIONS);
             let serving = connection.serve(request, origin, Arc::new(outbox));
             (serving, Some(notifications))

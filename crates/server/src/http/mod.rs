@@ -14,6 +14,7 @@ mod host_check;
 pub(crate) mod listener;
 mod metrics;
 mod router;
+mod server_card;
 mod sse;
 mod tls;
 mod tokens;
@@ -84,6 +85,8 @@ async fn settle(services: &[Service]) {
 
 /// Waits for connections to end, and then makes them end.
 async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router) {
+    // Clients that listen for changes would hold their connections.
+    router.end_subscriptions();
     // First calls are cut, which answers them; then sessions, whose streams hold connections.
     let cuts: [(Duration, &dyn Fn()); 2] = [
         (FINISHING, &|| services.iter().for_each(Service::cut_calls)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
+    CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, StatusCode};
 use mcp::{HttpClient, Sessions};
@@ -26,7 +26,7 @@ use super::endpoint::{Admitted, Endpoint};
 use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
 use super::tokens::TokenRefusal;
-use super::{cors, forwarded, metrics};
+use super::{cors, forwarded, metrics, server_card};
 use crate::process_figures::ProcessFigures;
 use crate::settings::Network;
 
@@ -175,6 +175,8 @@ impl Router {
         let ends = request.headers().contains_key(TRANSFER_ENCODING);
         let mut reply = if cors::is_preflight(&request) {
             cors::preflight()
+        } else if let Some(card) = self.server_card(&request, &info) {
+            card
         } else {
             self.admit(request, info).await
         };
@@ -235,6 +237,31 @@ impl Router {
         }
     }
 
+    /// The card of an endpoint, which needs no token: it is for those who do not know the server yet.
+    fn server_card<B>(&self, request: &Request<B>, info: &RequestInfo) -> Option<HttpReply> {
+        let path = request.uri().path().strip_suffix(server_card::SUFFIX)?;
+        let endpoint = self.endpoint(path)?;
+        let is_proxied = forwarded::client(info.peer, request.headers(), &self.proxies).is_some();
+        let host = request
+            .headers()
+            .get(HOST)
+            .and_then(|host| host.to_str().ok());
+        let host = request.uri().authority().map(|own| own.as_str()).or(host);
+        let scheme = if self.tls().is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        // Behind a proxy, only the proxy knows the address that clients use.
+        let url = host.filter(|_| !is_proxied);
+        let url = url.map(|host| format!("{scheme}://{host}{path}"));
+        Some(server_card::answer(
+            request.method(),
+            endpoint.server(),
+            url,
+        ))
+    }
+
     fn endpoint(&self, path: &str) -> Option<&Endpoint> {
         match path.strip_prefix("/mcp")? {
             "" | "/" => self.endpoints.first(),
@@ -242,6 +269,13 @@ impl Router {
                 let name = rest.strip_prefix('/')?.trim_end_matches('/');
                 self.endpoints.iter().find(|one| one.name() == name)
             }
+        }
+    }
+
+    /// Ends what clients of every endpoint listen to, because the process ends.
+    pub(super) fn end_subscriptions(&self) {
+        for endpoint in &self.endpoints {
+            endpoint.server().end_subscriptions();
         }
     }
 

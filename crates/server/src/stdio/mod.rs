@@ -42,7 +42,7 @@ async fn converse<R, W>(
     let unheard = CancellationToken::new();
     let writer = tokio::spawn(lines::write_all(write, waiting, unheard.clone()));
     let client = StdioClient {
-        connection: Connection::new(server.clone()),
+        connection: Connection::lasting(server.clone(), Arc::new(replies.clone())),
         outbox: Arc::new(replies.clone()),
         replies,
         max_message_size,
@@ -63,6 +63,8 @@ async fn converse<R, W>(
         // Nobody can read the results any more.
         () = unheard.cancelled() => client.connection.hang_up(),
     }
+    client.connection.end_subscriptions();
+    server.end_subscriptions();
     drop(client);
     end(&server, writer).await;
 }

@@ -12,5 +12,6 @@ mod http_access;
 mod memory;
 mod project;
 mod replies;
+mod resources;
 mod texts;
 mod workspace;

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
-    root_gone, unfinished_words, unsynced_words,
+    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts,
+    quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 
@@ -40,6 +40,15 @@ impl Contract for Files {
     fn security(&self) -> &'static str {
         "Every path is relative to the server's root and looked up inside it by descriptor: neither `..` nor links nor races \
          lead out of it, and nothing outside is touched or told. Refusals are logged with what was tried."
+    }
+
+    fn resources(&self) -> Option<ResourceTools> {
+        Some(ResourceTools {
+            read: "read",
+            list: "list",
+            watch: "watch",
+            one_root: true,
+        })
     }
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::shortened;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
+    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words,
+    unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 
@@ -44,6 +45,15 @@ impl Contract for Memory {
     fn security(&self) -> &'static str {
         "Every path is relative to the base directory; absolute paths, paths that climb out and links that lead out fail with \
          path_security before anything is touched. Refusals are logged with what was tried."
+    }
+
+    fn resources(&self) -> Option<ResourceTools> {
+        Some(ResourceTools {
+            read: "view",
+            list: "view",
+            watch: "view",
+            one_root: true,
+        })
     }
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {

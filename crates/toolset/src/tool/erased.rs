@@ -36,6 +36,7 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             }),
             large_replies: T::LARGE_REPLIES,
             examples: T::EXAMPLES,
+            method_of: None,
         },
         tool: PhantomData,
     })

@@ -9,8 +9,8 @@ use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts, quota_words,
-    root_gone, unfinished_words, unsynced_words,
+    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts,
+    quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 use crate::text_form::human_size;
@@ -47,6 +47,15 @@ impl Contract for Workspace {
         "Every path is looked up inside its root by descriptor: neither `..` nor links nor races lead out of it, and nothing \
          outside is touched or told. The operator's allowlist and read-only mark are checked before any path. Refusals are \
          logged with what was tried."
+    }
+
+    fn resources(&self) -> Option<ResourceTools> {
+        Some(ResourceTools {
+            read: "read_file",
+            list: "list_folder",
+            watch: "watch",
+            one_root: false,
+        })
     }
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {

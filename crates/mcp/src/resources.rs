@@ -1,0 +1,279 @@
+//! Files as resources: what clients send, and how the outcome is worded for their revision.
+//!
+//! What a resource is and who may read it is decided in `toolset`; the work takes the road of every call.
+
+use rmcp::model::{ErrorCode, ErrorData};
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolset::resources::uri::{self, BadUri, ResourcePlace};
+use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
+use toolset::{CallOutcome, Caller, MethodFailure, RefusalKind, Service, shortened};
+
+use crate::message::Params;
+use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
+use crate::result::{self, Lifetime, Wording};
+use crate::server::LIST_LIFETIME_MS;
+
+/// A list of which all clients see the same, as the newest revision words it.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    list: Value,
+    #[serde(flatten)]
+    lifetime: Option<Lifetime>,
+}
+
+impl AgreedRequest<'_> {
+    /// Whether some root lets clients read resources.
+    pub(crate) fn offers_resources(&self) -> bool {
+        let catalogue = self.context.connection.server().service().catalogue();
+        catalogue.info().capabilities.resources.is_some()
+    }
+
+    /// `resources/list`: the roots and nothing more. A tree has too many files to list them all.
+    pub(crate) fn list_resources(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
+        refuse_cursor(params, "resources/list")?;
+        let resource = |root: &str| {
+            json!({
+                "uri": uri::of(root, "."),
+                "name": root,
+                "mimeType": "inode/directory",
+            })
+        };
+        let resources: Vec<Value> = self.resource_roots().map(resource).collect();
+        Ok(self.listed(json!({ "resources": resources })))
+    }
+
+    /// `resources/templates/list`: one a root.
+    pub(crate) fn list_templates(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
+        refuse_cursor(params, "resources/templates/list")?;
+        let template = |root: &str| {
+            json!({
+                "uriTemplate": uri::template(root),
+                "name": root,
+                "description": format!("A file or directory in {root}, by its path"),
+            })
+        };
+        let templates: Vec<Value> = self.resource_roots().map(template).collect();
+        Ok(self.listed(json!({ "resourceTemplates": templates })))
+    }
+
+    /// `resources/read`.
+    pub(crate) async fn read_resource(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let (uri, place) = place_of(&params, READ)?;
+        let ResourcePlace { root, path } = place;
+        let arguments = json!({ "root": root, "path": path, "uri": uri });
+        let lifetime = Some(Lifetime::PRIVATE);
+        self.run_method(READ, &root, arguments, lifetime, Some(uri), params)
+            .await
+    }
+
+    /// `resources/directory/read`.
+    pub(crate) async fn read_directory(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let (uri, place) = place_of(&params, DIRECTORY_READ)?;
+        let ResourcePlace { root, path } = place;
+        let mut arguments = json!({ "root": root, "path": path });
+        match params.get("cursor") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(cursor)) => arguments["cursor"] = Value::from(cursor.as_str()),
+            Some(_) => return Err(invalid_params("cursor has to be a string")),
+        }
+        self.run_method(DIRECTORY_READ, &root, arguments, None, Some(uri), params)
+            .await
+    }
+
+    /// `completion/complete`.
+    pub(crate) async fn complete(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let (root, path) = self.completed(&params)?;
+        let arguments = json!({ "root": root, "path": path });
+        self.run_method(COMPLETE, &root, arguments, None, None, params)
+            .await
+    }
+
+    /// The root and the typed path of a completion.
+    fn completed(&self, params: &Params) -> Result<(String, String), ErrorData> {
+        let Some(asked) = Completed::read(params) else {
+            return Err(invalid_params(
+                "completion/complete takes params with ref (object with type, and uri or name) and argument (object with name \
+                 and value)",
+            ));
+        };
+        let root = match asked.kind.as_str() {
+            "ref/resource" => asked.root_of_template()?,
+            "ref/prompt" => self.completed_root(&asked.of, params)?,
+            other => {
+                let other = shortened(other);
+                let fault =
+                    format!("Unknown ref type: {other}; there are ref/resource and ref/prompt");
+                return Err(invalid_params(fault));
+            }
+        };
+        if asked.argument != uri::TEMPLATE_ARGUMENT {
+            let (name, own) = (shortened(&asked.argument), uri::TEMPLATE_ARGUMENT);
+            let fault = format!("Unknown argument {name}: what can be completed is {own}");
+            return Err(invalid_params(fault));
+        }
+        // A percent sign that is just being typed stands for itself.
+        let path = uri::from_argument(&asked.value).unwrap_or(asked.value);
+        Ok((root, path))
+    }
+
+    pub(crate) async fn run_method(
+        self,
+        method: &'static str,
+        root: &str,
+        arguments: Value,
+        lifetime: Option<Lifetime>,
+        uri: Option<String>,
+        params: Params,
+    ) -> Result<HeldMessage, ErrorData> {
+        let (id, wording) = (self.id, self.agreed.wording());
+        let service = self.context.connection.server().service().clone();
+        let caller = self.caller(params)?;
+        let mut message = Vec::new();
+        let mut encode = |outcome: &CallOutcome| {
+            message = match outcome {
+                CallOutcome::Result(done) => result::method_result(id, done, wording, lifetime),
+                CallOutcome::Question(question) => result::result(id, question),
+                CallOutcome::Refused(failure) => {
+                    result::error(Some(id), &error(failure, uri.as_deref(), wording))
+                }
+            };
+            message.len()
+        };
+        let called = service.call_method(method, root, arguments, &caller, &mut encode);
+        let outcome = called.await.ok_or_else(|| unknown_method(method))?;
+        if let CallOutcome::Refused(failure) = outcome {
+            return Err(error(&failure, uri.as_deref(), wording));
+        }
+        let room = caller.room.as_ref();
+        let held = room.and_then(|room| room.hand_over(message.len() as u64));
+        Ok((message, held))
+    }
+
+    pub(crate) fn listed(self, list: Value) -> Vec<u8> {
+        let lifetime = match self.agreed.wording() {
+            Wording::Older => None,
+            Wording::Newest => Some(self.list_lifetime()),
+        };
+        result::result(self.id, &Listed { list, lifetime })
+    }
+
+    fn list_lifetime(&self) -> Lifetime {
+        let catalogue = self.context.connection.server().service().catalogue();
+        if catalogue.has_uniform_resources() {
+            Lifetime::public(LIST_LIFETIME_MS)
+        } else {
+            Lifetime::PRIVATE
+        }
+    }
+
+    fn resource_roots(&self) -> impl Iterator<Item = &str> {
+        let catalogue = self.context.connection.server().service().catalogue();
+        catalogue.resource_roots().into_iter()
+    }
+}
+
+/// Begins to watch a resource, which its client then has.
+pub(crate) async fn subscribe(
+    service: &Service,
+    uri: &str,
+    caller: &Caller,
+    wording: Wording,
+) -> Result<CallOutcome, ErrorData> {
+    let ResourcePlace { root, path } = parsed(uri)?;
+    let arguments = json!({ "root": root, "path": path, "uri": uri });
+    let mut size = CallOutcome::size;
+    let called = service.call_method(SUBSCRIBE, &root, arguments, caller, &mut size);
+    match called.await.ok_or_else(|| unknown_method(SUBSCRIBE))? {
+        CallOutcome::Refused(failure) => Err(error(&failure, Some(uri), wording)),
+        outcome => Ok(outcome),
+    }
+}
+
+/// The URI that a request names, and the place behind it.
+pub(crate) fn place_of(
+    params: &Params,
+    method: &str,
+) -> Result<(String, ResourcePlace), ErrorData> {
+    let Some(uri) = params.text("uri") else {
+        return Err(invalid_params(format!(
+            "{method} takes params with uri (string)"
+        )));
+    };
+    Ok((uri.to_owned(), parsed(uri)?))
+}
+
+fn parsed(text: &str) -> Result<ResourcePlace, ErrorData> {
+    uri::parse(text).map_err(|fault| bad_uri(&fault, text))
+}
+
+fn bad_uri(fault: &BadUri, uri: &str) -> ErrorData {
+    ErrorData::invalid_params(fault.to_string(), Some(json!({ "uri": shortened(uri) })))
+}
+
+/// What a completion is about.
+struct Completed {
+    kind: String,
+    /// The URI or the name of what has arguments.
+    of: String,
+    argument: String,
+    value: String,
+}
+
+impl Completed {
+    fn read(params: &Params) -> Option<Completed> {
+        let text = |object: &Value, key: &str| object.get(key)?.as_str().map(str::to_owned);
+        let (reference, argument) = (params.get("ref")?, params.get("argument")?);
+        Some(Completed {
+            kind: text(reference, "type")?,
+            of: text(reference, "uri").or_else(|| text(reference, "name"))?,
+            argument: text(argument, "name")?,
+            value: text(argument, "value")?,
+        })
+    }
+
+    /// The root whose paths are wanted, of a template.
+    fn root_of_template(&self) -> Result<String, ErrorData> {
+        uri::root_of_template(&self.of).map_err(|fault| bad_uri(&fault, &self.of))
+    }
+}
+
+/// All of a list fits one page, so no cursor was ever given out.
+pub(crate) fn refuse_cursor(params: &Params, method: &str) -> Result<(), ErrorData> {
+    match params.get("cursor") {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(invalid_params(format!(
+            "Unknown cursor: {method} has one page"
+        ))),
+    }
+}
+
+/// A failure as an error of the protocol.
+fn error(failure: &MethodFailure, uri: Option<&str>, wording: Wording) -> ErrorData {
+    let code = match failure.kind {
+        // The newest revision has no code of its own for it.
+        RefusalKind::NotFound if wording == Wording::Older => ErrorCode::RESOURCE_NOT_FOUND,
+        RefusalKind::NotFound | RefusalKind::Invalid => ErrorCode::INVALID_PARAMS,
+        RefusalKind::TooMany { .. } | RefusalKind::Internal => ErrorCode::INTERNAL_ERROR,
+    };
+    let mut data = json!({ "code": failure.code });
+    if let Some(uri) = uri {
+        data["uri"] = Value::from(uri);
+    }
+    if let RefusalKind::TooMany {
+        retry_after_ms: Some(later),
+    } = failure.kind
+    {
+        data["retryAfterMs"] = Value::from(later);
+    }
+    ErrorData::new(code, failure.message.clone(), Some(data))
+}
+
+pub(crate) fn unknown_method(method: &str) -> ErrorData {
+    ErrorData::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        format!("unknown method: {}", shortened(method)),
+        None,
+    )
+}

@@ -1,0 +1,261 @@
+//! Resources that are watched for a client: `resources/subscribe` up to 2025-11-25, `subscriptions/listen` from 2026-07-28 on.
+//!
+//! A task waits for the changes of each resource and tells them. While the client does not read, the task waits too, and the
+//! kernel gathers what happens in a queue of fixed length.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{ErrorData, JsonObject, RequestId};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::{AbortHandle, JoinSet};
+use toolset::resources::{ResourceChange, Subscription};
+use toolset::{CallOutcome, Service};
+
+use crate::connection::Outbox;
+use crate::message::Params;
+use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
+use crate::resources;
+use crate::result;
+
+const UPDATED: &str = "notifications/resources/updated";
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The keys of what a message says besides.
+const UNSURE: &str = "io.github.mcp-filesystem/unsure";
+const NOTES: &str = "io.github.mcp-filesystem/notes";
+
+/// The resources that a connection watches, by URI.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedResources(Mutex<HashMap<String, Telling>>);
+
+/// A task that tells of changes. Dropped, it tells no more.
+#[derive(Debug)]
+struct Telling(AbortHandle);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl WatchedResources {
+    /// Ends all of them.
+    pub(crate) fn end_all(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        drop(all);
+    }
+
+    fn begin(&self, uri: String, telling: Telling) {
+        let earlier = self.lock().insert(uri, telling);
+        drop(earlier);
+    }
+
+    fn end(&self, uri: &str) -> bool {
+        let ended = self.lock().remove(uri);
+        ended.is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Telling>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AgreedRequest<'_> {
+    /// Whether a greeted client can hear of changes here.
+    pub(crate) fn can_subscribe(&self) -> bool {
+        self.agreed.is_legacy && self.context.connection.common().is_some() && self.watches()
+    }
+
+    /// Whether a client that introduces itself can hear of changes.
+    pub(crate) fn can_listen(&self) -> bool {
+        !self.agreed.is_legacy
+    }
+
+    fn watches(&self) -> bool {
+        let info = self
+            .context
+            .connection
+            .server()
+            .service()
+            .catalogue()
+            .info();
+        let resources = info.capabilities.resources.as_ref();
+        resources.is_some_and(|resources| resources.subscribe == Some(true))
+    }
+
+    /// `resources/subscribe`: changes are told on the connection until it ends.
+    pub(crate) async fn subscribe(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let (uri, _) = resources::place_of(&params, "resources/subscribe")?;
+        let (id, wording) = (self.id, self.agreed.wording());
+        let connection = Arc::clone(&self.context.connection);
+        let service = connection.server().service().clone();
+        let (caller, begun) = self.watching_caller(params)?;
+        let outcome = resources::subscribe(&service, &uri, &caller, wording).await?;
+        for subscription in begun.take() {
+            let Some(outbox) = connection.common().cloned() else {
+                continue;
+            };
+            let telling = tell_all(service.clone(), subscription, outbox, None);
+            let telling = Telling(tokio::spawn(telling).abort_handle());
+            connection.watched().begin(uri.clone(), telling);
+        }
+        let CallOutcome::Result(done) = outcome else {
+            return Ok((result::result(id, &json!({})), None));
+        };
+        Ok((result::method_result(id, &done, wording, None), None))
+    }
+
+    /// `resources/unsubscribe`.
+    pub(crate) fn unsubscribe(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
+        let (uri, _) = resources::place_of(params, "resources/unsubscribe")?;
+        if self.context.connection.watched().end(&uri) {
+            Ok(result::result(self.id, &json!({})))
+        } else {
+            let fault = format!("not subscribed to {}", toolset::shortened(&uri));
+            Err(invalid_params(fault))
+        }
+    }
+
+    /// `subscriptions/listen`: lasts until the client cancels it or the server ends.
+    pub(crate) async fn listen(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let wanted = wanted(&params)?;
+        let (id, wording) = (self.id, self.agreed.wording());
+        let may_watch = self.watches();
+        let server = self.context.connection.server().clone();
+        let outbox = Arc::clone(&self.context.outbox);
+        let gone = self.context.gone.clone();
+        let (caller, begun) = self.watching_caller(params)?;
+        let service = server.service().clone();
+        for uri in wanted.iter().filter(|_| may_watch) {
+            resources::subscribe(&service, uri, &caller, wording).await?;
+        }
+        let subscriptions = begun.take();
+        let acknowledged = acknowledged(id, &subscriptions);
+        outbox
+            .send(result::notification(ACKNOWLEDGED, &acknowledged))
+            .await;
+        let mut telling = JoinSet::new();
+        for subscription in subscriptions {
+            let (service, outbox) = (service.clone(), Arc::clone(&outbox));
+            telling.spawn(tell_all(service, subscription, outbox, Some(id.clone())));
+        }
+        tokio::select! {
+            () = gone.cancelled() => {}
+            () = server.subscriptions_end() => {}
+            // Nothing more can be seen.
+            () = all_ended(&mut telling) => {}
+        }
+        // The client is told the end last.
+        telling.shutdown().await;
+        let ended = json!({ "resultType": "complete", "_meta": meta(Some(id), []) });
+        Ok((result::result(id, &ended), None))
+    }
+}
+
+/// Waits until every task has ended; for ever, if there is none.
+async fn all_ended(telling: &mut JoinSet<()>) {
+    if telling.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    while telling.join_next().await.is_some() {}
+}
+
+/// The resources that a client wants to hear of. Lists of ours never change, so other wishes are not granted.
+fn wanted(params: &Params) -> Result<Vec<String>, ErrorData> {
+    let Some(Value::Object(filter)) = params.get("notifications") else {
+        return Err(invalid_params(
+            "subscriptions/listen takes params with notifications (object)",
+        ));
+    };
+    let uris = match filter.get("resourceSubscriptions") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(uris)) => uris,
+        Some(_) => return Err(not_uris()),
+    };
+    let mut wanted: Vec<String> = Vec::with_capacity(uris.len());
+    for uri in uris {
+        let uri = uri.as_str().ok_or_else(not_uris)?;
+        if !wanted.iter().any(|known| known == uri) {
+            wanted.push(uri.to_owned());
+        }
+    }
+    Ok(wanted)
+}
+
+fn not_uris() -> ErrorData {
+    invalid_params("resourceSubscriptions has to be a list of URIs (strings)")
+}
+
+/// What a client is told at first: which of its wishes are granted.
+fn acknowledged(id: &RequestId, subscriptions: &[Subscription]) -> Value {
+    let uris: Vec<&str> = subscriptions.iter().map(Subscription::uri).collect();
+    let mut notes: Vec<String> = Vec::new();
+    for subscription in subscriptions {
+        let uri = subscription.uri();
+        notes.extend(
+            subscription
+                .notes()
+                .iter()
+                .map(|note| format!("{uri}: {note}")),
+        );
+    }
+    let notes = (!notes.is_empty()).then(|| (NOTES, Value::from(notes)));
+    let granted = if uris.is_empty() {
+        json!({})
+    } else {
+        json!({ "resourceSubscriptions": uris })
+    };
+    json!({ "_meta": meta(Some(id), notes), "notifications": granted })
+}
+
+/// Tells the changes of a resource until nobody reads them, or nothing more can be seen.
+async fn tell_all(
+    service: Service,
+    mut subscription: Subscription,
+    outbox: Arc<dyn Outbox>,
+    id: Option<RequestId>,
+) {
+    while let Some(change) = service.next_change(&mut subscription).await {
+        if !tell(&change, subscription.uri(), &outbox, id.as_ref()).await {
+            return;
+        }
+    }
+}
+
+/// Tells one change: first what changed below, then the resource itself. Says whether somebody reads it.
+async fn tell(
+    change: &ResourceChange,
+    uri: &str,
+    outbox: &Arc<dyn Outbox>,
+    id: Option<&RequestId>,
+) -> bool {
+    for below in &change.below {
+        if !outbox.send(updated(below, id, None)).await {
+            return false;
+        }
+    }
+    outbox.send(updated(uri, id, change.unsure)).await
+}
+
+#[derive(Serialize)]
+struct Updated<'a> {
+    uri: &'a str,
+    #[serde(rename = "_meta", skip_serializing_if = "JsonObject::is_empty")]
+    meta: JsonObject,
+}
+
+fn updated(uri: &str, id: Option<&RequestId>, unsure: Option<&'static str>) -> Vec<u8> {
+    let meta = meta(id, unsure.map(|unsure| (UNSURE, Value::from(unsure))));
+    result::notification(UPDATED, &Updated { uri, meta })
+}
+
+fn meta(
+    id: Option<&RequestId>,
+    besides: impl IntoIterator<Item = (&'static str, Value)>,
+) -> JsonObject {
+    let id = id.map(|id| (SUBSCRIPTION_ID, id.clone().into_json_value()));
+    let all = id.into_iter().chain(besides);
+    all.map(|(key, value)| (key.to_owned(), value)).collect()
+}

@@ -1,0 +1,261 @@
+//! What a person asks for by name: prompts about the changes of a root that keeps a history.
+//!
+//! A prompt is made by a [`Tool`] that no client can call as one, so it takes the road of every call.
+
+use ops::{ChangeFilter, PartKind, ToldChange, change_id, changes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::iso_time::iso;
+use crate::resources::uri;
+use crate::text_form::{TextLines, shown};
+use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
+
+/// Makes a prompt.
+pub const GET: &str = "prompts/get";
+/// The tool whose place in an allowlist admits to prompts.
+pub(crate) const CHANGES: &str = "changes";
+/// The tool that a prompt needs.
+const UNDO: &str = "undo";
+/// How many changes a prompt tells.
+const CHANGES_MAX: usize = 20;
+/// Among how many changes those of the client are looked for.
+const LOOKED_AT: usize = 1000;
+/// How many files a prompt links to.
+const LINKS_MAX: usize = 20;
+
+/// A prompt as it is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptInfo {
+    /// What clients call it.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What it is for.
+    pub description: &'static str,
+    /// The tool that the model needs to do as it is told.
+    pub(crate) needs: Option<&'static str>,
+}
+
+/// Every prompt, in the order of lists.
+pub(crate) const PROMPTS: [PromptInfo; 3] = [
+    PromptInfo {
+        name: "undo",
+        title: "Undo",
+        description: "Takes back the last change, or the last one of a path",
+        needs: Some(UNDO),
+    },
+    PromptInfo {
+        name: "changes",
+        title: "Changes",
+        description: "What was changed lately, and by whom",
+        needs: None,
+    },
+    PromptInfo {
+        name: "review",
+        title: "Review",
+        description: "A review of what was changed in this client",
+        needs: None,
+    },
+];
+
+/// The arguments of every prompt, each with its meaning.
+pub const PROMPT_ARGUMENTS: [(&str, &str); 2] = [
+    ("root", "Name of the root"),
+    ("path", "Only changes of this file or directory"),
+];
+
+pub(crate) struct GetPrompt;
+
+#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum PromptName {
+    Undo,
+    Changes,
+    Review,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Arguments {
+    root: String,
+    name: PromptName,
+    path: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reply {
+    description: String,
+    messages: Vec<Message>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Message {
+    role: &'static str,
+    content: Content,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content {
+    Text { text: String },
+    ResourceLink { uri: String, name: String },
+}
+
+impl Message {
+    fn text(text: String) -> Message {
+        Message {
+            role: "user",
+            content: Content::Text { text },
+        }
+    }
+
+    fn link(root: &str, path: &str) -> Message {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        Message {
+            role: "user",
+            content: Content::ResourceLink {
+                uri: uri::of(root, path),
+                name: name.to_owned(),
+            },
+        }
+    }
+}
+
+impl Tool for GetPrompt {
+    type Arguments = Arguments;
+    type Reply = Reply;
+
+    const NAME: &'static str = GET;
+    const TITLE: &'static str = "Get a prompt";
+    const DESCRIPTION: &'static str = "Words a request about changes.";
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::READ];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let place = call.place(arguments.path.as_deref().unwrap_or("."))?;
+        let filter = ChangeFilter {
+            path: arguments.path.clone(),
+            limit: LOOKED_AT,
+            ..ChangeFilter::default()
+        };
+        let mut told = changes(&place.root, &filter);
+        if arguments.name != PromptName::Changes {
+            told.retain(|change| is_own(change, call));
+        }
+        told.truncate(CHANGES_MAX);
+        Ok(worded(&arguments, &told))
+    }
+}
+
+/// Whether the client made a change itself.
+fn is_own(change: &ToldChange, call: &Call) -> bool {
+    *change.record.author.account == *call.caller.account
+}
+
+fn worded(arguments: &Arguments, told: &[ToldChange]) -> Reply {
+    let root = shown(&arguments.root);
+    let of = match &arguments.path {
+        Some(path) => format!("{} in root {root}", shown(path)),
+        None => format!("root {root}"),
+    };
+    let (description, request) = match arguments.name {
+        PromptName::Undo => (
+            format!("Undo the last change of {of}"),
+            undo_request(arguments, &of, told),
+        ),
+        PromptName::Changes => (
+            format!("Changes of {of}"),
+            format!("Tell me in a few sentences what was changed in {of}, when and by whom."),
+        ),
+        PromptName::Review => (
+            format!("Review of my changes of {of}"),
+            format!(
+                "Review what I changed in {of}: read each changed file, and where the tool changes is there, its diffs. Tell me \
+                 of mistakes, of what was left half done, and of what should be taken back. Change nothing."
+            ),
+        ),
+    };
+    let list = lines(told);
+    let mut messages = vec![Message::text(format!(
+        "{request}\n\nThe changes, newest first:\n{list}"
+    ))];
+    if arguments.name == PromptName::Review {
+        let links = paths(told).into_iter().take(LINKS_MAX);
+        messages.extend(links.map(|path| Message::link(&arguments.root, path)));
+    }
+    Reply {
+        description,
+        messages,
+    }
+}
+
+fn undo_request(arguments: &Arguments, of: &str, told: &[ToldChange]) -> String {
+    let mut holding = told.iter().filter(|change| change.undone_by.is_none());
+    match holding.find(|change| change.record.author.undoes.is_empty()) {
+        Some(last) => format!(
+            "Take back my last change of {of}, {}: call the tool undo with root {} and change {}, first with dry_run: true. Say in \
+             one line what it took back.",
+            summary(last),
+            shown(&arguments.root),
+            change_id(last.record.number)
+        ),
+        None => format!("Tell me that there is nothing of mine to take back in {of}."),
+    }
+}
+
+/// One line a change.
+fn lines(told: &[ToldChange]) -> String {
+    let mut lines = TextLines::default();
+    for change in told {
+        let record = &change.record;
+        let time = ops::Time {
+            seconds: i64::try_from(record.author.time / 1000).unwrap_or(i64::MAX),
+            nanoseconds: 0,
+        };
+        let undone = change.undone_by.map_or_else(String::new, |by| {
+            format!(" (taken back by {})", change_id(by))
+        });
+        lines.line(format_args!(
+            "{} {} {} by {}{undone}",
+            change_id(record.number),
+            iso(time),
+            summary(change),
+            shown(&record.author.client)
+        ));
+    }
+    if told.is_empty() {
+        lines.note("none");
+    }
+    lines.finish()
+}
+
+fn summary(change: &ToldChange) -> String {
+    let record = &change.record;
+    let paths = paths(std::slice::from_ref(change));
+    let first: Vec<_> = paths.iter().take(3).map(|path| shown(path)).collect();
+    let more = paths.len().saturating_sub(first.len());
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{} {}{more}", record.author.tool, first.join(", "))
+}
+
+/// The files that changes are about, each once.
+fn paths(told: &[ToldChange]) -> Vec<&str> {
+    let parts = told.iter().flat_map(|change| &change.record.parts);
+    let parts = parts.filter(|part| part.kind != PartKind::MakeDir);
+    let mut paths: Vec<&str> = Vec::new();
+    for part in parts {
+        let path = part.to.as_deref().unwrap_or(&part.path);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
