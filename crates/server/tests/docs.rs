@@ -18,7 +18,7 @@ const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
 const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
 
 /// The documents that people read.
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CLAUDE.md",

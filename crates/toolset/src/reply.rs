@@ -195,7 +195,8 @@ impl RefusalKind {
             Failure::RateLimited { retry_after_ms } => RefusalKind::TooMany {
                 retry_after_ms: Some(*retry_after_ms),
             },
-            Failure::ToolNotAllowed { .. }
+            Failure::Suspended
+            | Failure::ToolNotAllowed { .. }
             | Failure::ReadOnly { .. }
             | Failure::BadArguments(_) => RefusalKind::Invalid,
             Failure::LeftRunning(_)
