@@ -103,11 +103,16 @@ impl Admission {
 
     /// Refuses a client that the operator keeps out, and takes a call from its allowance.
     pub(crate) fn check_client(&self, client: &str) -> Result<(), Failure> {
-        let observer = self.deployment.observer.as_ref();
-        if observer.is_some_and(|observer| observer.is_suspended(client)) {
+        if self.is_suspended(client) {
             return Err(Failure::Suspended);
         }
         self.check_rate(client)
+    }
+
+    /// Tells whether the operator keeps a client out for now.
+    pub(crate) fn is_suspended(&self, client: &str) -> bool {
+        let observer = self.deployment.observer.as_ref();
+        observer.is_some_and(|observer| observer.is_suspended(client))
     }
 
     /// Takes a call from its client's allowance.

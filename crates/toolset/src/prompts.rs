@@ -137,8 +137,9 @@ impl Tool for GetPrompt {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let place = call.place(arguments.path.as_deref().unwrap_or("."))?;
+        let path = arguments.path.as_deref().map(recorded).transpose()?;
         let filter = ChangeFilter {
-            path: arguments.path.clone(),
+            path: path.filter(|path| !path.is_empty()),
             limit: LOOKED_AT,
             ..ChangeFilter::default()
         };
@@ -149,6 +150,19 @@ impl Tool for GetPrompt {
         told.truncate(CHANGES_MAX);
         Ok(worded(&arguments, &told))
     }
+}
+
+/// A path as changes are recorded under it. What it named may be gone, so it is not looked up.
+fn recorded(path: &str) -> ops::Result<String> {
+    let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
+    let names: Vec<&str> = names.collect();
+    if names.contains(&"..") {
+        return Err(ops::Error::InvalidArgument {
+            argument: "path",
+            reason: "it names a file or directory inside the root, without ..".to_owned(),
+        });
+    }
+    Ok(names.join("/"))
 }
 
 /// Whether the client made a change itself.
@@ -258,4 +272,17 @@ fn paths(told: &[ToldChange]) -> Vec<&str> {
         }
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_recorded_without_its_detours() {
+        for (path, expected) in [("a/b", "a/b"), ("./a//b/", "a/b"), ("/a", "a"), (".", "")] {
+            assert_eq!(recorded(path).unwrap(), expected, "{path}");
+        }
+        assert!(recorded("a/../b").is_err());
+    }
 }

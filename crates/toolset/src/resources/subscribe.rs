@@ -104,6 +104,10 @@ impl Subscription {
                 sleep(STEP).await;
             }
             sleep(GATHER).await;
+            // Who is kept out is not told anything either.
+            if admission.is_suspended(&self.client) {
+                return None;
+            }
             let watched = self.watched.take()?;
             let (watched, looked) = look(watched, &self.client, admission).await?;
             if looked.is_err() {

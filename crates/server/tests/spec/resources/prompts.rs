@@ -106,7 +106,7 @@ async fn prompts_say_what_is_wrong() {
         ),
         (
             json!({"name": "changes", "arguments": {"path": "../x"}}),
-            "outside",
+            "without ..",
         ),
     ];
     over_all(
