@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use toolset::{AskBy, Client, PendingQuestion};
+use toolset::{AskBy, Client, HostDirectories, PendingQuestion};
 
+use crate::client_roots::ClientRoots;
 use crate::finish_on_drop::FinishOnDrop;
 use crate::message::{Answer, Notification, Refused, Request, id_in_use};
 use crate::methods;
@@ -81,6 +82,7 @@ pub struct Connection {
     lifecycle: Mutex<Lifecycle>,
     running: Mutex<HashMap<RequestId, Arc<RunningRequest>>>,
     questions: Arc<Questions>,
+    roots: ClientRoots,
 }
 
 impl Connection {
@@ -108,6 +110,7 @@ impl Connection {
             lifecycle: Mutex::new(lifecycle),
             running: Mutex::default(),
             questions: Arc::default(),
+            roots: ClientRoots::default(),
         })
     }
 
@@ -149,6 +152,41 @@ impl Connection {
                 running.gone.cancel();
             }
         }
+    }
+
+    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only of use where
+    /// clients see paths on the host.
+    pub fn follow_roots(
+        self: &Arc<Connection>,
+        notification: &Notification,
+        outbox: &Arc<dyn Outbox>,
+    ) {
+        let tells = [
+            "notifications/initialized",
+            "notifications/roots/list_changed",
+        ];
+        let has_roots = || {
+            let lifecycle = self.lifecycle();
+            lifecycle.greeting.as_ref().is_some_and(|own| own.has_roots)
+        };
+        if !tells.contains(&notification.method.as_str())
+            || !self.server.service().catalogue().tells_host_paths()
+            || !has_roots()
+        {
+            return;
+        }
+        self.roots.begin();
+        let (connection, outbox) = (Arc::clone(self), Arc::clone(outbox));
+        tokio::spawn(async move {
+            let questions = &connection.questions;
+            let service = connection.server.service();
+            connection.roots.ask(questions, &outbox, service).await;
+        });
+    }
+
+    /// The directories that the client works in, once it has said so; `None` for all that are served.
+    pub(crate) async fn narrowed(&self) -> Option<Arc<HostDirectories>> {
+        self.roots.narrowed().await
     }
 
     /// What the client is told of a message that is refused.

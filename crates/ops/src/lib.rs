@@ -96,7 +96,7 @@ pub use replace_string::{ReplaceString, ReplacedString};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;
-pub use text::replace::{EditScope, REPLACED_MAX};
+pub use text::replace::{EditMatching, EditScope, REPLACED_MAX};
 pub use unread::{Unread, UnreadReason, UnreadTotal};
 pub use version::Version;
 pub use watch::{Watch, Watched};
@@ -107,5 +107,5 @@ pub use write_files::{FileToWrite, WriteFiles};
 pub use sandbox::{
     Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
-    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, first_chars, truncated,
+    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, first_chars, is_within, truncated,
 };

@@ -104,7 +104,7 @@ impl Operation for Remove {
         match self.remove(&located, metadata.kind, context) {
             Ok(removal) => removed.add(removal),
             Err(fault) if self.collects(&fault) => removed.faults.push(fault),
-            Err(fault) => return Err(fault),
+            Err(fault) => return Err(self.place.with_hidden(fault)),
         }
         Ok(removed)
     }

@@ -25,7 +25,7 @@ use crate::quota::{self, Amount};
 use crate::resolve::Tail;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
-pub(crate) use observers::Observers;
+pub(crate) use observers::{NewEntries, Observers};
 pub(crate) use rename::rename_entry;
 
 /// A name in an open directory.

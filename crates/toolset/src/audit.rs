@@ -32,6 +32,7 @@ impl CallRecord<'_> {
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = place.and_then(root),
             path = place.and_then(path),
             destination_root = self.destination().and_then(root),
@@ -71,6 +72,7 @@ impl CallRecord<'_> {
             target: UNRECORDED,
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             error_code = worded.code,
@@ -85,6 +87,7 @@ impl CallRecord<'_> {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),
@@ -140,6 +143,7 @@ impl CallRecord<'_> {
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),
@@ -162,6 +166,7 @@ impl CallRecord<'_> {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),

@@ -17,10 +17,10 @@ use crate::deployment::{Deployment, ReplyHalves};
 use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
 use crate::schema;
-use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool::{AnyTool, Definition, ReplyForm, RootInfo, RootSource, ToolEffect, ToolSet};
 use crate::tool_names;
 use crate::tool_reference;
-use crate::{files, guide, memory, workspace};
+use crate::{files, guide, memory, memory_tool, reference, workspace};
 
 /// The names of a set's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub fn every_set() -> &'static [SetNames] {
             files::toolset(),
             memory::toolset(),
             guide::toolset(None),
+            reference::toolset(),
+            memory_tool::toolset(),
         ];
         sets.iter().map(SetNames::of).collect()
     });
@@ -105,6 +107,12 @@ pub enum SetupError {
         .0.tools.join(", ")
     )]
     Collision(SetCollision),
+    /// A set that has to have its endpoint for itself is to share one.
+    #[error("the tool set {set} tells paths on the host, so it needs an endpoint of its own")]
+    Alone {
+        /// The set.
+        set: &'static str,
+    },
     /// There is nothing to serve.
     #[error("no tool set is given")]
     Empty,
@@ -163,6 +171,11 @@ impl Catalogue {
         if let Some(collision) = first_collision(&names.iter().collect::<Vec<_>>()) {
             return Err(SetupError::Collision(collision));
         }
+        let alone = sets.iter().find(|set| set.contract.tells_host_paths());
+        if let (Some(alone), true) = (alone, sets.len() > 1) {
+            let set = alone.contract.name();
+            return Err(SetupError::Alone { set });
+        }
         let info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
         let entries: Vec<ToolEntry> = sets
             .into_iter()
@@ -188,6 +201,29 @@ impl Catalogue {
     #[must_use]
     pub fn listed(&self) -> &[McpTool] {
         &self.descriptions().listed
+    }
+
+    /// The tools as a client sees them that gets these halves of replies. Without output schemas, no client library waits
+    /// for a structured half.
+    #[must_use]
+    pub fn listed_with(&self, halves: ReplyHalves) -> Vec<McpTool> {
+        let mut tools = self.listed().to_vec();
+        let is_chosen = |name: &str| {
+            let entry = self.entry(name);
+            entry.is_some_and(|entry| entry.tool.definition().form == ReplyForm::Chosen)
+        };
+        if !halves.structured() {
+            let chosen = tools.iter_mut().filter(|tool| is_chosen(&tool.name));
+            chosen.for_each(|tool| tool.output_schema = None);
+        }
+        tools
+    }
+
+    /// Whether what a client says of its directories matters.
+    #[must_use]
+    pub fn tells_host_paths(&self) -> bool {
+        let mut contracts = self.entries.iter().map(|entry| entry.contract);
+        contracts.any(Contract::tells_host_paths)
     }
 
     /// The halves of replies that a client of this name gets.
@@ -258,8 +294,9 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
         .iter()
         .map(|set| instructions(set, admission))
         .collect();
-    let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
+    let mut server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
         .with_title(first.server_title());
+    server.description = first.server_description().map(str::to_owned);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(ToolsCapability::default());
     Some(
@@ -324,15 +361,23 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
         input_schema(definition, deployment),
     )
     .with_title(definition.title)
-    .with_annotations(definition.annotations());
+    .with_annotations(entry.contract.annotations(definition.effect));
     if definition.large_replies {
         tool = tool.with_meta(media::large_replies());
     }
-    if deployment.replies.halves(None).structured() {
-        let either = schema::or_error(&definition.output, &entry.contract.error_schema());
-        tool = tool.with_raw_output_schema(Arc::new(either));
+    let output = match definition.form {
+        ReplyForm::Chosen if deployment.replies.halves(None).structured() => {
+            let either = schema::or_error(&definition.output, &entry.contract.error_schema());
+            Some(Arc::new(either))
+        }
+        // Failures have no structured half.
+        ReplyForm::Given(halves) if halves.structured() => Some(Arc::clone(&definition.output)),
+        ReplyForm::Chosen | ReplyForm::Given(_) => None,
+    };
+    match output {
+        Some(output) => tool.with_raw_output_schema(output),
+        None => tool,
     }
-    tool
 }
 
 /// A tool's arguments as clients see them. The only root may be left out.
@@ -340,7 +385,7 @@ fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObj
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
         // This one may be left out anyway.
-        RootSource::ArgumentOr(..) | RootSource::Home => None,
+        RootSource::ArgumentOr(..) | RootSource::Home | RootSource::HostPath(_) => None,
     });
     let is_only = deployment.roots.len() == 1;
     let mut input = definition.input.as_ref().clone();

@@ -13,6 +13,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::host_paths::HostDirectories;
+
 /// A client while one of its calls runs.
 pub trait Client: fmt::Debug + Send + Sync {
     /// Cancelled once the client does not want the reply any more.
@@ -115,6 +117,8 @@ pub struct Caller {
     pub room: Option<Arc<ReplyRoom>>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
+    /// The directories on the host that the client works in, where it named some of those that are served.
+    pub narrowed: Option<Arc<HostDirectories>>,
     /// The way to the client.
     pub client: Arc<dyn Client>,
 }
@@ -137,6 +141,7 @@ impl Default for Caller {
             allowance: Arc::default(),
             room: None,
             answers: None,
+            narrowed: None,
             client: Arc::new(Silent::default()),
         }
     }

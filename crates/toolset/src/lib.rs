@@ -20,6 +20,7 @@ mod fair_queue;
 pub mod files;
 pub mod guide;
 mod hash_algorithm;
+mod host_paths;
 mod iso_time;
 mod json;
 mod json_text;
@@ -28,9 +29,11 @@ mod late_end;
 mod match_text;
 mod media;
 pub mod memory;
+pub mod memory_tool;
 mod metrics;
 mod observer;
 mod rate;
+pub mod reference;
 mod reply;
 mod schema;
 mod search_bounds;
@@ -49,9 +52,11 @@ pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, fi
 pub use client::{Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent};
 pub use contract::{CallSubject, Contract, Failure, FailureText, NamedPlace, Worded};
 pub use deployment::{
-    Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
+    Allowlist, Deployment, MemoryCreate, MemoryStore, MemoryToolChoices, Recorded, Recorder,
+    ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
 pub use dispatch::{Encode, Service};
+pub use host_paths::HostDirectories;
 pub use json::escape;
 pub use json_text::JsonText;
 pub use media::{Media, MediaKind};
@@ -63,6 +68,6 @@ pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, ToolResult};
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
-    InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,
-    ToolEffect, ToolSet, tool,
+    InlineRest, PlaceAccess, Prepared, ReplyForm, RootInfo, RootSource, RootUse, Schema, Talk,
+    Tool, ToolEffect, ToolSet, tool,
 };

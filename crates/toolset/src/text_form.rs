@@ -92,6 +92,15 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
+/// A name in a list of somebody else's form. Only one that would not stay in its line is quoted.
+pub(crate) fn in_one_line(name: &str) -> Cow<'_, str> {
+    if name.chars().any(is_unshowable) {
+        shown(name)
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
 /// Whether a character ends lines, moves the cursor or turns the direction of text.
 pub(crate) fn is_unshowable(c: char) -> bool {
     c.is_control()

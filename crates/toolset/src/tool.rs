@@ -18,7 +18,8 @@ use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
 use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
-use crate::deployment::{ReplyHalves, TextForm};
+use crate::deployment::{MemoryToolChoices, ReplyHalves, TextForm};
+use crate::host_paths::HostRoots;
 use crate::json_text::JsonText;
 use crate::media::Media;
 use crate::reply::{self, EncodedReply};
@@ -155,7 +156,7 @@ pub enum ToolEffect {
 
 impl ToolEffect {
     /// The MCP annotations; nothing here ever reaches an open world.
-    fn annotations(self) -> ToolAnnotations {
+    pub(crate) fn annotations(self) -> ToolAnnotations {
         let (read_only, destructive, idempotent) = match self {
             ToolEffect::Read => (true, false, true),
             ToolEffect::Write {
@@ -198,6 +199,16 @@ impl RootUse {
         }
     }
 
+    /// The root that a path on the host leads into.
+    #[must_use]
+    pub const fn host(path: &'static str, access: PlaceAccess) -> RootUse {
+        RootUse {
+            root: RootSource::HostPath(path),
+            path,
+            access,
+        }
+    }
+
     /// The one root of a single-root tool set.
     #[must_use]
     pub const fn home(path: &'static str, access: PlaceAccess) -> RootUse {
@@ -218,6 +229,8 @@ pub enum RootSource {
     ArgumentOr(&'static str, &'static str),
     /// The set has one root, chosen by the operator.
     Home,
+    /// The root that the argument of this name leads into: a path on the host.
+    HostPath(&'static str),
 }
 
 /// What is done in a root.
@@ -238,6 +251,14 @@ pub struct Call {
     pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
+    pub(crate) form: ReplyForm,
+    /// Where paths on the host lead, for sets whose clients give such paths.
+    pub(crate) host_roots: Option<HostRoots>,
+    /// How long a call takes at most that says nothing else.
+    pub(crate) request_timeout: Duration,
+    /// Whether every root of the call may be changed.
+    pub(crate) may_change: bool,
+    pub(crate) memory_tool: MemoryToolChoices,
     pub(crate) caller: Caller,
     pub(crate) client_stats: Arc<StatsTable>,
 }
@@ -267,7 +288,7 @@ impl Call {
         let subject = CallSubject {
             tool,
             places: vec![place],
-            listed: Vec::new(),
+            ..CallSubject::default()
         };
         let now = std::time::Instant::now();
         let record = CallRecord {
@@ -336,14 +357,17 @@ pub struct Definition {
     pub large_replies: bool,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
+    /// Who decides what its replies look like.
+    pub form: ReplyForm,
 }
 
-impl Definition {
-    /// The hints clients see.
-    #[must_use]
-    pub fn annotations(&self) -> ToolAnnotations {
-        self.effect.annotations()
-    }
+/// Who decides what the replies of a tool look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyForm {
+    /// The operator, by `server.replies` and `server.text`; a change may add what is kept of it.
+    Chosen,
+    /// Somebody else's contract, to the letter: these halves, and nothing besides.
+    Given(ReplyHalves),
 }
 
 /// A tool as the registry holds it.
@@ -444,6 +468,28 @@ pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
             output: LazyLock::new(|| Arc::new(output_schema::<T>())),
             large_replies: T::LARGE_REPLIES,
             examples: T::EXAMPLES,
+            form: ReplyForm::Chosen,
+        },
+        tool: PhantomData,
+    })
+}
+
+/// Puts a tool whose contract is somebody else's into its erased form: arguments that it does not know are passed over,
+/// and its replies have these halves and nothing besides.
+pub(crate) fn given_tool<T: Tool>(halves: ReplyHalves) -> Box<dyn AnyTool> {
+    Box::new(Erased::<T> {
+        definition: Definition {
+            name: T::NAME,
+            title: T::TITLE,
+            description: T::DESCRIPTION,
+            effect: T::EFFECT,
+            roots: T::ROOTS,
+            inner_paths: T::inner_paths,
+            input: LazyLock::new(|| Arc::new(schema::open_input::<T::Arguments>())),
+            output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
+            large_replies: false,
+            examples: T::EXAMPLES,
+            form: ReplyForm::Given(halves),
         },
         tool: PhantomData,
     })
@@ -512,6 +558,11 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
         TextForm::Compact => T::json_text(reply, call.replies),
         TextForm::Json => None,
     };
+    if let ReplyForm::Given(halves) = call.form {
+        let given_text = |reply: &T::Reply| T::json_text(reply, halves);
+        let encoded = reply::halves(&reply, given_text, halves)?;
+        return Ok(encoded.with_media_alone(media));
+    }
     let notes = &call.context.change_notes;
     let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
     let change = match T::EFFECT {

@@ -163,6 +163,7 @@ pub(crate) fn watch_tool<T: WatchTool>() -> Box<dyn AnyTool> {
             output: LazyLock::new(|| Arc::new(schema::output::<Reply>())),
             large_replies: false,
             examples: &[],
+            form: crate::tool::ReplyForm::Chosen,
         },
         tool: PhantomData,
     })

@@ -15,6 +15,10 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ),
     ("files", "The tool set `files` works in one root."),
     ("memory", "The tool set `memory` works in one root."),
+    (
+        "memory_tool",
+        "The tool set `memory_tool` works in one root.",
+    ),
     ("guide", "The tool set `guide`: files on the agent's side."),
     (
         "server",
@@ -195,6 +199,7 @@ mod tests {
             ),
             ("files", "files: {zzz: 1}".to_owned()),
             ("memory", "memory: {zzz: 1}".to_owned()),
+            ("memory_tool", "memory_tool: {zzz: 1}".to_owned()),
             ("guide", "guide: {zzz: 1}".to_owned()),
             ("server", "server: {zzz: 1}".to_owned()),
             (

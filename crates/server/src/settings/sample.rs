@@ -34,6 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].history.max_changes", "100000"),
     ("files.root", "workspace"),
     ("memory.root", "workspace"),
+    ("memory_tool.root", "workspace"),
     ("guide.project_root", "."),
     ("server.tls.cert", "FILE"),
     ("server.tls.key", "FILE"),
@@ -227,6 +228,7 @@ mod tests {
         // These have no default that could be written; the file shows an example.
         full.files_root = None;
         full.memory_root = None;
+        full.memory_tool_root = None;
         full.guide_project_root = None;
         assert_eq!(full, plain.complete());
     }

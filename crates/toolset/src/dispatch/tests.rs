@@ -422,6 +422,9 @@ fn a_change_that_was_left_is_one_that_had_begun() {
         tool: "toy",
         places: Vec::new(),
         listed: Vec::new(),
+        hosts: None,
+        command: None,
+        sought: Vec::new(),
     };
     let contract = workspace::toolset().contract;
     let end = || LateEnd::new(contract, &subject, "client");

@@ -508,6 +508,9 @@ mod tests {
     fn every_failure_says_what_to_do_next_and_nothing_of_this_host() {
         let subject = CallSubject {
             listed: Vec::new(),
+            hosts: None,
+            command: None,
+            sought: Vec::new(),
             tool: "guide_cache_file",
             places: Vec::new(),
         };

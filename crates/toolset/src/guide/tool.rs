@@ -83,6 +83,7 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             output: LazyLock::new(|| Arc::new(schema::output::<Success<T::Data>>())),
             large_replies: false,
             examples: T::EXAMPLES,
+            form: crate::tool::ReplyForm::Chosen,
         },
         state,
         tool: PhantomData,
