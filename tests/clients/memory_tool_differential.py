@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Our tool set `memory_tool` and Anthropic's own implementation (PyPI anthropic), call by call on equal stores.
 
-What differs is in REASONS: there the table of the tool set stands. A difference that is gone fails the run, too.
+What differs is in REASONS: there the table of the tool set stands. A difference that is gone fails the run, too. Before
+comparing, the header of a listing loses the words about node_modules, which our set leaves out as the documentation says, and
+sizes lose a `.0`.
 
 usage: memory_tool_differential.py BINARY
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +18,6 @@ from pathlib import Path
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 REASONS = {
-    "header": "the header of a listing names node_modules, which is left out, too",
     "empty last line": "a final newline makes no empty last line",
     "error word": "failures begin with the word Error, as the documentation of the tool has it",
     "snippet": "the reply to str_replace has no sentence before the lines, and shows all changed lines",
@@ -47,7 +49,10 @@ class Ours:
     def call(self, **arguments):
         result = self.request("tools/call", {"name": "memory", "arguments": arguments})
         assert len(result["content"]) == 1 and "structuredContent" not in result, result
-        return result["content"][0]["text"], result["isError"]
+        text = result["content"][0]["text"]
+        if text.startswith("Here're the files"):
+            text = re.sub(r"(?m)^(\d+)\.0([KMG]\t)", r"\1\2", text.replace(" and node_modules:", ":"))
+        return text, result["isError"]
 
 
 class Theirs:
@@ -80,7 +85,7 @@ def calls():
     def rename(old, new):
         return {"command": "rename", "old_path": old, "new_path": new}
 
-    yield view("/memories"), "header"
+    yield view("/memories"), None
     yield create("/memories/a.md", "one\ntwo\nthree"), None
     yield create("/memories/sub/b.md", "x" * 2000), None
     yield create("/memories/sub/deep/c.md", "é\n"), None
@@ -93,8 +98,8 @@ def calls():
     yield view("/memories/a.md", view_range=[1, 1]), None
     yield view("/memories/a.md", view_range=[0, 2]), None
     yield view("/memories/a.md", view_range=[1, 99]), None
-    yield view("/memories"), "header"
-    yield view("/memories/sub"), "header"
+    yield view("/memories"), None
+    yield view("/memories/sub"), None
     yield view("/memories/none"), None
     yield view("/etc/passwd"), None
     yield view("memories/a.md"), None
@@ -129,7 +134,7 @@ def calls():
     yield delete("/memories/renamed"), None
     yield delete("/memories"), "delete top"
     yield delete("/etc/passwd"), None
-    yield view("/memories"), "header"
+    yield view("/memories"), None
     yield {"command": "view"}, "missing argument"
     yield {"command": "create", "path": "/memories/z"}, "missing argument"
     yield {"command": "str_replace", "path": "/memories/moved/a.md", "old_str": "zero\n"}, "new_str"

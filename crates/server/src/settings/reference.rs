@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_place_of_its_own() {
-        // These two are never in the file.
-        let elsewhere = ["config_file", "transport"];
+        // These are never in the file.
+        let elsewhere = ["config_file", "is_max_file_size_given", "transport"];
         for row in TABLE {
             assert_eq!(
                 row.key.is_none(),

@@ -69,7 +69,7 @@ struct Item {
     modified: Option<String>,
     /// Whether its name begins with a dot.
     is_hidden: bool,
-    /// Said only where it is true: it is a symlink.
+    /// Said only where it is true: it is a symlink; with metadata.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_symlink: bool,
     /// True where the name's bytes are not UTF-8; the path shown here still opens it.
@@ -164,7 +164,7 @@ fn item(entry: &ListEntry, detailed: bool) -> Item {
         size: of_file.map(|metadata| metadata.size),
         modified: entry.metadata.map(|metadata| iso(metadata.modified)),
         is_hidden: entry.hidden,
-        is_symlink: entry.kind == FileKind::Symlink,
+        is_symlink: detailed && entry.kind == FileKind::Symlink,
         invalid_utf8: entry.invalid_utf8,
     }
 }

@@ -49,10 +49,10 @@ mod tests {
     #[test]
     fn a_backslash_separates_unless_it_escapes() {
         for (given, meant) in [
-            (r"src\main.rs", "src/main.rs"),
-            (r"a\b\c*", "a/b/c*"),
-            (r"a\*", r"a\*"),
-            (r"a\b", r"a\b"),
+            ("src\\main.rs", "src/main.rs"),
+            ("a\\b\\c*", "a/b/c*"),
+            ("a\\*", "a\\*"),
+            ("a\\\\b", "a\\\\b"),
             ("plain/*.rs", "plain/*.rs"),
         ] {
             assert_eq!(with_slashes(given), meant, "{given}");

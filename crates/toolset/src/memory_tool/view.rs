@@ -23,8 +23,10 @@ const LEFT_OUT: &str = "node_modules";
 pub(super) fn run(arguments: &Arguments, call: &Call) -> ops::Result<Reply> {
     let path = path(arguments)?;
     let place = place(call, path)?;
-    let is_empty_store = super::paths::is_top(path) && !place.is_there();
-    if is_empty_store || place.resolved_directory().is_ok() {
+    let is_directory = place.resolved_directory().is_ok();
+    // The directory of a client's own store is made with its first file.
+    let is_empty_store = super::paths::is_top(path) && !is_directory;
+    if is_empty_store || is_directory {
         return directory(&place, path, is_empty_store, call);
     }
     if let Some(mime_type) = image_type(path) {
@@ -153,10 +155,7 @@ fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Res
     if !is_empty {
         entries = listed(place, call)?;
     }
-    let total = match place.root.metadata() {
-        _ if is_empty => 0,
-        _ => size_of(place, call)?,
-    };
+    let total = if is_empty { 0 } else { size_of(place, call)? };
     text.push_str(&format!("\n{}\t{shown}", readable_size(total)));
     let top = place.resolved()?;
     for entry in entries {
