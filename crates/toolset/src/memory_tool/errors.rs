@@ -5,8 +5,8 @@ use ops::{EditFault, Error, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, UNRECORDABLE, Worded,
-    quota_words, root_gone, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
+    UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 
 pub(super) struct MemoryTool;
@@ -55,7 +55,9 @@ impl Contract for MemoryTool {
 fn code(failure: &Failure) -> &'static str {
     match failure {
         Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
+            "permission_denied"
+        }
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
@@ -100,6 +102,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::ToolNotAllowed { .. } => "Error: The operator does not allow memory".to_owned(),
         Failure::ReadOnly { .. } => READ_ONLY.to_owned(),
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::RateLimited { retry_after_ms } => {

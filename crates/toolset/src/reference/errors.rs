@@ -5,8 +5,8 @@ use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, UNRECORDABLE, Worded,
-    quota_words, root_gone, unfinished_words, unsynced_words,
+    CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
+    UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::tool::ToolEffect;
 
@@ -68,7 +68,9 @@ impl Contract for Reference {
 fn code(failure: &Failure) -> &'static str {
     match failure {
         Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "access_denied",
+        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
+            "access_denied"
+        }
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
@@ -123,6 +125,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
             let path = first_path(subject);
             format!("Access denied - the operator made this directory read-only: {path}")
         }
+        Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
