@@ -31,6 +31,10 @@ REASONS = {
 }
 
 
+def tidy(text: str) -> str:
+    return re.sub(r"(?m)^(\d+)\.0([KMG]\t)", r"\1\2", text)
+
+
 class Ours:
     def __init__(self, binary: str, base: Path):
         command = [binary, "--toolset", "memory_tool", "--base-path", str(base)]
@@ -50,9 +54,7 @@ class Ours:
         result = self.request("tools/call", {"name": "memory", "arguments": arguments})
         assert len(result["content"]) == 1 and "structuredContent" not in result, result
         text = result["content"][0]["text"]
-        if text.startswith("Here're the files"):
-            text = re.sub(r"(?m)^(\d+)\.0([KMG]\t)", r"\1\2", text.replace(" and node_modules:", ":"))
-        return text, result["isError"]
+        return tidy(text.replace(" and node_modules:", ":")), result["isError"]
 
 
 class Theirs:
@@ -61,7 +63,7 @@ class Theirs:
 
     def call(self, **arguments):
         try:
-            return self.tool.call(arguments), False
+            return tidy(self.tool.call(arguments)), False
         except Exception as error:  # their ToolError, or whatever the language says
             return str(error), True
 
