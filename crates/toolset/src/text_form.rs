@@ -140,6 +140,20 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {word}")
 }
 
+/// A size in the largest of these units, each 1,024 times the one before, that leaves at least one; `None` below the first.
+pub(crate) fn in_units(bytes: u64, units: [&'static str; 4]) -> Option<(f64, &'static str)> {
+    let mut size = bytes as f64;
+    let mut unit = None;
+    for larger in units {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = Some(larger);
+    }
+    unit.map(|unit| (size, unit))
+}
+
 /// A size as people write it, with `gap` before the unit: `500B`, `5.2MB`, `1 MB`.
 pub(crate) fn human_size(bytes: u64, gap: &str) -> String {
     const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];

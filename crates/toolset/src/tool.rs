@@ -456,42 +456,41 @@ pub struct Prepared {
 /// Puts a tool into its erased form.
 #[must_use]
 pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
+    erased::<T>(definition_of::<T>())
+}
+
+fn erased<T: Tool>(definition: Definition) -> Box<dyn AnyTool> {
     Box::new(Erased::<T> {
-        definition: Definition {
-            name: T::NAME,
-            title: T::TITLE,
-            description: T::DESCRIPTION,
-            effect: T::EFFECT,
-            roots: T::ROOTS,
-            inner_paths: T::inner_paths,
-            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
-            output: LazyLock::new(|| Arc::new(output_schema::<T>())),
-            large_replies: T::LARGE_REPLIES,
-            examples: T::EXAMPLES,
-            form: ReplyForm::Chosen,
-        },
+        definition,
         tool: PhantomData,
     })
+}
+
+fn definition_of<T: Tool>() -> Definition {
+    Definition {
+        name: T::NAME,
+        title: T::TITLE,
+        description: T::DESCRIPTION,
+        effect: T::EFFECT,
+        roots: T::ROOTS,
+        inner_paths: T::inner_paths,
+        input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
+        output: LazyLock::new(|| Arc::new(output_schema::<T>())),
+        large_replies: T::LARGE_REPLIES,
+        examples: T::EXAMPLES,
+        form: ReplyForm::Chosen,
+    }
 }
 
 /// Puts a tool whose contract is somebody else's into its erased form: arguments that it does not know are passed over,
 /// and its replies have these halves and nothing besides.
 pub(crate) fn given_tool<T: Tool>(halves: ReplyHalves) -> Box<dyn AnyTool> {
-    Box::new(Erased::<T> {
-        definition: Definition {
-            name: T::NAME,
-            title: T::TITLE,
-            description: T::DESCRIPTION,
-            effect: T::EFFECT,
-            roots: T::ROOTS,
-            inner_paths: T::inner_paths,
-            input: LazyLock::new(|| Arc::new(schema::open_input::<T::Arguments>())),
-            output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
-            large_replies: false,
-            examples: T::EXAMPLES,
-            form: ReplyForm::Given(halves),
-        },
-        tool: PhantomData,
+    erased::<T>(Definition {
+        input: LazyLock::new(|| Arc::new(schema::open_input::<T::Arguments>())),
+        output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
+        large_replies: false,
+        form: ReplyForm::Given(halves),
+        ..definition_of::<T>()
     })
 }
 

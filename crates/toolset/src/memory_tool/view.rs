@@ -10,7 +10,7 @@ use super::commands::path;
 use super::memory::{Arguments, Reply};
 use super::paths::place;
 use crate::media::{Media, MediaKind};
-use crate::text_form::in_one_line;
+use crate::text_form::{in_one_line, in_units};
 use crate::tool::Call;
 
 /// The most characters of a reply.
@@ -204,20 +204,10 @@ fn size_of(place: &Place, call: &Call) -> ops::Result<u64> {
 
 /// A size as `du -h` writes it, with one decimal.
 fn readable_size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["K", "M", "G", "T"];
-    if bytes < 1024 {
-        return format!("{bytes}B");
+    match in_units(bytes, ["K", "M", "G", "T"]) {
+        Some((size, unit)) => format!("{size:.1}{unit}"),
+        None => format!("{bytes}B"),
     }
-    let mut size = bytes as f64;
-    let mut unit = "";
-    for larger in UNITS {
-        if size < 1024.0 {
-            break;
-        }
-        size /= 1024.0;
-        unit = larger;
-    }
-    format!("{size:.1}{unit}")
 }
 
 #[cfg(test)]

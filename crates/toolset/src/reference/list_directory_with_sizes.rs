@@ -10,7 +10,7 @@ use super::content::Content;
 use super::list_directory::{listed, prefix};
 use crate::deployment::ReplyHalves;
 use crate::json_text::JsonText;
-use crate::text_form::in_one_line;
+use crate::text_form::{in_one_line, in_units};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListDirectoryWithSizes;
@@ -101,20 +101,10 @@ fn size(entry: &ListEntry) -> u64 {
 }
 
 fn readable_size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
+    match in_units(bytes, ["KB", "MB", "GB", "TB"]) {
+        Some((size, unit)) => format!("{size:.2} {unit}"),
+        None => format!("{bytes} B"),
     }
-    let mut size = bytes as f64;
-    let mut unit = "";
-    for larger in UNITS {
-        if size < 1024.0 {
-            break;
-        }
-        size /= 1024.0;
-        unit = larger;
-    }
-    format!("{size:.2} {unit}")
 }
 
 /// Compares names as people sort them: marks before digits before letters, upper and lower case together.
