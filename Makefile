@@ -76,7 +76,7 @@ test-limits: ## what one client can take at most, with all the connections and b
 
 test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
-	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::trees faults::power faults::search
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::trees faults::power faults::search reference::race
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
 	$(CARGO) build --release --locked --bin mcp-filesystem --bin load

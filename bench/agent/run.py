@@ -68,6 +68,7 @@ def succeeds(*command: str) -> bool:
 def candidates(binary: str):
     """Name, command without the directory, the scripts of its tools."""
     yield "mcp-filesystem, `workspace`", [binary], tasks.Ours
+    yield "mcp-filesystem, `reference`", [binary, "--toolset", "reference"], tasks.Reference
     reference = HOME / "node_modules/.bin/mcp-server-filesystem"
     if reference.exists():
         yield "reference server", [str(reference)], tasks.Reference

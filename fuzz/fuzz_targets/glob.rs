@@ -61,6 +61,7 @@ fuzz_target!(|input: Input| {
         max_depth: (input.depth > 0).then_some(usize::from(input.depth)),
         ignore_rules: IgnoreRules::Disregard,
         order: GlobOrder::Path,
+            exclude: Vec::new(),
     };
     let context = Context {
         limits: Arc::new(Limits::for_tests()),

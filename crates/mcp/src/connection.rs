@@ -13,8 +13,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolset::resources::Subscription;
-use toolset::{AskBy, Client, PendingQuestion};
+use toolset::{AskBy, Client, HostDirectories, PendingQuestion};
 
+use crate::client_roots::ClientRoots;
 use crate::finish_on_drop::FinishOnDrop;
 use crate::message::{Answer, Notification, Refused, Request, id_in_use};
 use crate::methods;
@@ -86,6 +87,7 @@ pub struct Connection {
     /// The way for what belongs to no request, if the connection lasts.
     common: Option<Arc<dyn Outbox>>,
     watched: WatchedResources,
+    roots: ClientRoots,
 }
 
 impl Connection {
@@ -136,6 +138,7 @@ impl Connection {
             questions: Arc::default(),
             common,
             watched: WatchedResources::default(),
+            roots: ClientRoots::default(),
         }
     }
 
@@ -177,6 +180,41 @@ impl Connection {
                 running.gone.cancel();
             }
         }
+    }
+
+    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only of use where
+    /// clients see paths on the host.
+    pub fn follow_roots(
+        self: &Arc<Connection>,
+        notification: &Notification,
+        outbox: &Arc<dyn Outbox>,
+    ) {
+        let tells = [
+            "notifications/initialized",
+            "notifications/roots/list_changed",
+        ];
+        let has_roots = || {
+            let lifecycle = self.lifecycle();
+            lifecycle.greeting.as_ref().is_some_and(|own| own.has_roots)
+        };
+        if !tells.contains(&notification.method.as_str())
+            || !self.server.service().catalogue().tells_host_paths()
+            || !has_roots()
+        {
+            return;
+        }
+        self.roots.begin();
+        let (connection, outbox) = (Arc::clone(self), Arc::clone(outbox));
+        tokio::spawn(async move {
+            let questions = &connection.questions;
+            let service = connection.server.service();
+            connection.roots.ask(questions, &outbox, service).await;
+        });
+    }
+
+    /// The directories that the client works in, once it has said so; `None` for all that are served.
+    pub(crate) async fn narrowed(&self) -> Option<Arc<HostDirectories>> {
+        self.roots.narrowed().await
     }
 
     /// What the client is told of a message that is refused.

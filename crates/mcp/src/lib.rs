@@ -5,6 +5,7 @@
 //! connections of clients that come by HTTP requests. This crate knows no sockets and no files, so that all of it is tested
 //! in memory. Of rmcp, the official SDK, it uses the types and nothing else.
 
+mod client_roots;
 mod connection;
 mod finish_on_drop;
 pub mod headers;

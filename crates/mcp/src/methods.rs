@@ -142,7 +142,11 @@ impl AgreedRequest<'_> {
         };
         let (id, wording) = (self.id, self.agreed.wording());
         let server = self.context.connection.server().clone();
-        let caller = self.caller(params)?;
+        let narrowed = self.context.connection.narrowed().await;
+        let caller = Caller {
+            narrowed,
+            ..self.caller(params)?
+        };
         let mut message = Vec::new();
         let mut encode = |outcome: &CallOutcome| {
             message = match outcome {
@@ -204,6 +208,7 @@ impl AgreedRequest<'_> {
             account_kind: origin.account_kind(),
             allowance,
             answers,
+            narrowed: None,
             client: Arc::new(RequestClient {
                 progress: meta.progress(),
                 context: self.context,

@@ -172,6 +172,9 @@ fn push_media(media: &Media, is_second: bool, message: &mut Vec<u8>) {
     if is_second {
         message.push(b',');
     }
+    if let Some(uri) = &media.uri {
+        return push_resource(media, uri, message);
+    }
     let kind = match media.kind {
         MediaKind::Image => "image",
         MediaKind::Audio => "audio",
@@ -184,6 +187,22 @@ fn push_media(media: &Media, is_second: bool, message: &mut Vec<u8>) {
         r#"","data":""#,
         &media.data,
         r#""}"#,
+    ];
+    for part in parts {
+        message.extend_from_slice(part.as_bytes());
+    }
+}
+
+/// Adds a block that is an embedded resource.
+fn push_resource(media: &Media, uri: &str, message: &mut Vec<u8>) {
+    message.extend_from_slice(br#"{"type":"resource","resource":{"uri":""#);
+    escape(uri, message);
+    let parts = [
+        r#"","mimeType":""#,
+        media.mime_type,
+        r#"","blob":""#,
+        &media.data,
+        r#""}}"#,
     ];
     for part in parts {
         message.extend_from_slice(part.as_bytes());

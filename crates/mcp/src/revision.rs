@@ -38,6 +38,8 @@ pub(crate) struct Greeting {
     pub(crate) client: Option<ClientName>,
     /// Whether it can be asked to let its model answer.
     pub(crate) samples: bool,
+    /// Whether it can be asked which directories it works in.
+    pub(crate) has_roots: bool,
 }
 
 impl Greeting {
@@ -47,6 +49,7 @@ impl Greeting {
             revision,
             client: None,
             samples: false,
+            has_roots: false,
         }
     }
 
@@ -59,6 +62,7 @@ impl Greeting {
                 version: params.client_info.version.clone(),
             }),
             samples: params.capabilities.sampling.is_some(),
+            has_roots: params.capabilities.roots.is_some(),
         }
     }
 }

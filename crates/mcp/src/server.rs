@@ -111,10 +111,7 @@ impl Server {
 
     fn encoded_list(&self, wording: Wording, halves: ReplyHalves) -> Box<RawValue> {
         let catalogue = self.inner.service.catalogue();
-        let mut tools = catalogue.listed().to_vec();
-        if !halves.structured() {
-            tools.iter_mut().for_each(|tool| tool.output_schema = None);
-        }
+        let tools = catalogue.listed_with(halves);
         // A shared cache would hand one client's list to another.
         let (lifetime, scope) = if catalogue.is_uniform() {
             (LIST_LIFETIME_MS, CacheScope::Public)

@@ -94,6 +94,7 @@ fn glob(root: &Arc<Root>, pattern: &str) -> Glob {
         max_depth: None,
         ignore_rules: IgnoreRules::Disregard,
         order: ops::GlobOrder::Path,
+        exclude: Vec::new(),
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Limits {
     pub max_full_read_size: u64,
     /// The most bytes of content one reply holds.
     pub max_file_size: u64,
+    /// The largest file that a tool returns whole which returns files so: as many bytes as an edited file may have, unless
+    /// the operator chose less.
+    pub max_viewed_size: u64,
     /// The longest a search may take.
     pub search_timeout: Duration,
     /// How many bytes searches may remember; 0 for none.
@@ -32,6 +35,7 @@ impl Limits {
         Limits {
             max_full_read_size: 1024 * 1024,
             max_file_size: 10 * 1024 * 1024,
+            max_viewed_size: crate::WHOLE_FILE_MAX,
             search_timeout: Duration::from_secs(300),
             search_memory: 64 * 1024 * 1024,
             durability: sandbox::Durability::Fsync,

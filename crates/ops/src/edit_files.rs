@@ -14,13 +14,16 @@ use crate::syntax::{self, SyntaxFault};
 use crate::text::ReadAt;
 use crate::text::encoding::Utf8Check;
 use crate::text::excerpts::{ChangedLines, changed_lines_from};
+use crate::text::line_diff::unified;
 use crate::text::line_index::Mark;
 use crate::text::lines::newlines;
 use crate::text::pieces::{Pieces, SharedSplice};
-use crate::text::replace::{EditPlan, EditRoom, EditScope, REPLACED_MAX, plan};
+use crate::text::replace::{EditMatching, EditPlan, EditRoom, EditScope, REPLACED_MAX, plan};
 use crate::version::Version;
 use crate::write::WriteEffect;
 
+/// The largest file that a diff is made of.
+const DIFFED_MAX: u64 = 4 * 1024 * 1024;
 /// How many changes of a call are shown.
 pub const CHANGES_SHOWN: usize = 10;
 
@@ -35,6 +38,8 @@ pub struct FileEdit {
     pub new: String,
     /// How many places it is for.
     pub scope: EditScope,
+    /// What fits, if `old` is not there.
+    pub matching: EditMatching,
 }
 
 /// Whether files are changed.
@@ -53,6 +58,8 @@ pub struct EditFiles {
     pub edits: Vec<FileEdit>,
     /// Whether files are changed.
     pub rehearsal: Rehearsal,
+    /// How many lines around each change a unified diff shows, where one is wanted.
+    pub diff_context: Option<usize>,
 }
 
 /// The edits were made, or could be.
@@ -81,6 +88,8 @@ pub struct EditedFile {
     pub changes: Vec<ChangedLines>,
     /// Why it can no longer be read by those who read such files.
     pub fault: Option<SyntaxFault>,
+    /// The hunks of a unified diff, with `\n` for every line end, if one is wanted and the file is not too large.
+    pub diff: Option<String>,
 }
 
 impl Operation for EditFiles {
@@ -116,7 +125,10 @@ impl EditFiles {
         let (_turn, edited) = Edited::begin_all(places, "edits", Place::file_to_edit, context)?;
         let of_edits = place_of.iter().filter_map(|index| edited.get(*index));
         let work = self.plan_all(of_edits, context)?;
-        let described = work.files.iter().map(FileWork::describe);
+        let described = work
+            .files
+            .iter()
+            .map(|file| file.describe(self.diff_context));
         let mut files: Vec<EditedFile> = described.collect::<Result<_>>()?;
         if self.rehearsal == Rehearsal::None {
             let committed = work.commit()?.into_iter().zip(&work.files);
@@ -276,10 +288,11 @@ impl<'e, 'a> FileWork<'e, 'a> {
             self.pieces.read(base, offset, buffer)
         };
         let size = self.pieces.length();
-        plan(&mut read, size, (&edit.old, &edit.new), edit.scope, room)
+        let wanted = (edit.scope, edit.matching);
+        plan(&mut read, size, (&edit.old, &edit.new), wanted, room)
     }
 
-    fn describe(&self) -> Result<EditedFile> {
+    fn describe(&self, diff_context: Option<usize>) -> Result<EditedFile> {
         let path = self.edited.path();
         let fault = syntax::new_fault(&path, &|| self.before(), &|| self.after())?;
         Ok(EditedFile {
@@ -294,7 +307,32 @@ impl<'e, 'a> FileWork<'e, 'a> {
             changes: self.changes()?,
             fault,
             path,
+            diff: match diff_context {
+                Some(context) => self.diff(context)?,
+                None => None,
+            },
         })
+    }
+
+    /// How the file differs from what it was.
+    fn diff(&self, context: usize) -> Result<Option<String>> {
+        let size = match self.edited.exists() {
+            true => self.edited.open()?.metadata.size,
+            false => 0,
+        };
+        if size.max(self.pieces.length()) > DIFFED_MAX {
+            return Ok(None);
+        }
+        let mut old = vec![0; usize::try_from(size).unwrap_or(0)];
+        let mut new = vec![0; usize::try_from(self.pieces.length()).unwrap_or(0)];
+        if self.edited.exists() {
+            let count = reader(self.edited.open()?, &self.context.cancel)(0, &mut old)?;
+            old.truncate(count);
+        }
+        let count = self.read(0, &mut new)?;
+        new.truncate(count);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+        Ok(Some(unified(&text(&old), &text(&new), context)))
     }
 
     /// What the file was, if it is small enough to be parsed.
@@ -403,12 +441,18 @@ mod tests {
             old: old.to_owned(),
             new: new.to_owned(),
             scope: EditScope::Unique,
+            matching: EditMatching::Unseen,
         }
     }
 
     fn run(edits: Vec<FileEdit>) -> Result<EditedFiles> {
         let rehearsal = Rehearsal::None;
-        EditFiles { edits, rehearsal }.run(&context())
+        EditFiles {
+            edits,
+            rehearsal,
+            diff_context: None,
+        }
+        .run(&context())
     }
 
     #[test]
@@ -479,7 +523,13 @@ mod tests {
         let tree = Tree::with(&[("a.json", "{\"a\": 1}\n")]);
         let edits = vec![edit(&tree, "a.json", "1", "}"), edit(&tree, "b", "", "x")];
         let rehearsal = Rehearsal::Only;
-        let edited = EditFiles { edits, rehearsal }.run(&context()).unwrap();
+        let edited = EditFiles {
+            edits,
+            rehearsal,
+            diff_context: None,
+        }
+        .run(&context())
+        .unwrap();
         let fault = edited.files[0].fault.as_ref().unwrap();
         assert_eq!(fault.language, "JSON");
         assert_eq!(fault.line, Some(1));
@@ -561,6 +611,7 @@ mod tests {
         // A file that edits of the call make counts too.
         let grow = |old: &str, new: &str| FileEdit {
             scope: EditScope::All,
+            matching: EditMatching::Unseen,
             ..edit(&tree, "new", old, new)
         };
         let failure = run(vec![
@@ -577,9 +628,13 @@ mod tests {
         let tree = Tree::with(&[("a", "one\n")]);
         let edits = vec![edit(&tree, "a", "one", "1")];
         let rehearsal = Rehearsal::None;
-        let failure = EditFiles { edits, rehearsal }
-            .run(&cancelled())
-            .unwrap_err();
+        let failure = EditFiles {
+            edits,
+            rehearsal,
+            diff_context: None,
+        }
+        .run(&cancelled())
+        .unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Cancelled);
         assert_eq!(tree.read("a"), "one\n");
     }

@@ -197,7 +197,11 @@ pub enum Error {
     #[error("{path:?} is a {kind}")]
     NotAFile { path: String, kind: FileKind },
     #[error("{path:?} is not empty")]
-    DirectoryNotEmpty { path: String },
+    DirectoryNotEmpty {
+        path: String,
+        /// What it holds, where all of that is hidden; the first few.
+        hidden: Vec<String>,
+    },
     #[error("{path:?} has {size} bytes, over {limit}")]
     TooLarge { path: String, size: u64, limit: u64 },
     /// Its decompressed content is larger than what is kept in memory.
@@ -425,7 +429,7 @@ impl Error {
             | Error::NotADirectory { path }
             | Error::IsADirectory { path }
             | Error::NotAFile { path, .. }
-            | Error::DirectoryNotEmpty { path }
+            | Error::DirectoryNotEmpty { path, .. }
             | Error::TooLarge { path, .. }
             | Error::Unfolds { path, .. }
             | Error::PatchMismatch { path, .. }
@@ -494,7 +498,10 @@ impl From<sandbox::Error> for Error {
                 path,
                 kind: FileKind::Unknown,
             },
-            E::NotEmpty { path } => Error::DirectoryNotEmpty { path },
+            E::NotEmpty { path } => Error::DirectoryNotEmpty {
+                path,
+                hidden: Vec::new(),
+            },
             E::Loop { path } => Error::Loop { path },
             E::RootProtected => Error::RootProtected,
             E::IntoItself { path } => Error::IntoItself { path },

@@ -148,6 +148,7 @@ mod tests {
             max_depth: None,
             ignore_rules: IgnoreRules::Disregard,
             order: GlobOrder::Path,
+            exclude: Vec::new(),
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Glob {
     pub ignore_rules: IgnoreRules,
     /// In which order they come.
     pub order: GlobOrder,
+    /// What is neither found nor looked below.
+    pub exclude: Vec<PathPattern>,
 }
 
 /// In which order entries come. The first of *all* that match are returned.
@@ -66,6 +68,8 @@ pub enum PathPattern {
     Glob(String),
     /// A regular expression, found anywhere in the path.
     Regex(String),
+    /// A regular expression, found nowhere in the path.
+    NotRegex(String),
 }
 
 /// Which kinds of entries are wanted.
@@ -130,6 +134,7 @@ impl Glob {
                 GlobOrder::Path => self.max_results.min(ENTRIES_MAX),
                 GlobOrder::Size | GlobOrder::Modified => ENTRIES_MAX,
             },
+            exclude: compiled_all(&self.exclude)?,
             cancel: cancel.clone(),
             gathered: Arc::clone(gathered),
         };
@@ -179,8 +184,13 @@ impl PathPattern {
                 PathGlob::new(PatternRole::PathGlob, text).map(PathMatcher::Glob)
             }
             PathPattern::Regex(text) => PathMatcher::regex(text),
+            PathPattern::NotRegex(text) => PathMatcher::not_regex(text),
         }
     }
+}
+
+fn compiled_all(patterns: &[PathPattern]) -> Result<Vec<PathMatcher>> {
+    patterns.iter().map(PathPattern::compile).collect()
 }
 
 impl Kinds {
@@ -196,6 +206,7 @@ impl Kinds {
 
 struct GlobSearch {
     matcher: PathMatcher,
+    exclude: Vec<PathMatcher>,
     kinds: Kinds,
     max_results: usize,
     cancel: Cancel,
@@ -208,11 +219,21 @@ impl WalkFilter for GlobSearch {
         self.kinds.include(seen.kind)
             && (directory || !self.matcher.directories_only())
             && self.matcher.is_match(seen.path)
+            && !self.excludes(seen)
     }
 
     fn enters(&self, directory: &Seen<'_>) -> bool {
         self.matcher
             .may_match_below(directory.name, directory.depth)
+            && !self.excludes(directory)
+    }
+}
+
+impl GlobSearch {
+    fn excludes(&self, seen: &Seen<'_>) -> bool {
+        self.exclude
+            .iter()
+            .any(|matcher| matcher.is_match(seen.path))
     }
 }
 
@@ -328,6 +349,7 @@ mod tests {
             max_depth: None,
             ignore_rules: IgnoreRules::Disregard,
             order: GlobOrder::Path,
+            exclude: Vec::new(),
         }
     }
 

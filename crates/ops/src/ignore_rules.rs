@@ -204,6 +204,7 @@ mod tests {
             max_depth: None,
             ignore_rules: IgnoreRules::Respect,
             order: GlobOrder::Path,
+            exclude: Vec::new(),
         };
         let found = request.run(&context()).unwrap();
         let paths = found.entries.into_iter().map(|entry| entry.path);

@@ -105,7 +105,7 @@ pub use search_memory::{SearchMemory, SearchMemoryUsage, excludes_content, match
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;
-pub use text::replace::{EditScope, REPLACED_MAX};
+pub use text::replace::{EditMatching, EditScope, REPLACED_MAX};
 pub use unread::{Unread, UnreadReason, UnreadTotal};
 pub use version::Version;
 pub use watch::{Watch, Watched};
@@ -116,6 +116,6 @@ pub use write_files::{FileToWrite, WriteFiles};
 pub use sandbox::{
     Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
-    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars,
+    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars, is_within,
     parse_change_id, truncated,
 };

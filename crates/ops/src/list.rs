@@ -99,6 +99,8 @@ pub struct Listed {
     pub truncated: bool,
     /// Directories below that could not be read: the first hundred.
     pub faults: Vec<WalkFault>,
+    /// How many there are.
+    pub faults_total: u64,
 }
 
 impl Operation for List {
@@ -149,6 +151,7 @@ impl List {
             entries: Vec::new(),
             truncated: false,
             faults: Vec::new(),
+            faults_total: 0,
         };
         match self.max_depth {
             Some(0) => {}
@@ -161,6 +164,7 @@ impl List {
 
 impl Listed {
     fn add_fault(&mut self, fault: WalkFault) {
+        self.faults_total += 1;
         if self.faults.len() < FAULTS_KEPT {
             self.faults.push(fault);
         }

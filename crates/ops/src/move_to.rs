@@ -274,6 +274,7 @@ impl Moving<'_, '_> {
             {
                 Error::DirectoryNotEmpty {
                     path: self.target.path(),
+                    hidden: Vec::new(),
                 }
             }
             sandbox::Error::AlreadyExists { .. } => occupied(self.target),

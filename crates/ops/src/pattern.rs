@@ -283,23 +283,19 @@ pub(crate) enum PathMatcher {
     Glob(PathGlob),
     /// By regular expression, found anywhere in the path.
     Regex(regex::bytes::Regex),
+    /// By regular expression, found nowhere in the path.
+    NotRegex(regex::bytes::Regex),
 }
 
 impl PathMatcher {
     /// Compiles a regular expression over paths.
     pub(crate) fn regex(text: &str) -> Result<PathMatcher> {
-        let invalid = |reason| Error::InvalidPattern {
-            role: PatternRole::PathRegex,
-            reason,
-        };
-        check_length(text.len()).map_err(invalid)?;
-        let read = read_regex(text, PATH_PLACES).map_err(invalid)?;
-        regex::bytes::RegexBuilder::new(&read.text)
-            .size_limit(COMPILED_MAX)
-            .dfa_size_limit(STATES_MAX)
-            .build()
-            .map(PathMatcher::Regex)
-            .map_err(|error| invalid(error.to_string()))
+        path_regex(text).map(PathMatcher::Regex)
+    }
+
+    /// Compiles a regular expression that paths must not have.
+    pub(crate) fn not_regex(text: &str) -> Result<PathMatcher> {
+        path_regex(text).map(PathMatcher::NotRegex)
     }
 
     /// Tells whether a relative path matches.
@@ -307,6 +303,7 @@ impl PathMatcher {
         match self {
             PathMatcher::Glob(glob) => glob.is_match(path),
             PathMatcher::Regex(regex) => regex.is_match(path),
+            PathMatcher::NotRegex(regex) => !regex.is_match(path),
         }
     }
 
@@ -314,7 +311,7 @@ impl PathMatcher {
     pub(crate) fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
         match self {
             PathMatcher::Glob(glob) => glob.may_match_below(name, depth),
-            PathMatcher::Regex(_) => true,
+            PathMatcher::Regex(_) | PathMatcher::NotRegex(_) => true,
         }
     }
 
@@ -322,6 +319,20 @@ impl PathMatcher {
     pub(crate) fn directories_only(&self) -> bool {
         matches!(self, PathMatcher::Glob(glob) if glob.directories_only)
     }
+}
+
+fn path_regex(text: &str) -> Result<regex::bytes::Regex> {
+    let invalid = |reason| Error::InvalidPattern {
+        role: PatternRole::PathRegex,
+        reason,
+    };
+    check_length(text.len()).map_err(invalid)?;
+    let read = read_regex(text, PATH_PLACES).map_err(invalid)?;
+    regex::bytes::RegexBuilder::new(&read.text)
+        .size_limit(COMPILED_MAX)
+        .dfa_size_limit(STATES_MAX)
+        .build()
+        .map_err(|error| invalid(error.to_string()))
 }
 
 /// A glob over paths, and what it says about each level.

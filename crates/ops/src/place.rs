@@ -14,6 +14,8 @@ use crate::version::Versioning;
 
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
+/// How many hidden names of a directory that is not empty are told.
+const HIDDEN_NAMED: usize = 10;
 /// How many names of a missing path are looked at, to find a link that leads to nothing.
 const LINKS_LOOKED_AT: usize = 64;
 
@@ -131,6 +133,59 @@ impl Place {
         let mut same = self.names_in(parent).ok()?;
         same.retain(|other| other.nfc().eq(wanted.chars()));
         same.pop().filter(|_| same.is_empty())
+    }
+
+    /// The resolved path, whether or not something is there.
+    pub fn resolved(&self) -> Result<String> {
+        Ok(self.locate(Follow::Last)?.path())
+    }
+
+    /// The resolved path of a directory that must be there.
+    pub fn resolved_directory(&self) -> Result<String> {
+        let (located, metadata) = self.existing(Follow::Last, Wanted::Directory)?;
+        match metadata.kind {
+            FileKind::Directory => Ok(located.path()),
+            _ => Err(Error::NotADirectory {
+                path: self.path.as_given().to_owned(),
+            }),
+        }
+    }
+
+    /// Fails if the path leads out. Anything else that is wrong with it is told by what uses it.
+    pub fn check_inside(&self) -> Result<()> {
+        match self.locate(Follow::Never) {
+            Err(error @ Error::Outside { .. }) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds to "not empty" what a directory holds, where nobody sees it: all of it is hidden.
+    pub(crate) fn with_hidden(&self, error: Error) -> Error {
+        let Error::DirectoryNotEmpty { path, .. } = error else {
+            return error;
+        };
+        let mut hidden = self.names_in(self.path.as_given()).unwrap_or_default();
+        if !hidden.iter().all(|name| name.starts_with('.')) {
+            hidden.clear();
+        }
+        hidden.sort_unstable();
+        hidden.truncate(HIDDEN_NAMED);
+        Error::DirectoryNotEmpty { path, hidden }
+    }
+
+    /// Fails if the directory that it is in is missing.
+    pub fn require_parent(&self) -> Result<()> {
+        let located = self.locate(Follow::Never)?;
+        if located.is_root() || located.metadata().is_some() || located.is_only_last_missing() {
+            return Ok(());
+        }
+        let missing = located.require().err();
+        missing.map_or(Ok(()), |error| Err(self.explain(error, Wanted::Directory)))
+    }
+
+    /// The resolved path on the host, for sets that tell it.
+    pub fn host_path(&self) -> Result<String> {
+        Ok(self.locate(Follow::Last)?.host_path())
     }
 
     /// Whether something is there.

@@ -22,7 +22,7 @@ use crate::name::Name;
 use crate::planted_fault::{PlantedFault, planted};
 use crate::syscall::{self, Errno, SysResult};
 
-pub(crate) use observers::Observers;
+pub(crate) use observers::{NewEntries, Observers};
 pub(crate) use remove::remove_dir_entry;
 pub(crate) use rename::rename_entry;
 

@@ -111,7 +111,8 @@ impl<'root> Located<'root> {
     }
 
     /// Tells whether nothing is there but all directories on the way are.
-    pub(crate) fn is_only_last_missing(&self) -> bool {
+    #[must_use]
+    pub fn is_only_last_missing(&self) -> bool {
         matches!(&self.found.tail, Tail::Missing { names, .. } if names.len() == 1)
     }
 

@@ -67,7 +67,7 @@ impl NewDirs {
         let part = || Part::new(PartKind::MakeDir, shown(path).into_owned());
         let make = || {
             let noted = self.change.note(&self.observers, part)?;
-            syscall::make_dir_unchecked(dir, name, DIRECTORY_MODE)
+            syscall::make_dir_unchecked(dir, name, self.observers.audience.mode(DIRECTORY_MODE))
                 .inspect_err(|_| self.change.disown(noted.as_ref()))?;
             Ok(noted)
         };

@@ -143,7 +143,8 @@ impl Change {
     pub fn stage_hidden(&self, dir: &Dir, name: &Name) -> Result<Staged> {
         // The account of a quota compares what comes with what is there, so nothing may be there.
         if dir.observers().quota.is_none() {
-            match syscall::create_unchecked(dir.fd(), name, NEW_MODE) {
+            match syscall::create_unchecked(dir.fd(), name, dir.observers().audience.mode(NEW_MODE))
+            {
                 Ok(file) => {
                     let target = Target::in_dir(dir, name);
                     let own_name = Some(name.clone());
@@ -186,7 +187,8 @@ impl Change {
         path: String,
         on_existing: OnExisting,
     ) -> SysResult<Staged> {
-        let begun = temporary(target.dir.as_fd(), target.unnamed)?;
+        let mode = target.observers.audience.mode(NEW_MODE);
+        let begun = temporary(target.dir.as_fd(), target.unnamed, mode)?;
         Ok(self.staged(target, path, on_existing, begun))
     }
 
@@ -215,9 +217,13 @@ impl Change {
     }
 }
 
-fn temporary(dir: BorrowedFd<'_>, unnamed: UnnamedFiles) -> SysResult<(OwnedFd, Option<Name>)> {
+fn temporary(
+    dir: BorrowedFd<'_>,
+    unnamed: UnnamedFiles,
+    mode: u32,
+) -> SysResult<(OwnedFd, Option<Name>)> {
     if unnamed == UnnamedFiles::Used {
-        match syscall::open_unnamed_unchecked(dir, NEW_MODE) {
+        match syscall::open_unnamed_unchecked(dir, mode) {
             Ok(file) => return Ok((file, None)),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
             Err(errno) => return Err(errno),
@@ -346,7 +352,10 @@ impl Staged {
     /// The mode to set before the file is seen; `None` if the system gave it the right one.
     fn final_mode(&self) -> SysResult<Option<u32>> {
         match (self.mode, &self.temporary) {
-            (None, Some(name)) if *name != self.name => new_mode(self.dir.as_fd()).map(Some),
+            (None, Some(name)) if *name != self.name => {
+                let usual = new_mode(self.dir.as_fd())?;
+                Ok(Some(self.observers.audience.mode(usual)))
+            }
             (mode, _) => Ok(mode),
         }
     }

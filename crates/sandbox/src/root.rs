@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::change::Observers;
+use crate::change::{NewEntries, Observers};
 use crate::dir::RootShare;
 use crate::error::{Error, Result};
 use crate::history::{History, HistorySettings};
@@ -99,6 +99,13 @@ impl Root {
         (!is_taken).then_some(inside)
     }
 
+    /// Makes new files and directories for their owner alone.
+    #[must_use]
+    pub fn with_private_entries(mut self) -> Root {
+        self.observers.audience = NewEntries::Private;
+        self
+    }
+
     /// Limits what changes through this root may make it hold.
     pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
         let top = self.fd.try_clone()?;
@@ -125,7 +132,17 @@ impl Root {
         &self.real_path
     }
 
-    /// The path on the host of what is at a resolved path inside, to compare places only: never shown and never opened.
+    /// The names of the directory on the host, for sets that tell them: as it was given, and without links if that differs.
+    #[must_use]
+    pub fn host_spellings(&self) -> Vec<String> {
+        let spelled = |names: &Vec<Name>| {
+            let names: Vec<_> = names.iter().map(Name::shown).collect();
+            format!("/{}", names.join("/"))
+        };
+        self.spellings.iter().rev().map(spelled).collect()
+    }
+
+    /// The path on the host of what is at a resolved path inside: to compare places, and for sets that tell it. Never opened.
     #[must_use]
     pub fn host_path(&self, inside: &str) -> String {
         let real = shown(self.compared_as.as_os_str().as_bytes());

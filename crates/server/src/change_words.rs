@@ -22,6 +22,7 @@ impl OperatorContext {
             limits: Arc::new(Limits {
                 max_full_read_size: settings.max_full_read_size,
                 max_file_size: settings.max_file_size,
+                max_viewed_size: settings.max_file_size,
                 search_timeout: settings.search_timeout,
                 search_memory: settings.search_memory,
                 durability: settings.durability,

@@ -54,7 +54,7 @@ struct PlaceFlags {
     /// The one root of `files` [default: the current directory]; `workspace` serves it too.
     #[arg(long, value_name = "PATH", env = "FS_SERVER_ROOT", global = true)]
     root_dir: Option<PathBuf>,
-    /// The one root of `memory`; created if missing.
+    /// The one root of `memory` and `memory_tool`; created if missing.
     #[arg(long, value_name = "PATH", env = "BASE_PATH", global = true)]
     base_path: Option<PathBuf>,
     /// Keep nothing of what changes replace or remove: nothing can be undone.
@@ -411,7 +411,7 @@ impl Cli {
         // As flags these two could conflict with others, so unused ones from the environment are left out.
         let is_used = self.root_dir_source == GivenBy::Flag || self.directories.is_empty();
         let root_dir = flags.root_dir.as_ref().filter(|_| is_used);
-        let is_used = settings.toolsets.contains(&Toolset::Memory);
+        let is_used = settings.serves(Toolset::Memory) || settings.serves(Toolset::MemoryTool);
         let base_path = flags.base_path.as_ref().filter(|_| is_used);
         let project_root = given.guide_project_root.as_ref().and_then(Option::as_ref);
         let config = flags.config.as_ref();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sandbox::{LiveRoot, NamedRoot, Reopen, Roots, Users};
-use toolset::{Allowlist, Deployment, RootGrant};
+use toolset::{Allowlist, Deployment, MemoryToolChoices, RootGrant};
 
-use crate::open_roots;
 use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
+use crate::{open_roots, operator_files};
 
 /// Whether a directory that takes the place of a root's is opened while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub(crate) fn deployment(
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
             max_file_size: settings.max_file_size,
+            max_viewed_size: match settings.is_max_file_size_given {
+                true => settings.max_file_size.min(ops::WHOLE_FILE_MAX),
+                false => ops::WHOLE_FILE_MAX,
+            },
             search_timeout: settings.search_timeout,
             search_memory: settings.search_memory,
             durability: settings.durability,
@@ -46,6 +50,11 @@ pub(crate) fn deployment(
         replies: settings.replies,
         text: settings.text,
         root_header: settings.root_header,
+        home: operator_files::home_directory(),
+        memory_tool: MemoryToolChoices {
+            store: settings.memory_tool_store,
+            create: settings.memory_tool_create,
+        },
         recorder: None,
         observer: None,
     }
@@ -59,7 +68,8 @@ fn grant(
 ) -> RootGrant {
     let reopen = || -> Reopen {
         let own = own.clone();
-        Box::new(move || open_roots::reopen(&own))
+        let audience = open_roots::audience(&own, settings);
+        Box::new(move || open_roots::reopen(&own, audience))
     };
     let reopen = (reopening == Reopening::Yes).then(reopen);
     RootGrant {
@@ -76,7 +86,7 @@ fn grant(
 
 /// The single-root sets that use this root.
 fn homes(own: &RootSettings, settings: &Settings) -> BTreeSet<String> {
-    let sets = [Toolset::Files, Toolset::Memory].into_iter();
+    let sets = [Toolset::Files, Toolset::Memory, Toolset::MemoryTool].into_iter();
     let lives_here = |set: &Toolset| {
         settings
             .root_of(*set)

@@ -15,13 +15,54 @@ use sandbox::{
 use crate::operator_files::{self, reason};
 use crate::settings::SettingsError;
 use crate::settings::{
-    HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, Settings,
+    HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, Settings, TYPED, Toolset,
 };
 
 /// Opens every root. The error names the first that is not a usable directory.
 pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
     let roots = settings.roots.iter().map(|root| open_one(root, settings));
     roots.collect::<Result<Vec<_>, _>>().map(Roots::new)
+}
+
+/// Whom new files in a root are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Whom the umask lets.
+    AsUsual,
+    /// Their owner alone.
+    Owner,
+}
+
+/// Whom new files in a root are for: what `memory_tool` remembers is nobody else's.
+pub(crate) fn audience(root: &RootSettings, settings: &Settings) -> Audience {
+    let home = settings.root_of(Toolset::MemoryTool);
+    let is_home = home.is_some_and(|home| home.name == root.name);
+    if settings.serves(Toolset::MemoryTool) && is_home {
+        Audience::Owner
+    } else {
+        Audience::AsUsual
+    }
+}
+
+/// The settings without the typed directories that are missing, and those, if the set is one whose clients expect that and
+/// another directory is left.
+pub(crate) fn without_missing(settings: &Settings) -> (Settings, Vec<RootSettings>) {
+    let mut left = settings.clone();
+    let is_missing = |root: &RootSettings| {
+        let missing = Root::open(&root.path).err();
+        let missing = missing.map(|error| error.kind());
+        root.origin == TYPED
+            && matches!(
+                missing,
+                Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            )
+    };
+    let (missing, there): (Vec<_>, Vec<_>) = left.roots.drain(..).partition(is_missing);
+    if settings.toolsets != [Toolset::Reference] || there.is_empty() {
+        return (settings.clone(), Vec::new());
+    }
+    left.roots = there;
+    (left, missing)
 }
 
 /// What this process may do with the root's own directory.
@@ -32,9 +73,10 @@ pub(crate) fn access(root: &Root) -> Option<FileAccess> {
 }
 
 fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, SettingsError> {
-    let opened = match open_directory(root) {
+    let audience = audience(root, settings);
+    let opened = match open_directory(root, audience) {
         Err(error) if is_to_be_created(root, &error) => {
-            create(&root.path).and_then(|()| open_directory(root))
+            create(&root.path, audience).and_then(|()| open_directory(root, audience))
         }
         opened => opened,
     };
@@ -47,12 +89,12 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Setti
 }
 
 /// Opens a root again whose directory was replaced while the server runs, with the checks of the start.
-pub(crate) fn reopen(root: &RootSettings) -> Option<Root> {
-    open_directory(root).ok()
+pub(crate) fn reopen(root: &RootSettings, audience: Audience) -> Option<Root> {
+    open_directory(root, audience).ok()
 }
 
-fn open_directory(root: &RootSettings) -> io::Result<Root> {
-    let opened = Root::open(&root.path)?;
+fn open_directory(root: &RootSettings, audience: Audience) -> io::Result<Root> {
+    let opened = for_audience(Root::open(&root.path)?, audience);
     // A directory that the server may create is for writing.
     let is_storage = root.on_missing == OnMissingRoot::Create;
     match access(&opened) {
@@ -76,6 +118,13 @@ fn open_directory(root: &RootSettings) -> io::Result<Root> {
             opened.with_history(history_settings(kept))
         }
         _ => Ok(opened),
+    }
+}
+
+fn for_audience(root: Root, audience: Audience) -> Root {
+    match audience {
+        Audience::AsUsual => root,
+        Audience::Owner => root.with_private_entries(),
     }
 }
 
@@ -108,8 +157,8 @@ fn is_to_be_created(root: &RootSettings, error: &io::Error) -> bool {
 }
 
 /// Creates a directory and its parents.
-fn create(path: &Path) -> io::Result<()> {
-    let whole = Root::open(Path::new("/"))?;
+fn create(path: &Path, audience: Audience) -> io::Result<()> {
+    let whole = for_audience(Root::open(Path::new("/"))?, audience);
     let made = RelPath::parse(&sandbox::shown(path.as_os_str().as_bytes())).and_then(|path| {
         let place = whole.locate(&path, Follow::Last)?;
         Change::begin(Durability::Fsync).make_dirs(&place)

@@ -36,6 +36,13 @@ pub(crate) fn state_directories() -> Vec<PathBuf> {
         .collect()
 }
 
+/// The user's own directory, as clients mean it by `~`.
+pub(crate) fn home_directory() -> Option<String> {
+    let home = std::env::var("HOME").ok()?;
+    let home = home.trim_end_matches('/');
+    home.starts_with('/').then(|| home.to_owned())
+}
+
 /// Reads a regular file of at most 1 MiB of UTF-8. Returns its text and its mode bits.
 pub(crate) fn read(path: &Path) -> io::Result<(String, u32)> {
     let (bytes, mode) = read_bytes(path)?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use toolset::{Admission, Service, ToolSet, files, guide, memory, workspace};
+use toolset::{
+    Admission, Service, ToolSet, files, guide, memory, memory_tool, reference, workspace,
+};
 
 use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
@@ -19,6 +21,8 @@ pub(crate) fn tools_of(
         Toolset::Files => files::toolset(),
         Toolset::Memory => memory::toolset(settings.memory_undo),
         Toolset::Guide => guide::toolset(guide_state.cloned()),
+        Toolset::Reference => reference::toolset(),
+        Toolset::MemoryTool => memory_tool::toolset(),
     }
 }
 

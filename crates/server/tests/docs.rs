@@ -12,13 +12,20 @@ use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mcp-filesystem");
 
-const SETS: [&str; 4] = ["workspace", "files", "memory", "guide"];
+const SETS: [&str; 6] = [
+    "workspace",
+    "files",
+    "memory",
+    "guide",
+    "reference",
+    "memory_tool",
+];
 
 /// The documents with tables of tools, and the set of each.
 const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
 
 /// The documents that people read.
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CLAUDE.md",
@@ -32,6 +39,7 @@ const DOCUMENTS: [&str; 15] = [
     "docs/decisions.md",
     "docs/deployment.md",
     "docs/overview.md",
+    "docs/reference-set.md",
     "docs/resources.md",
     "docs/security.md",
 ];

@@ -19,6 +19,7 @@ use crate::client_stats::{ClientStats, StatsTable};
 use crate::contract::{CallSubject, Failure};
 use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
+use crate::host_paths::{HostDirectories, HostRoots};
 use crate::rate::RateLimit;
 use crate::resources::SubscriptionCounts;
 use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
@@ -43,6 +44,7 @@ pub struct Admission {
     closing: CancellationToken,
     watches: Arc<WatchCounts>,
     subscriptions: SubscriptionCounts,
+    host_directories: Arc<HostDirectories>,
 }
 
 impl Admission {
@@ -53,7 +55,9 @@ impl Admission {
         let by_name = names
             .map(|(index, grant)| (grant.name.clone(), index))
             .collect();
+        let host_directories = Arc::new(HostDirectories::of(&deployment));
         Arc::new(Admission {
+            host_directories,
             rate: deployment.rate.map(RateLimit::new),
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
@@ -77,6 +81,26 @@ impl Admission {
     #[must_use]
     pub fn search_memory(&self) -> &Arc<SearchMemory> {
         &self.search_memory
+    }
+
+    /// The roots as directories of the host.
+    pub(crate) fn host_directories(&self) -> &Arc<HostDirectories> {
+        &self.host_directories
+    }
+
+    /// Where paths on the host lead for a tool, as far as it may be used there.
+    pub(crate) fn host_roots(
+        &self,
+        directories: Arc<HostDirectories>,
+        set: &str,
+        tool: &Definition,
+    ) -> HostRoots {
+        let grants = self.deployment.roots.iter();
+        let roots = grants.map(|grant| {
+            let may_use = Admission::lets_use(grant, set, tool);
+            may_use.then(|| grant.root.current()).flatten()
+        });
+        HostRoots::new(directories, roots.collect())
     }
 
     /// The watches that wait.
@@ -149,8 +173,9 @@ impl Admission {
         set: &str,
         tool: &Definition,
         arguments: &JsonObject,
+        hosts: &HostDirectories,
     ) -> Result<Vec<&RootGrant>, Failure> {
-        let grants = self.find_all(set, tool, arguments)?;
+        let grants = self.find_all(set, tool, arguments, hosts)?;
         for grant in &grants {
             check_allowed(grant, set, tool.allowed_as())?;
         }
@@ -282,7 +307,7 @@ impl Admission {
         use_: &RootUse,
     ) -> Box<dyn Iterator<Item = &'a RootGrant> + 'a> {
         match use_.root {
-            RootSource::Argument(_) | RootSource::ArgumentOr(..) => {
+            RootSource::Argument(_) | RootSource::ArgumentOr(..) | RootSource::HostPath(_) => {
                 Box::new(self.deployment.roots.iter())
             }
             RootSource::Home | RootSource::NamedHome(_) => Box::new(self.home(set).into_iter()),
@@ -294,10 +319,42 @@ impl Admission {
         set: &str,
         tool: &Definition,
         arguments: &JsonObject,
+        hosts: &HostDirectories,
     ) -> Result<Vec<&RootGrant>, Failure> {
         let each = tool.roots.iter();
-        each.map(|use_| self.find(set, use_.root, arguments))
-            .collect()
+        each.map(|use_| match use_.root {
+            RootSource::HostPath(name) => self.find_on_host(set, tool, arguments.get(name), hosts),
+            source => self.find(set, source, arguments),
+        })
+        .collect()
+    }
+
+    /// The root that a path on the host leads into. Without a path it is one that lets the tool be used, if there is one.
+    fn find_on_host(
+        &self,
+        set: &str,
+        tool: &Definition,
+        path: Option<&Value>,
+        hosts: &HostDirectories,
+    ) -> Result<&RootGrant, Failure> {
+        let roots = &self.deployment.roots;
+        let root = match path {
+            Some(Value::String(path)) => {
+                let (root, _) = hosts.inside(path)?;
+                roots.get(root)
+            }
+            _ => {
+                let mut usable = roots
+                    .iter()
+                    .filter(|grant| Admission::lets_use(grant, set, tool));
+                usable.next().or(roots.first())
+            }
+        };
+        root.ok_or_else(|| Failure::UnknownRoot {
+            root: set.to_owned(),
+            nearest: None,
+            known: Vec::new(),
+        })
     }
 
     fn find(
@@ -307,11 +364,13 @@ impl Admission {
         arguments: &JsonObject,
     ) -> Result<&RootGrant, Failure> {
         match source {
-            RootSource::Home => self.home(set).ok_or_else(|| Failure::UnknownRoot {
-                root: set.to_owned(),
-                nearest: None,
-                known: Vec::new(),
-            }),
+            RootSource::Home | RootSource::HostPath(_) => {
+                self.home(set).ok_or_else(|| Failure::UnknownRoot {
+                    root: set.to_owned(),
+                    nearest: None,
+                    known: Vec::new(),
+                })
+            }
             RootSource::NamedHome(name) => {
                 let home = self.home(set);
                 let named = arguments

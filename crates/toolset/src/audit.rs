@@ -34,6 +34,7 @@ impl CallRecord<'_> {
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = place.and_then(root),
             path = place.and_then(path),
             destination_root = self.destination().and_then(root),
@@ -75,6 +76,7 @@ impl CallRecord<'_> {
             target: UNRECORDED,
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             error_code = worded.code,
@@ -91,6 +93,7 @@ impl CallRecord<'_> {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),
@@ -151,6 +154,7 @@ impl CallRecord<'_> {
         tracing::info!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),
@@ -175,6 +179,7 @@ impl CallRecord<'_> {
         tracing::warn!(
             toolset = self.toolset,
             tool = self.subject.tool,
+            command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
             destination_root = self.destination().and_then(root),

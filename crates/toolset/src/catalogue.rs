@@ -21,10 +21,10 @@ use crate::metrics::{CallCounters, ToolMetrics};
 use crate::prompts::{self, PromptInfo};
 use crate::resources;
 use crate::schema;
-use crate::tool::{AnyTool, Definition, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool::{AnyTool, Definition, ReplyForm, RootInfo, RootSource, ToolEffect, ToolSet};
 use crate::tool_names;
 use crate::tool_reference;
-use crate::{files, guide, memory, workspace};
+use crate::{files, guide, memory, memory_tool, reference, workspace};
 
 /// How `resources/directory/read` is declared. The extension that defines it is about skills, which are not served here.
 const DIRECTORY_READ_EXTENSION: &str = "io.github.mcp-filesystem/directory-read";
@@ -63,10 +63,15 @@ pub fn every_set() -> &'static [SetNames] {
             restricted: SetNames::of(&memory::toolset(true)).restricted,
             ..SetNames::of(&memory::toolset(false))
         };
-        let [workspace, files, guide] =
-            [workspace::toolset(), files::toolset(), guide::toolset(None)]
-                .map(|set| SetNames::of(&set));
-        vec![workspace, files, memory, guide]
+        let [workspace, files, guide, reference, memory_tool] = [
+            workspace::toolset(),
+            files::toolset(),
+            guide::toolset(None),
+            reference::toolset(),
+            memory_tool::toolset(),
+        ]
+        .map(|set| SetNames::of(&set));
+        vec![workspace, files, memory, guide, reference, memory_tool]
     });
     &SETS
 }
@@ -114,6 +119,12 @@ pub enum SetupError {
         .0.tools.join(", ")
     )]
     Collision(SetCollision),
+    /// A set that has to have its endpoint for itself is to share one.
+    #[error("the tool set {set} tells paths on the host, so it needs an endpoint of its own")]
+    Alone {
+        /// The set.
+        set: &'static str,
+    },
     /// There is nothing to serve.
     #[error("no tool set is given")]
     Empty,
@@ -174,6 +185,11 @@ impl Catalogue {
         if let Some(collision) = first_collision(&names.iter().collect::<Vec<_>>()) {
             return Err(SetupError::Collision(collision));
         }
+        let alone = sets.iter().find(|set| set.contract.tells_host_paths());
+        if let (Some(alone), true) = (alone, sets.len() > 1) {
+            let set = alone.contract.name();
+            return Err(SetupError::Alone { set });
+        }
         let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
         let mut info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
         declare_resources(&mut info.capabilities, &methods, admission);
@@ -202,6 +218,29 @@ impl Catalogue {
     #[must_use]
     pub fn listed(&self) -> &[McpTool] {
         &self.descriptions().listed
+    }
+
+    /// The tools as a client sees them that gets these halves of replies. Without output schemas, no client library waits
+    /// for a structured half.
+    #[must_use]
+    pub fn listed_with(&self, halves: ReplyHalves) -> Vec<McpTool> {
+        let mut tools = self.listed().to_vec();
+        let is_chosen = |name: &str| {
+            let entry = self.entry(name);
+            entry.is_some_and(|entry| entry.tool.definition().form == ReplyForm::Chosen)
+        };
+        if !halves.structured() {
+            let chosen = tools.iter_mut().filter(|tool| is_chosen(&tool.name));
+            chosen.for_each(|tool| tool.output_schema = None);
+        }
+        tools
+    }
+
+    /// Whether what a client says of its directories matters.
+    #[must_use]
+    pub fn tells_host_paths(&self) -> bool {
+        let mut contracts = self.entries.iter().map(|entry| entry.contract);
+        contracts.any(Contract::tells_host_paths)
     }
 
     /// The halves of replies that a client of this name gets.
@@ -326,9 +365,10 @@ fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig>
         .iter()
         .map(|set| instructions(set, admission))
         .collect();
-    let server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
+    let mut server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
         .with_title(first.server_title())
         .with_icons(vec![icon()]);
+    server.description = first.server_description().map(str::to_owned);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(ToolsCapability::default());
     Some(
@@ -466,15 +506,23 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
         input_schema(definition, deployment),
     )
     .with_title(definition.title)
-    .with_annotations(definition.annotations());
+    .with_annotations(entry.contract.annotations(definition.effect));
     if definition.large_replies {
         tool = tool.with_meta(media::large_replies());
     }
-    if deployment.replies.halves(None).structured() {
-        let either = schema::or_error(&definition.output, &entry.contract.error_schema());
-        tool = tool.with_raw_output_schema(Arc::new(either));
+    let output = match definition.form {
+        ReplyForm::Chosen if deployment.replies.halves(None).structured() => {
+            let either = schema::or_error(&definition.output, &entry.contract.error_schema());
+            Some(Arc::new(either))
+        }
+        // Failures have no structured half.
+        ReplyForm::Given(halves) if halves.structured() => Some(Arc::clone(&definition.output)),
+        ReplyForm::Chosen | ReplyForm::Given(_) => None,
+    };
+    match output {
+        Some(output) => tool.with_raw_output_schema(output),
+        None => tool,
     }
-    tool
 }
 
 /// A tool's arguments as clients see them. The only root may be left out.
@@ -482,7 +530,10 @@ fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObj
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
         // This one may be left out anyway.
-        RootSource::ArgumentOr(..) | RootSource::Home | RootSource::NamedHome(_) => None,
+        RootSource::ArgumentOr(..)
+        | RootSource::Home
+        | RootSource::NamedHome(_)
+        | RootSource::HostPath(_) => None,
     });
     let is_only = deployment.roots.len() == 1;
     let mut input = definition.input.as_ref().clone();

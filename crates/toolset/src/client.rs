@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::host_paths::HostDirectories;
 use crate::resources::Subscription;
 use crate::trace::TraceContext;
 
@@ -125,6 +126,8 @@ pub struct Caller {
     pub trace: Option<TraceContext>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
+    /// The directories on the host that the client works in, where it named some of those that are served.
+    pub narrowed: Option<Arc<HostDirectories>>,
     /// The way to the client.
     pub client: Arc<dyn Client>,
 }
@@ -162,6 +165,7 @@ impl Default for Caller {
             room: None,
             trace: None,
             answers: None,
+            narrowed: None,
             client: Arc::new(Silent::default()),
         }
     }

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ops::{Error, LEFT_COUNTED, PathFault, QuotaLimit, TreeWork, truncated};
-use rmcp::model::JsonObject;
+use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::{Value, json};
 
 use crate::arguments::BadArgument;
+use crate::host_paths::{HostDirectories, HostNames};
 use crate::text_form::{is_unshowable, shown};
-use crate::tool::{Definition, RootSource};
+use crate::tool::{Definition, RootSource, ToolEffect};
 
 /// Every way a call can fail, as facts.
 #[derive(Debug)]
@@ -83,6 +84,12 @@ pub struct CallSubject {
     pub listed: Vec<NamedPlace>,
     /// The paths that its work found inside an argument.
     pub found: FoundPaths,
+    /// What its places are called on the host, for sets that tell that.
+    pub hosts: Option<HostNames>,
+    /// What it does, for a tool that does several things.
+    pub command: Option<String>,
+    /// The texts that its edits look for, in order: some sets repeat them in messages. They are never logged.
+    pub sought: Vec<String>,
 }
 
 /// Paths inside an argument, such as a patch, which only the work of a call reads. Clones share them.
@@ -134,6 +141,8 @@ impl CallSubject {
             RootSource::Argument(name) | RootSource::NamedHome(name) => text(name),
             RootSource::ArgumentOr(name, other) => text(name).or_else(|| text(other)),
             RootSource::Home => home.map(str::to_owned),
+            // The path itself tells.
+            RootSource::HostPath(_) => None,
         };
         let places = definition
             .roots
@@ -160,7 +169,32 @@ impl CallSubject {
             places,
             listed,
             found: FoundPaths::default(),
+            hosts: None,
+            command: text("command"),
+            sought: sought(arguments),
         }
+    }
+
+    /// The subject of a call whose paths are those of the host: its places become root and path, and keep their names there.
+    pub(crate) fn on_host(mut self, hosts: &HostDirectories, roots: &[String]) -> CallSubject {
+        let mut paths = Vec::new();
+        for place in self.places.iter_mut().chain(&mut self.listed) {
+            let looked_up = place.path.as_deref().map(|given| hosts.look_up(given));
+            let Some(found) = looked_up else {
+                paths.push(String::new());
+                continue;
+            };
+            if let Some((root, inside)) = &found.inside {
+                place.root = roots.get(*root).cloned();
+                place.path = Some(inside.clone());
+            }
+            paths.push(found.absolute);
+        }
+        self.hosts = Some(HostNames {
+            paths,
+            served: hosts.spellings(),
+        });
+        self
     }
 
     /// The root and path that a failure is about: the place whose path the error names, else the first.
@@ -190,6 +224,15 @@ impl CallSubject {
         }
         place
     }
+}
+
+/// The texts that edits look for.
+fn sought(arguments: &JsonObject) -> Vec<String> {
+    let edits = arguments.get("edits").and_then(Value::as_array);
+    let listed = edits.into_iter().flatten().map(|edit| edit.get("oldText"));
+    let texts = std::iter::once(arguments.get("old_str")).chain(listed);
+    let texts = texts.flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
 }
 
 /// A place in a list: a path, or an object with one, in the root of the call unless it names its own.
@@ -252,6 +295,8 @@ pub enum FailureText {
     Message,
     /// The error object as JSON.
     Object,
+    /// The message alone, and no error object besides.
+    Alone,
 }
 
 /// The tools of a set whose places in an allowlist admit to its files as resources.
@@ -278,6 +323,11 @@ pub trait Contract: Send + Sync + 'static {
     /// The server's title for people.
     fn server_title(&self) -> &'static str;
 
+    /// What the server is, in a sentence.
+    fn server_description(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
 
@@ -297,6 +347,16 @@ pub trait Contract: Send + Sync + 'static {
     /// The tools that read, list and watch its files, where those are resources too.
     fn resources(&self) -> Option<ResourceTools> {
         None
+    }
+
+    /// Whether its clients give and get paths on the host. Such a set has an endpoint of its own.
+    fn tells_host_paths(&self) -> bool {
+        false
+    }
+
+    /// The hints of a tool with this effect.
+    fn annotations(&self, effect: ToolEffect) -> ToolAnnotations {
+        effect.annotations()
     }
 
     /// Words a failure.

@@ -35,6 +35,10 @@ pub struct Deployment {
     pub text: TextForm,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
+    /// The directory that `~` is, for sets whose clients give paths on the host.
+    pub home: Option<String>,
+    /// The choices of `memory_tool`.
+    pub memory_tool: MemoryToolChoices,
     /// Where calls are recorded; `None` without an audit file.
     pub recorder: Option<Arc<dyn Recorder>>,
     /// Who watches calls for the operator, if anybody does.
@@ -86,6 +90,8 @@ impl Deployment {
             replies: ReplyPolicy::Auto,
             text: TextForm::Compact,
             root_header: true,
+            home: None,
+            memory_tool: MemoryToolChoices::default(),
             recorder: None,
             observer: None,
         }
@@ -141,6 +147,35 @@ impl Allowlist {
             }
         }
     }
+}
+
+/// What the operator chose for `memory_tool`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryToolChoices {
+    /// Whose files are whose.
+    pub store: MemoryStore,
+    /// What `create` does with a file that is there.
+    pub create: MemoryCreate,
+}
+
+/// Whose files are whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryStore {
+    /// All clients share one store.
+    #[default]
+    Shared,
+    /// Each client has a directory of its own.
+    PerClient,
+}
+
+/// What `create` does with a file that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryCreate {
+    /// It fails.
+    #[default]
+    Fail,
+    /// It replaces the file.
+    Overwrite,
 }
 
 /// Which halves of a reply the operator wants sent. Clients hand the model only one of them, and not all the same one.

@@ -20,12 +20,15 @@ use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::{Recorded, ReplyHalves};
 use crate::fair_queue::CallSlot;
 use crate::history::{account_of, client_of};
+use crate::host_paths::HostDirectories;
 use crate::late_end::LateEnd;
 use crate::metrics::OK;
 use crate::observer::{Observation, ObservedCall};
 use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 use crate::resources::{ResourceChange, Subscription};
-use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
+use crate::tool::{
+    Blocking, Call, CallWork, Ended, Prepared, ReplyForm, ToolEffect, ToolSet, Weight,
+};
 
 /// Runs the calls of one endpoint. Cloning is cheap.
 #[derive(Clone)]
@@ -116,6 +119,17 @@ impl Service {
     #[must_use]
     pub fn byte_budget(&self) -> &Arc<ops::ByteBudget> {
         self.inner.admission.byte_budget()
+    }
+
+    /// The served directories that a client means by its roots (`roots/list`): those of them that lie inside. None lets
+    /// everything stay as it is. Looks at directories, so it may wait.
+    #[must_use]
+    pub fn narrowed(&self, uris: &[String]) -> Option<Arc<HostDirectories>> {
+        let admission = &self.inner.admission;
+        let narrowed = admission
+            .host_directories()
+            .narrowed(uris, admission.deployment());
+        narrowed.map(Arc::new)
     }
 
     /// Waits until no call runs. Used at shutdown, when none can begin: calls whose clients hung up are recorded too.
@@ -246,7 +260,19 @@ impl<'call> Dispatch<'call> {
     fn subject(self, arguments: &JsonObject) -> CallSubject {
         let home = self.admission.home(self.entry.contract.name());
         let home = home.map(|grant| grant.name.as_str());
-        CallSubject::new(self.entry.tool.definition(), arguments, home)
+        let subject = CallSubject::new(self.entry.tool.definition(), arguments, home);
+        if !self.entry.contract.tells_host_paths() {
+            return subject;
+        }
+        let roots = self.admission.deployment().roots.iter();
+        let roots: Vec<String> = roots.map(|grant| grant.name.clone()).collect();
+        subject.on_host(&self.host_directories(), &roots)
+    }
+
+    /// The directories of the host that this client works in.
+    fn host_directories(self) -> Arc<HostDirectories> {
+        let narrowed = self.caller.narrowed.as_ref();
+        Arc::clone(narrowed.unwrap_or_else(|| self.admission.host_directories()))
     }
 
     /// Does everything that comes before a call's work. Nothing has happened to files yet.
@@ -291,9 +317,10 @@ impl<'call> Dispatch<'call> {
         let entry = self.entry;
         let deployment = self.admission.deployment();
         let definition = entry.tool.definition();
-        let grants = self
-            .admission
-            .admit(entry.contract.name(), definition, &arguments)?;
+        let (set, hosts) = (entry.contract.name(), self.host_directories());
+        let grants = self.admission.admit(set, definition, &arguments, &hosts)?;
+        let may_change = grants.iter().all(|grant| !grant.read_only);
+        let host_roots = || self.admission.host_roots(hosts, set, definition);
         let timeout = deployment.request_timeout;
         let prepared = entry.tool.prepare(arguments, timeout, &deployment.limits)?;
         let roots = admission::current_roots(&grants)?;
@@ -318,6 +345,11 @@ impl<'call> Dispatch<'call> {
             root_infos: Arc::clone(&entry.root_infos),
             replies: self.halves(),
             text_form: deployment.text,
+            form: definition.form,
+            host_roots: entry.contract.tells_host_paths().then(host_roots),
+            request_timeout: timeout,
+            may_change,
+            memory_tool: deployment.memory_tool,
             caller: self.caller.clone(),
             client_stats: self.admission.client_stats(),
             found_paths: subject.found.clone(),
@@ -498,9 +530,10 @@ impl<'call> Dispatch<'call> {
                 message: worded.message.clone(),
             });
         }
-        let structured = self.halves().structured();
+        let text = self.entry.contract.failure_text();
+        let structured = self.halves().structured() && text != FailureText::Alone;
         CallOutcome::Result(ToolResult {
-            reply: encode_failure(worded, self.entry.contract.failure_text(), structured),
+            reply: encode_failure(worded, text, structured),
             is_error: true,
         })
     }
@@ -509,6 +542,9 @@ impl<'call> Dispatch<'call> {
     fn halves(self) -> ReplyHalves {
         if self.entry.tool.definition().method_of.is_some() {
             return ReplyHalves::Structured;
+        }
+        if let ReplyForm::Given(halves) = self.entry.tool.definition().form {
+            return halves;
         }
         let policy = self.admission.deployment().replies;
         policy.halves(self.caller.program.as_deref())
@@ -536,7 +572,7 @@ impl<'call> Dispatch<'call> {
 fn encode_failure(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
     let object = worded.object.to_string();
     let text = match text {
-        FailureText::Message => worded.message.clone(),
+        FailureText::Message | FailureText::Alone => worded.message.clone(),
         FailureText::Object => object.clone(),
     };
     EncodedReply::new(structured.then(|| object.into_bytes()), text)

@@ -21,6 +21,7 @@ pub mod files;
 pub mod guide;
 mod hash_algorithm;
 mod history;
+mod host_paths;
 mod iso_time;
 mod json;
 mod json_text;
@@ -29,10 +30,12 @@ mod late_end;
 mod match_text;
 mod media;
 pub mod memory;
+pub mod memory_tool;
 mod metrics;
 mod observer;
 pub mod prompts;
 mod rate;
+pub mod reference;
 mod reply;
 pub mod resources;
 mod schema;
@@ -57,10 +60,12 @@ pub use contract::{
     CallSubject, Contract, Failure, FailureText, NamedPlace, ResourceTools, Worded,
 };
 pub use deployment::{
-    Allowlist, Deployment, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
+    Allowlist, Deployment, MemoryCreate, MemoryStore, MemoryToolChoices, Recorded, Recorder,
+    ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
 pub use dispatch::{Encode, Service};
 pub use history::refusal_words;
+pub use host_paths::HostDirectories;
 pub use json::escape;
 pub use json_text::JsonText;
 pub use media::{Media, MediaKind};
@@ -72,7 +77,7 @@ pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
-    InlineRest, PlaceAccess, Prepared, RootInfo, RootSource, RootUse, Schema, Talk, Tool,
-    ToolEffect, ToolSet, tool,
+    InlineRest, PlaceAccess, Prepared, ReplyForm, RootInfo, RootSource, RootUse, Schema, Talk,
+    Tool, ToolEffect, ToolSet, tool,
 };
 pub use trace::TraceContext;

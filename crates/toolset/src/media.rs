@@ -12,6 +12,8 @@ pub struct Media {
     pub mime_type: &'static str,
     /// Its bytes as base64.
     pub data: String,
+    /// What names it, if it is sent as an embedded resource.
+    pub uri: Option<String>,
 }
 
 /// What a block is for.

@@ -47,6 +47,14 @@ impl EncodedReply {
         self
     }
 
+    /// The reply with a block that takes the place of the text, if there is one.
+    pub(crate) fn with_media_alone(mut self, media: Option<Media>) -> EncodedReply {
+        if media.is_some() {
+            self.text = None;
+        }
+        self.with_media(media)
+    }
+
     /// The block that is seen or heard, where there is one.
     #[must_use]
     pub fn media(&self) -> Option<&Media> {

@@ -7,6 +7,13 @@ use serde_json::{Map, Value, json};
 
 /// The schema of a tool's arguments. Unknown arguments are refused, and `null` is the same as absent.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
+    let mut schema = open_input::<T>();
+    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+    schema
+}
+
+/// The schema of a tool's arguments that takes others, too.
+pub(crate) fn open_input<T: JsonSchema>() -> JsonObject {
     let settings = settings().for_deserialize();
     let mut schema = settings
         .into_generator()
@@ -15,7 +22,6 @@ pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     tidy(&mut schema, Null::Absent);
     let mut schema = into_object(schema);
     schema.entry("properties").or_insert_with(|| json!({}));
-    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     schema
 }
 

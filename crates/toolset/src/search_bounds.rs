@@ -35,7 +35,12 @@ pub(crate) fn search_timeout(seconds: u64, limits: &Limits) -> Duration {
 
 /// How long the call may take: the search ends itself and still answers, so the call waits longer.
 pub(crate) fn call_timeout(seconds: u64, limits: &Limits) -> Duration {
-    search_timeout(seconds, limits).saturating_add(GRACE)
+    with_grace(search_timeout(seconds, limits))
+}
+
+/// The time of a search with the time to build the reply.
+pub(crate) fn with_grace(search: Duration) -> Duration {
+    search.saturating_add(GRACE)
 }
 
 /// Tells serde to leave out a count of nothing.

@@ -92,6 +92,15 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
+/// A name in a list of somebody else's form. Only one that would not stay in its line is quoted.
+pub(crate) fn in_one_line(name: &str) -> Cow<'_, str> {
+    if name.chars().any(is_unshowable) {
+        shown(name)
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
 /// Whether a character ends lines, moves the cursor or turns the direction of text.
 pub(crate) fn is_unshowable(c: char) -> bool {
     c.is_control()
@@ -129,6 +138,20 @@ pub(crate) fn to_the_second(iso: &str) -> String {
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
     format!("{number} {word}")
+}
+
+/// A size in the largest of these units, each 1,024 times the one before, that leaves at least one; `None` below the first.
+pub(crate) fn in_units(bytes: u64, units: [&'static str; 4]) -> Option<(f64, &'static str)> {
+    let mut size = bytes as f64;
+    let mut unit = None;
+    for larger in units {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = Some(larger);
+    }
+    unit.map(|unit| (size, unit))
 }
 
 /// A size as people write it, with `gap` before the unit: `500B`, `5.2MB`, `1 MB`.

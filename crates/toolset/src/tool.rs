@@ -20,11 +20,13 @@ use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
 use crate::contract::{CallSubject, Contract, Failure, FoundPaths, NamedPlace};
-use crate::deployment::{ReplyHalves, TextForm};
+use crate::deployment::{MemoryToolChoices, ReplyHalves, TextForm};
+use crate::host_paths::HostRoots;
 use crate::json_text::JsonText;
 use crate::media::Media;
 use crate::reply::EncodedReply;
 
+pub(crate) use erased::given_tool;
 pub use erased::tool;
 
 /// One tool: what it is called, takes and answers, and how it is done.
@@ -153,7 +155,7 @@ pub enum ToolEffect {
 
 impl ToolEffect {
     /// The MCP annotations; nothing here ever reaches an open world.
-    fn annotations(self) -> ToolAnnotations {
+    pub(crate) fn annotations(self) -> ToolAnnotations {
         let (read_only, destructive, idempotent) = match self {
             ToolEffect::Read => (true, false, true),
             ToolEffect::Write {
@@ -196,6 +198,16 @@ impl RootUse {
         }
     }
 
+    /// The root that a path on the host leads into.
+    #[must_use]
+    pub const fn host(path: &'static str, access: PlaceAccess) -> RootUse {
+        RootUse {
+            root: RootSource::HostPath(path),
+            path,
+            access,
+        }
+    }
+
     /// The one root of a single-root tool set.
     #[must_use]
     pub const fn home(path: &'static str, access: PlaceAccess) -> RootUse {
@@ -218,6 +230,8 @@ pub enum RootSource {
     Home,
     /// The set has one root, and the argument of this name has to be its name.
     NamedHome(&'static str),
+    /// The root that the argument of this name leads into: a path on the host.
+    HostPath(&'static str),
 }
 
 /// What is done in a root.
@@ -240,6 +254,14 @@ pub struct Call {
     pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
+    pub(crate) form: ReplyForm,
+    /// Where paths on the host lead, for sets whose clients give such paths.
+    pub(crate) host_roots: Option<HostRoots>,
+    /// How long a call takes at most that says nothing else.
+    pub(crate) request_timeout: Duration,
+    /// Whether every root of the call may be changed.
+    pub(crate) may_change: bool,
+    pub(crate) memory_tool: MemoryToolChoices,
     pub(crate) caller: Caller,
     pub(crate) client_stats: Arc<StatsTable>,
     /// Paths that the work finds inside an argument, for the record of the call.
@@ -352,6 +374,8 @@ pub struct Definition {
     pub examples: &'static [Example],
     /// The tool whose place in an allowlist admits it, where it is a method of the protocol and no tool itself.
     pub method_of: Option<&'static str>,
+    /// Who decides what its replies look like.
+    pub form: ReplyForm,
 }
 
 impl Definition {
@@ -360,12 +384,15 @@ impl Definition {
     pub fn allowed_as(&self) -> &'static str {
         self.method_of.unwrap_or(self.name)
     }
+}
 
-    /// The hints clients see.
-    #[must_use]
-    pub fn annotations(&self) -> ToolAnnotations {
-        self.effect.annotations()
-    }
+/// Who decides what the replies of a tool look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyForm {
+    /// The operator, by `server.replies` and `server.text`; a change may add what is kept of it.
+    Chosen,
+    /// Somebody else's contract, to the letter: these halves, and nothing besides.
+    Given(ReplyHalves),
 }
 
 /// A tool as the registry holds it.

@@ -191,6 +191,7 @@ pub(crate) fn watch_tool<T: WatchTool>() -> Box<dyn AnyTool> {
             large_replies: false,
             examples: &[],
             method_of: None,
+            form: crate::tool::ReplyForm::Chosen,
         },
         tool: PhantomData,
     })

@@ -369,6 +369,7 @@ fn lists_of_directories_are_remembered_and_every_change_of_them_is_seen() {
         max_depth: None,
         ignore_rules: IgnoreRules::Disregard,
         order: GlobOrder::Path,
+        exclude: Vec::new(),
     };
     let find = || {
         // But for when directories were last read: that is what is spared.

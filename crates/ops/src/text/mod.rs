@@ -8,6 +8,7 @@ pub mod edit;
 pub mod encoding;
 pub(crate) mod excerpts;
 pub(crate) mod folded;
+pub mod line_diff;
 pub(crate) mod line_index;
 pub mod lines;
 pub mod near;
@@ -16,6 +17,7 @@ pub mod patch;
 pub(crate) mod pieces;
 pub(crate) mod replace;
 pub mod string_search;
+pub(crate) mod trimmed;
 
 use crate::error::Result;
 

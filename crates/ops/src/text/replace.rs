@@ -19,6 +19,7 @@ use crate::text::pieces::SharedSplice;
 use crate::text::string_search::{
     LineEndMatch, Occurrences, Overlap, PLACES, WantedString, find, line_numbers,
 };
+use crate::text::trimmed;
 use crate::text::{ReadAt, encoding};
 
 /// How many places one edit changes at most: each takes memory.
@@ -33,6 +34,18 @@ pub enum EditScope {
     Unique,
     /// All of them, from the first on, without those that overlap one before.
     All,
+}
+
+/// What fits an old string that is not there letter for letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EditMatching {
+    /// The only place that differs in what cannot be seen. An edit that changes nothing is refused.
+    #[default]
+    Unseen,
+    /// Nothing. An edit may change nothing.
+    Exact,
+    /// The only lines that differ in blanks around them; the new lines are indented like those. An edit may change nothing.
+    TrimmedLines,
 }
 
 /// What the edits of a call may still do. Places and what comes in at them are held until all files are written.
@@ -71,16 +84,20 @@ pub(crate) fn plan(
     read: &mut ReadAt<'_>,
     size: u64,
     (old, new): (&str, &str),
-    scope: EditScope,
+    (scope, matching): (EditScope, EditMatching),
     room: EditRoom,
 ) -> Result<Result<EditPlan, EditFault>> {
     let edit = Edit::new(old, new);
     let found = find(read, &edit.wanted(scope))?;
-    if edit.is_idle() {
+    if edit.is_idle() && matching == EditMatching::Unseen {
         return Ok(Err(EditFault::Idle));
     }
     if found.count == 0 {
-        return edit.plan_folded(read, size, scope);
+        return match matching {
+            EditMatching::Unseen => edit.plan_folded(read, size, scope),
+            EditMatching::Exact => Ok(Err(EditFault::Missing { nearest: None })),
+            EditMatching::TrimmedLines => edit.plan_trimmed(read, size),
+        };
     }
     let fault = match scope {
         EditScope::Unique if found.count > 1 => Some(repeated(read, &found)?),
@@ -214,6 +231,42 @@ impl<'e> Edit<'e> {
         }
         let nearest = nearest_region(read, &self.old)?;
         Ok(Err(EditFault::Missing { nearest }))
+    }
+
+    /// Looks once more, without the blanks around lines.
+    fn plan_trimmed(
+        &self,
+        read: &mut ReadAt<'_>,
+        size: u64,
+    ) -> Result<Result<EditPlan, EditFault>> {
+        let missing = || Ok(Err(EditFault::Missing { nearest: None }));
+        if size > FOLDED_MAX {
+            return missing();
+        }
+        let bytes = read_all(read, size)?;
+        let text = encoding::utf8(&bytes).unwrap_or_default();
+        let places = trimmed::places(text, &self.old, PLACES);
+        let first = match places.as_slice() {
+            [] => return missing(),
+            [only] => *only,
+            several => {
+                return Ok(Err(EditFault::Repeated {
+                    count: several.len() as u64,
+                    lines: several.iter().map(|line| *line as u64 + 1).collect(),
+                }));
+            }
+        };
+        let range = trimmed::range(text, first, self.old.split('\n').count());
+        let going = text.get(range.clone()).unwrap_or_default();
+        let new = trimmed::indented(going, &self.old, &self.new);
+        let ends = going.as_bytes().split_inclusive(|byte| *byte == b'\n');
+        let ends: Vec<LineEnd> = ends.filter_map(LineEnd::closing).collect();
+        let range = range.start as u64..range.end as u64;
+        let new = NewText::new(&new).at(read, range.start, &ends)?;
+        Ok(Ok(EditPlan {
+            splices: vec![SharedSplice { range, new }],
+            folded: false,
+        }))
     }
 
     /// The bytes that change where the text has the old string only once without what cannot be seen.
@@ -410,7 +463,14 @@ mod tests {
 
     fn planned(text: &str, old: &str, new: &str, scope: EditScope) -> Result<EditPlan, EditFault> {
         let mut read = reader(text.as_bytes());
-        plan(&mut read, text.len() as u64, (old, new), scope, ROOM).unwrap()
+        plan(
+            &mut read,
+            text.len() as u64,
+            (old, new),
+            (scope, EditMatching::Unseen),
+            ROOM,
+        )
+        .unwrap()
     }
 
     fn applied(text: &str, plan: &EditPlan) -> String {

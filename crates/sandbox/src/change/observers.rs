@@ -15,6 +15,28 @@ pub(crate) struct Observers {
     pub(crate) quota: Option<Arc<Ledger>>,
     /// What keeps old content.
     pub(crate) history: Option<Arc<History>>,
+    /// Whom new entries are for.
+    pub(crate) audience: NewEntries,
+}
+
+/// Whom the new entries of a root are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum NewEntries {
+    /// Whom the process's umask lets.
+    #[default]
+    AsUsual,
+    /// Their owner alone.
+    Private,
+}
+
+impl NewEntries {
+    /// The mode of a new entry that would usually have this one.
+    pub(crate) fn mode(self, usual: u32) -> u32 {
+        match self {
+            NewEntries::AsUsual => usual,
+            NewEntries::Private => usual & 0o700,
+        }
+    }
 }
 
 impl Observers {
@@ -61,6 +83,7 @@ impl Observers {
         Observers {
             quota: self.quota.clone(),
             history: None,
+            audience: self.audience,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The settings that are one of a few words, written the same on the command line and in the file.
 
 use sandbox::{Durability, Landlock};
-use toolset::{ReplyHalves, ReplyPolicy, TextForm};
+use toolset::{MemoryCreate, MemoryStore, ReplyHalves, ReplyPolicy, TextForm};
 
 /// A type whose values each have a word.
 pub(crate) trait WordValue: Copy + PartialEq + Send + Sync + 'static {
@@ -74,6 +74,10 @@ word_type! {
         "memory" = Memory;
         /// The files on the agent's side
         "guide" = Guide;
+        /// The tools of the reference server, with paths of this machine
+        "reference" = Reference;
+        /// Anthropic's memory tool: one tool for everything
+        "memory_tool" = MemoryTool;
 }
 
 impl Toolset {
@@ -92,6 +96,16 @@ word_type! {
         "on" = On;
         /// Nobody
         "off" = Off;
+}
+
+words! { MemoryStore, "choice":
+    "shared" = Shared, "All clients share one";
+    "per_client" = PerClient, "Each client (its token, else its address) has a directory of its own below the root";
+}
+
+words! { MemoryCreate, "choice":
+    "fail" = Fail, "It is an error";
+    "overwrite" = Overwrite, "It is replaced";
 }
 
 impl WordValue for ReplyPolicy {

@@ -86,6 +86,18 @@ pub(crate) enum SettingsError {
         "no directory to serve: give one (mcp-filesystem DIR), or a config file with roots (--config FILE)"
     )]
     NoRoots,
+    /// Nothing to store files in.
+    #[error(
+        "no directory to store files in: give one with --base-path DIR or in the environment variable BASE_PATH, or a config \
+         file with roots (--config FILE)"
+    )]
+    NoStorage,
+    /// A tool set that tells host paths cannot share standard input and output.
+    #[error(
+        "the tool set {toolset} tells paths of this machine, so nothing is served beside it; on stdio serve it alone, or use \
+         --transport http"
+    )]
+    NotAlone { toolset: &'static str },
     /// Two tool sets cannot share standard input and output.
     #[error(
         "the tool sets {} and {} both have {}; on stdio serve one of them, or use --transport http",

@@ -14,6 +14,9 @@ use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 /// The origin of a root that nobody named.
 pub(crate) const CURRENT_DIRECTORY: &str = "the current directory";
 
+/// The origin of a root that was typed as a word.
+pub(crate) const TYPED: &str = "DIR";
+
 /// Whether the command needs something to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootsNeed {
@@ -41,6 +44,7 @@ pub(crate) fn load(
     let file = cli.config().map(config_file::read).transpose()?;
     let from_file = file.as_ref().map(partial_of).transpose()?;
     let mut merged = cli.partial(current).or(from_file.unwrap_or_default());
+    merged.is_max_file_size_given = Some(merged.max_file_size.is_some());
     if file.is_none() {
         // A person who types a directory did not decide to serve it to the network.
         merged.host.get_or_insert_with(Host::this_machine);
@@ -69,7 +73,7 @@ fn partial_of(file: &ConfigFile) -> Result<Partial, SettingsError> {
 fn with_directories(mut settings: Settings, given: Directories, current: &Path) -> Settings {
     let serves = |set| settings.toolsets.contains(&set);
     let (with_memory, files_alone) = (
-        serves(Toolset::Memory),
+        serves(Toolset::Memory) || serves(Toolset::MemoryTool),
         serves(Toolset::Files) && !serves(Toolset::Workspace),
     );
     let root = given
@@ -78,7 +82,7 @@ fn with_directories(mut settings: Settings, given: Directories, current: &Path) 
     let base = given.base.filter(|_| with_memory);
 
     let has_root = root.is_some();
-    let typed = given.served.into_iter().map(|path| (path, "DIR"));
+    let typed = given.served.into_iter().map(|path| (path, TYPED));
     let root = root.map(|root| (root.path, root.source.of("--root-dir", "FS_SERVER_ROOT")));
     let directories: Vec<_> = typed.chain(root).collect();
     if !directories.is_empty() {
@@ -97,14 +101,15 @@ fn with_directories(mut settings: Settings, given: Directories, current: &Path) 
     settings
 }
 
-/// Adds the storage of `memory` as a root of its own, which no other set may touch.
+/// Adds the storage of `memory` and `memory_tool` as a root of its own, which no other set may touch.
 fn add_base(settings: &mut Settings, base: GivenPath) {
     let name = name_for(&base.path, &settings.roots);
     let origin = base.source.of("--base-path", "BASE_PATH");
     let root = RootSettings::open_to_all(name, base.path, origin);
     settings.memory_root = Some(root.name.clone());
+    settings.memory_tool_root = None;
     settings.roots.push(RootSettings {
-        tools: AllowedTools::all_of(Toolset::Memory),
+        tools: AllowedTools::all_of(&[Toolset::Memory, Toolset::MemoryTool]),
         on_missing: OnMissingRoot::Create,
         // To `memory` an absolute path is a way out, whatever it leads to.
         host_paths: false,
@@ -121,7 +126,10 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
         (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
             .then(|| collision(&settings.toolsets))
             .flatten(),
-        (need == RootsNeed::Needed && lacks_roots(settings)).then_some(SettingsError::NoRoots),
+        (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
+            .then(|| not_alone(settings))
+            .flatten(),
+        (need == RootsNeed::Needed && lacks_roots(settings)).then(|| no_roots(settings)),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
 }
@@ -143,6 +151,24 @@ fn relative_root(settings: &Settings) -> Option<SettingsError> {
     })
 }
 
+/// The set that cannot share a connection with others, if it is to.
+fn not_alone(settings: &Settings) -> Option<SettingsError> {
+    let shares = settings.serves(Toolset::Reference) && settings.toolsets.len() > 1;
+    shares.then(|| SettingsError::NotAlone {
+        toolset: Toolset::Reference.name(),
+    })
+}
+
+/// What is missing where there is nothing to serve.
+fn no_roots(settings: &Settings) -> SettingsError {
+    let stores = |set: &Toolset| matches!(set, Toolset::Memory | Toolset::MemoryTool);
+    if settings.toolsets.iter().all(stores) {
+        SettingsError::NoStorage
+    } else {
+        SettingsError::NoRoots
+    }
+}
+
 fn lacks_roots(settings: &Settings) -> bool {
     settings.roots.is_empty() && settings.toolsets.iter().any(|set| *set != Toolset::Guide)
 }
@@ -155,7 +181,11 @@ fn idle_flag(cli: &Cli, settings: &Settings) -> Option<SettingsError> {
         .base
         .is_some_and(|base| is_typed(&base));
     let flags = [
-        (base, "--base-path", Toolset::Memory),
+        (
+            base && !settings.serves(Toolset::MemoryTool),
+            "--base-path",
+            Toolset::Memory,
+        ),
         (cli.names_project_root(), "--project-root", Toolset::Guide),
     ];
     flags

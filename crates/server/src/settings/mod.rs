@@ -23,7 +23,7 @@ pub(crate) use choices::{
 };
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;
-pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, load};
+pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, TYPED, load};
 pub(crate) use network::Network;
 pub(crate) use reference::page as reference;
 pub(crate) use root_settings::{
@@ -34,12 +34,21 @@ pub(crate) use table::{Partial, Settings};
 pub(crate) use value::SettingValue;
 
 impl Settings {
+    /// Tells whether a set is served.
+    pub(crate) fn serves(&self, toolset: Toolset) -> bool {
+        self.toolsets.contains(&toolset)
+    }
+
     /// The root that a single-root tool set uses: the one that was named, or the first.
     pub(crate) fn root_of(&self, toolset: Toolset) -> Option<&RootSettings> {
         let name = match toolset {
             Toolset::Files => self.files_root.as_deref(),
             Toolset::Memory => self.memory_root.as_deref(),
-            Toolset::Workspace | Toolset::Guide => None,
+            Toolset::MemoryTool => self
+                .memory_tool_root
+                .as_deref()
+                .or(self.memory_root.as_deref()),
+            Toolset::Workspace | Toolset::Guide | Toolset::Reference => None,
         };
         // A name from the file means nothing once the command line replaced the file's roots.
         let named = self

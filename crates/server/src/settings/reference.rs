@@ -15,6 +15,10 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ),
     ("files", "The tool set `files` works in one root."),
     ("memory", "The tool set `memory` works in one root."),
+    (
+        "memory_tool",
+        "The tool set `memory_tool` works in one root.",
+    ),
     ("guide", "The tool set `guide`: files on the agent's side."),
     (
         "server",
@@ -139,8 +143,8 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_place_of_its_own() {
-        // These two are never in the file.
-        let elsewhere = ["config_file", "transport"];
+        // These are never in the file.
+        let elsewhere = ["config_file", "is_max_file_size_given", "transport"];
         for row in TABLE {
             assert_eq!(
                 row.key.is_none(),
@@ -195,6 +199,7 @@ mod tests {
             ),
             ("files", "files: {zzz: 1}".to_owned()),
             ("memory", "memory: {zzz: 1}".to_owned()),
+            ("memory_tool", "memory_tool: {zzz: 1}".to_owned()),
             ("guide", "guide: {zzz: 1}".to_owned()),
             ("server", "server: {zzz: 1}".to_owned()),
             (

@@ -117,11 +117,14 @@ pub(crate) enum AllowedTools {
 }
 
 impl AllowedTools {
-    /// All tools of one set, and nothing of the others.
-    pub(crate) fn all_of(toolset: Toolset) -> AllowedTools {
-        let set = toolset.name();
-        let names = tools_of(set).iter();
-        AllowedTools::Only(names.map(|tool| format!("{set}.{tool}")).collect())
+    /// All tools of some sets, and nothing of the others.
+    pub(crate) fn all_of(toolsets: &[Toolset]) -> AllowedTools {
+        let names = toolsets.iter().flat_map(|toolset| {
+            let set = toolset.name();
+            let tools = tools_of(set).iter();
+            tools.map(move |tool| format!("{set}.{tool}"))
+        });
+        AllowedTools::Only(names.collect())
     }
 
     /// Tells whether a tool of a set may be used.

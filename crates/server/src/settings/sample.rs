@@ -35,6 +35,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].history.undo_any", "false"),
     ("files.root", "workspace"),
     ("memory.root", "workspace"),
+    ("memory_tool.root", "workspace"),
     ("guide.project_root", "."),
     ("server.tls.cert", "FILE"),
     ("server.tls.key", "FILE"),
@@ -228,6 +229,7 @@ mod tests {
         // These have no default that could be written; the file shows an example.
         full.files_root = None;
         full.memory_root = None;
+        full.memory_tool_root = None;
         full.guide_project_root = None;
         assert_eq!(full, plain.complete());
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use sandbox::{Durability, Landlock};
-use toolset::{CallRate, ReplyPolicy, TextForm};
+use toolset::{CallRate, MemoryCreate, MemoryStore, ReplyPolicy, TextForm};
 
 use super::choices::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
 use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_path};
@@ -157,6 +157,8 @@ macro_rules! settings {
 settings! {
     /// The config file that was read, if any.
     config_file: Option<PathBuf> = None;
+    /// Whether somebody chose `max_file_size`.
+    is_max_file_size_given: bool = false;
     /// How clients reach the process; reading a config file turns the default into HTTP.
     transport: Transport = Transport::Stdio, flag "transport" "TRANSPORT";
 
@@ -183,6 +185,13 @@ settings! {
         key "memory.root", otherwise "the first root", read_by root_name_of;
     /// Whether `memory` has a seventh tool, `undo`.
     memory_undo: bool = false, key "memory.undo";
+    /// The name of the root that `memory_tool` uses; none is that of `memory`. New files and directories in it are for their owner alone.
+    memory_tool_root: Option<String> = None,
+        key "memory_tool.root", otherwise "the root of `memory`", read_by root_name_of;
+    /// Whose files are whose in `memory_tool`.
+    memory_tool_store: MemoryStore = MemoryStore::Shared, key "memory_tool.store";
+    /// What `create` of `memory_tool` does with a file that is there.
+    memory_tool_create: MemoryCreate = MemoryCreate::Fail, key "memory_tool.create";
 
     /// The project of `guide`; none is the current directory.
     guide_project_root: Option<PathBuf> = None,
@@ -238,7 +247,7 @@ settings! {
     search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT;
     /// How many bytes `grep` and `glob` may remember of the files and directories they meet, so that they need not read them again; 0 remembers nothing.
     search_memory: u64 = 67_108_864, key "limits.search_memory", within MEMORY;
-    /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB.
+    /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB unless this is set.
     max_file_size: u64 = 10_485_760,
         key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;
     /// How many calls run at once; others wait. Searches, hashes, listings, copies and removals of trees get three quarters at most.

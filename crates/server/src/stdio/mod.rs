@@ -97,7 +97,10 @@ impl StdioClient {
             }
             InputLine::Whole(bytes) => match message::read(bytes) {
                 Incoming::Message(Message::Request(request)) => self.serve(request).await,
-                Incoming::Message(Message::Notification(note)) => self.connection.notice(&note),
+                Incoming::Message(Message::Notification(note)) => {
+                    self.connection.notice(&note);
+                    self.connection.follow_roots(&note, &self.outbox);
+                }
                 Incoming::Message(Message::Answer(answer)) => self.connection.answered(answer),
                 Incoming::Refused(refused) => self.refuse(refused).await,
                 Incoming::Nothing => {}

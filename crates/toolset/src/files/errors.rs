@@ -27,6 +27,10 @@ impl Contract for Files {
         "Filesystem server"
     }
 
+    fn server_description(&self) -> Option<&'static str> {
+        Some("A secure MCP server for filesystem operations")
+    }
+
     fn instructions(&self) -> &'static str {
         "Tools to work on the files of one directory, the root. Every path is relative to it, and nothing outside it can \
          be reached. To look around use list, to find text use search, to see what a path is use info. read returns at most \

@@ -49,6 +49,9 @@ struct InfoFacts {
     permissions: PermissionFlags,
     /// Whether its name begins with a dot.
     is_hidden: bool,
+    /// Said only where it is true: the path is a symlink.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_symlink: bool,
     /// What a file holds, e.g. text/plain or image/png.
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'static str>,
@@ -155,6 +158,7 @@ fn there(status: FileStatus) -> Reply {
                 executable: status.access.executable,
             },
             is_hidden: status.hidden,
+            is_symlink: status.link.is_some(),
             mime_type: status.mime_type,
             invalid_utf8: status.invalid_utf8,
         }),

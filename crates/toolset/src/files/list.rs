@@ -4,10 +4,11 @@ use ops::{Detail, FileKind, Hidden, List, ListEntry, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::paths::place;
+use super::paths::{place, with_slashes};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::search_bounds::is_zero;
 use crate::text_form::{TextLines, counted, shown, shown_directory};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
@@ -42,9 +43,12 @@ pub(super) struct Reply {
     /// True where there are more entries than are listed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
-    /// Directories below that could not be read.
+    /// Directories below that could not be read; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
+    /// How many could not be read, where some could not.
+    #[serde(skip_serializing_if = "is_zero")]
+    unreadable_count: u64,
 }
 
 /// One entry.
@@ -65,6 +69,9 @@ struct Item {
     modified: Option<String>,
     /// Whether its name begins with a dot.
     is_hidden: bool,
+    /// Said only where it is true: it is a symlink; with metadata.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_symlink: bool,
     /// True where the name's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
@@ -95,7 +102,7 @@ impl Tool for ListTool {
             } else {
                 Hidden::Skip
             },
-            pattern: Some(arguments.pattern),
+            pattern: Some(with_slashes(&arguments.pattern)),
             detail: if arguments.metadata {
                 Detail::Metadata
             } else {
@@ -110,6 +117,7 @@ impl Tool for ListTool {
                 .map(|entry| item(entry, arguments.metadata))
                 .collect(),
             truncated: listed.truncated,
+            unreadable_count: listed.faults_total,
             unreadable: listed.faults.into_iter().map(|fault| fault.path).collect(),
         })
     }
@@ -132,7 +140,7 @@ impl Tool for ListTool {
             lines.note("more follow: give a pattern or list a directory below");
         }
         if !reply.unreadable.is_empty() {
-            let number = counted(reply.unreadable.len() as u64, "directory", "directories");
+            let number = counted(reply.unreadable_count, "directory", "directories");
             let first: Vec<_> = reply
                 .unreadable
                 .iter()
@@ -156,6 +164,7 @@ fn item(entry: &ListEntry, detailed: bool) -> Item {
         size: of_file.map(|metadata| metadata.size),
         modified: entry.metadata.map(|metadata| iso(metadata.modified)),
         is_hidden: entry.hidden,
+        is_symlink: detailed && entry.kind == FileKind::Symlink,
         invalid_utf8: entry.invalid_utf8,
     }
 }

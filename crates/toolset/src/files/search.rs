@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use ops::{
-    Case, CompressedFiles, Error, FileMatches, Grep, Grepped, IgnoreRules, LineMatch, Operation,
+    Case, CompressedFiles, FileMatches, Grep, Grepped, IgnoreRules, Limits, LineMatch, Operation,
     Pattern, SearchFrom, SearchOutput, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::paths::place;
+use super::paths::{place, with_slashes};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
 use crate::match_text::{MatchedLine, SearchEnd, add_file};
-use crate::search_bounds::{MAX_RESULTS, is_zero, max_results};
+use crate::search_bounds::{MAX_RESULTS, is_zero, max_results, with_grace};
 use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 use crate::unread_note::UnreadNote;
@@ -80,6 +80,9 @@ pub(super) struct Reply {
     /// True where more matches follow after those returned: raise max_results or narrow the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
+    /// True where the time for requests was over before everything was searched: matches may be missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
 }
 
 /// A file with matches.
@@ -131,6 +134,11 @@ impl Tool for SearchTool {
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];
 
+    /// The search ends itself with what it has, so the call waits longer.
+    fn timeout(_: &Arguments, request_timeout: Duration, _: &Limits) -> Duration {
+        with_grace(request_timeout)
+    }
+
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy
     }
@@ -138,10 +146,6 @@ impl Tool for SearchTool {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let context_lines = arguments.context_lines;
         let grepped = request(arguments, call)?.run(&call.context)?;
-        // A part of the result would look like all of it.
-        if grepped.timed_out {
-            return Err(Error::Timeout);
-        }
         Ok(reply(grepped, context_lines))
     }
 
@@ -158,7 +162,7 @@ impl Tool for SearchTool {
             lines_in_parts: reply.lines_in_parts,
             is_truncated: reply.truncated,
             is_from_end: false,
-            is_timed_out: false,
+            is_timed_out: reply.timed_out,
             narrow: "raise max_results or narrow root_path, pattern or file_pattern",
         }
         .add_notes(&mut lines);
@@ -203,11 +207,10 @@ fn request(arguments: Arguments, call: &Call) -> ops::Result<Grep> {
                 Case::Insensitive
             },
         },
-        filter: Some(arguments.file_pattern).filter(|pattern| pattern != "*"),
+        filter: Some(with_slashes(&arguments.file_pattern)).filter(|pattern| pattern != "*"),
         context_lines: arguments.context_lines,
         max_results: arguments.max_results,
-        // The call's own deadline holds.
-        timeout: Duration::MAX,
+        timeout: call.request_timeout,
         max_depth: (!arguments.recursive).then_some(1),
         max_file_size: Some(arguments.max_file_size),
         ignore_rules: IgnoreRules::Disregard,
@@ -226,6 +229,7 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
         unread: UnreadNote::of(grepped.unread),
         lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
+        timed_out: grepped.timed_out,
         matches: grepped
             .files
             .into_iter()

@@ -83,6 +83,7 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             large_replies: false,
             examples: T::EXAMPLES,
             method_of: None,
+            form: crate::tool::ReplyForm::Chosen,
         },
         state,
         tool: PhantomData,

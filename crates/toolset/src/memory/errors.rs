@@ -1,7 +1,7 @@
 //! Every code and every message of the `memory` set. Where the specification has a code, its message is the specification's
 //! to the letter; what else would help stands in further fields of the error object.
 
-use ops::{Error, ErrorKind, PathFault};
+use ops::{Error, ErrorKind, PathFault, truncated};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
@@ -14,6 +14,35 @@ use crate::history::{refusal_code, refusal_words};
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
+
+/// How much of a path that is too long an error repeats.
+const BAD_PATH_SHOWN: usize = 256;
+
+/// Every code of the set.
+const CODES: [&str; 22] = [
+    "file_not_found",
+    "file_exists",
+    "path_security",
+    "invalid_path",
+    "permission_denied",
+    "disk_full",
+    "invalid_encoding",
+    "string_not_found",
+    "string_not_unique",
+    "invalid_line_number",
+    "binary_file",
+    "directory_not_empty",
+    "is_a_directory",
+    "not_a_directory",
+    "not_a_file",
+    "too_large",
+    "version_conflict",
+    "invalid_arguments",
+    "rate_limited",
+    "timeout",
+    "cancelled",
+    "io_error",
+];
 
 pub(super) struct Memory;
 
@@ -83,7 +112,7 @@ impl Contract for Memory {
     fn error_schema(&self) -> Value {
         json!({
             "properties": {
-                "code": { "type": "string", "description": "Only when the call failed: what went wrong, for programs." },
+                "code": { "type": "string", "enum": CODES, "description": "Only when the call failed: what went wrong, for programs." },
                 "message": { "type": "string", "description": "Only when the call failed: what went wrong." },
                 "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
                 "hint": {
@@ -99,6 +128,11 @@ impl Contract for Memory {
                     "type": "array",
                     "description": "With string_not_unique: the lines where old_str begins, the first 20 of them.",
                     "items": { "type": "integer" }
+                },
+                "hidden": {
+                    "type": "array",
+                    "description": "With directory_not_empty: what the directory holds, where all of it is hidden.",
+                    "items": { "type": "string" }
                 },
                 "near": {
                     "type": "array",
@@ -134,8 +168,10 @@ fn is_about_last(error: &Error, subject: &CallSubject) -> bool {
             .places
             .get(number)
             .and_then(|place| place.path.as_deref());
-        let same =
-            |given: &str, told: &str| given.trim_end_matches('/') == told.trim_end_matches('/');
+        let same = |given: &str, told: &str| {
+            given.trim_end_matches('/') == told.trim_end_matches('/')
+                || truncated(given, BAD_PATH_SHOWN) == told
+        };
         given
             .zip(error.path())
             .is_some_and(|(given, told)| same(given, told))
@@ -318,6 +354,9 @@ fn operation_help(error: &Error, path: &str) -> Value {
         } => json!({ "hint": { "line": line, "text": text } }),
         Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
         Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
+        Error::DirectoryNotEmpty { hidden, .. } if !hidden.is_empty() => {
+            json!({ "hidden": hidden })
+        }
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
         Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
         Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
@@ -349,6 +388,7 @@ mod tests {
         };
         let worded = Memory.word(&failure, &subject);
         assert_eq!(worded.object["code"], worded.code);
+        assert!(CODES.contains(&worded.code), "{}", worded.code);
         assert_eq!(worded.object["message"], worded.message.as_str());
         worded.object
     }

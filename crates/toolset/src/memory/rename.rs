@@ -45,9 +45,14 @@ impl Tool for Rename {
     ];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+        let source = call.place(&arguments.old_path)?.relative()?;
+        let destination = call.destination(&arguments.new_path)?.relative()?;
+        // A way out is told, and logged, whatever else is wrong.
+        source.check_inside()?;
+        destination.check_inside()?;
         let move_to = Move {
-            source: call.place(&arguments.old_path)?.relative()?,
-            destination: call.destination(&arguments.new_path)?.relative()?,
+            source,
+            destination,
             on_existing: OnExisting::Fail,
             on_directory: OnDirectory::Onto,
         };

@@ -3,7 +3,7 @@
 use ops::text::encoding::to_base64;
 use ops::{
     Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Read, ReadRange,
-    StoredForm, TextPolicy, Totals, WHOLE_FILE_MAX,
+    StoredForm, TextPolicy, Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub(super) struct View;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
     path: String,
+    /// The first and the last line of a file to return, from 1; -1 as the last is the end.
+    #[schemars(length(min = 2, max = 2))]
+    view_range: Option<Vec<i64>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -61,7 +64,7 @@ impl Tool for View {
     const NAME: &'static str = "view";
     const TITLE: &'static str = "View a file or directory";
     const DESCRIPTION: &'static str = "Reads a file, or lists the names in a directory; \".\" is everything. Names that begin with a dot are not \
-        listed but can be viewed.";
+        listed but can be viewed. Large files: in parts, with view_range.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
@@ -70,11 +73,11 @@ impl Tool for View {
         let place = call.place(&arguments.path)?.relative()?;
         let read = Read {
             place: place.clone(),
-            range: ReadRange::Whole,
+            range: range(arguments.view_range.as_deref())?,
             max_bytes: None,
-            // There is no way to view a part, so the limit on replies does not hold here: what can be edited can be viewed.
+            // What can be edited can be viewed, unless the operator chose a limit.
             oversize: Oversize::Refuse {
-                over: WHOLE_FILE_MAX,
+                over: call.context.limits.max_viewed_size,
             },
             text: TextPolicy::Utf8,
             totals: Totals::Skip,
@@ -109,6 +112,26 @@ impl Tool for View {
     }
 }
 
+/// The lines that a range names.
+fn range(range: Option<&[i64]>) -> ops::Result<ReadRange> {
+    let invalid = |reason: String| Error::InvalidArgument {
+        argument: "view_range",
+        reason,
+    };
+    match range {
+        None => Ok(ReadRange::Whole),
+        Some(&[first, last]) if first >= 1 && (last == -1 || last >= first) => {
+            Ok(ReadRange::Lines {
+                offset: first,
+                limit: u64::try_from(last - first + 1).ok().filter(|_| last != -1),
+            })
+        }
+        Some(other) => Err(invalid(format!(
+            "must be [first, last] with lines from 1, or -1 as the last, got {other:?}"
+        ))),
+    }
+}
+
 fn names(entries: &[String], is_truncated: bool) -> String {
     let mut lines = TextLines::default();
     for name in entries {
@@ -124,7 +147,7 @@ fn names(entries: &[String], is_truncated: bool) -> String {
 }
 
 fn file(contents: Contents) -> Reply {
-    let size = contents.body.as_bytes().len() as u64;
+    let size = contents.size;
     let (content, encoding) = match contents.body {
         Body::Text(text) => (text.into(), "utf-8"),
         Body::Bytes(bytes) => (JsonContent::of_base64(to_base64(&bytes)), "base64"),

@@ -20,7 +20,9 @@ use crate::arguments::BadArgument;
 use crate::contract::Contract;
 use crate::prompts;
 use crate::schema;
-use crate::tool::{AnyTool, Definition, PlaceAccess, Prepared, RootSource, RootUse, Tool, tool};
+use crate::tool::{
+    AnyTool, Definition, PlaceAccess, Prepared, ReplyForm, RootSource, RootUse, Tool, tool,
+};
 
 pub(crate) use subscribe::SubscriptionCounts;
 pub use subscribe::{ResourceChange, Subscription};
@@ -74,6 +76,7 @@ fn method<T: Tool>(method_of: &'static str, roots: &'static [RootUse]) -> Box<dy
             output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
             large_replies: T::LARGE_REPLIES,
             examples: &[],
+            form: ReplyForm::Chosen,
             method_of: Some(method_of),
         },
         tool: tool::<T>(),

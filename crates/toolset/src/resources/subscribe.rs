@@ -18,7 +18,9 @@ use crate::arguments::{self, BadArgument, Slips};
 use crate::contract::Failure;
 use crate::reply::halves;
 use crate::schema;
-use crate::tool::{AnyTool, Call, CallWork, Definition, Ended, Prepared, RootUse, ToolEffect};
+use crate::tool::{
+    AnyTool, Call, CallWork, Definition, Ended, Prepared, ReplyForm, RootUse, ToolEffect,
+};
 use crate::watch::{DIRECTORIES_MAX, WaitingWatch, WatchCounts};
 
 /// How many resources one client watches at once, and how many all clients do. A user has 128 watches on many systems, and
@@ -202,6 +204,7 @@ pub(super) fn method(method_of: &'static str, roots: &'static [RootUse]) -> Box<
             output: LazyLock::new(|| Arc::new(schema::output::<Reply>())),
             large_replies: false,
             examples: &[],
+            form: ReplyForm::Chosen,
             method_of: Some(method_of),
         },
     })

@@ -9,36 +9,58 @@ use rmcp::model::JsonObject;
 
 use super::change_fields::{Changed, add_schema};
 use super::{
-    AnyTool, Blocking, BlockingWork, Call, CallWork, Definition, Inline, Prepared, Tool,
+    AnyTool, Blocking, BlockingWork, Call, CallWork, Definition, Inline, Prepared, ReplyForm, Tool,
     ToolEffect, Weight,
 };
 use crate::arguments::{self, BadArgument, Slips};
 use crate::contract::Failure;
-use crate::deployment::TextForm;
+use crate::deployment::{ReplyHalves, TextForm};
 use crate::reply::{self, EncodedReply};
 use crate::schema;
 
 /// Puts a tool into its erased form.
 #[must_use]
 pub fn tool<T: Tool>() -> Box<dyn AnyTool> {
+    erased::<T>(definition_of::<T>())
+}
+
+fn erased<T: Tool>(definition: Definition) -> Box<dyn AnyTool> {
     Box::new(Erased::<T> {
-        definition: Definition {
-            name: T::NAME,
-            title: T::TITLE,
-            description: T::DESCRIPTION,
-            effect: T::EFFECT,
-            roots: T::ROOTS,
-            input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
-            output: LazyLock::new(|| {
-                let mut output = schema::output::<T::Reply>();
-                add_schema::<T>(&mut output);
-                Arc::new(output)
-            }),
-            large_replies: T::LARGE_REPLIES,
-            examples: T::EXAMPLES,
-            method_of: None,
-        },
+        definition,
         tool: PhantomData,
+    })
+}
+
+/// What is known of a tool before a call.
+pub(crate) fn definition_of<T: Tool>() -> Definition {
+    Definition {
+        name: T::NAME,
+        title: T::TITLE,
+        description: T::DESCRIPTION,
+        effect: T::EFFECT,
+        roots: T::ROOTS,
+        input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),
+        output: LazyLock::new(|| {
+            let mut output = schema::output::<T::Reply>();
+            add_schema::<T>(&mut output);
+            Arc::new(output)
+        }),
+        large_replies: T::LARGE_REPLIES,
+        examples: T::EXAMPLES,
+        method_of: None,
+        form: ReplyForm::Chosen,
+    }
+}
+
+/// Puts a tool whose contract is somebody else's into its erased form: arguments that it does not know are passed over,
+/// and its replies have these halves and nothing besides.
+pub(crate) fn given_tool<T: Tool>(halves: ReplyHalves) -> Box<dyn AnyTool> {
+    erased::<T>(Definition {
+        input: LazyLock::new(|| Arc::new(schema::open_input::<T::Arguments>())),
+        output: LazyLock::new(|| Arc::new(schema::output::<T::Reply>())),
+        large_replies: false,
+        form: ReplyForm::Given(halves),
+        ..definition_of::<T>()
     })
 }
 
@@ -105,6 +127,11 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
         TextForm::Compact => T::json_text(reply, call.replies),
         TextForm::Json => None,
     };
+    if let ReplyForm::Given(halves) = call.form {
+        let given_text = |reply: &T::Reply| T::json_text(reply, halves);
+        let encoded = reply::halves(&reply, given_text, halves)?;
+        return Ok(encoded.with_media_alone(media));
+    }
     let notes = &call.context.change_notes;
     let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
     let change = match T::EFFECT {

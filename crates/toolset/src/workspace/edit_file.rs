@@ -1,6 +1,9 @@
 //! `edit_file`: text replaced by text, in one file or in several, all or nothing.
 
-use ops::{EditFiles, EditScope, EditedFiles, Error, FileEdit, Operation, Rehearsal, WriteEffect};
+use ops::{
+    EditFiles, EditMatching, EditScope, EditedFiles, Error, FileEdit, Operation, Rehearsal,
+    WriteEffect,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +108,7 @@ impl Tool for EditFile {
             } else {
                 Rehearsal::None
             },
+            diff_context: None,
         };
         let edited = edit.run(&call.context)?;
         Ok(reply(arguments.root, arguments.dry_run, edited))
@@ -167,6 +171,7 @@ fn file_edit(
         } else {
             EditScope::Unique
         },
+        matching: EditMatching::Unseen,
     })
 }
 

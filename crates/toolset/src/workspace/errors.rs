@@ -258,7 +258,7 @@ fn place_message(error: &Error, tool: &str) -> String {
         Error::NotADirectory { path } => not_a_directory(path, tool),
         Error::IsADirectory { path } => is_a_directory(path, tool),
         Error::NotAFile { path, kind } => format!("not a regular file: {path} is a {kind}"),
-        Error::DirectoryNotEmpty { path } => format!("directory is not empty: {path}"),
+        Error::DirectoryNotEmpty { path, .. } => format!("directory is not empty: {path}"),
         Error::RootProtected => root_protected(tool),
         Error::IntoItself { path } => format!("cannot {tool} onto or into itself: {path}"),
         other => other.to_string(),

@@ -140,6 +140,7 @@ impl Tool for GlobTool {
             timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
             max_depth: arguments.max_depth,
             ignore_rules: ignore_rules(arguments.respect_gitignore),
+            exclude: Vec::new(),
             order: match arguments.sort {
                 Sort::Path => GlobOrder::Path,
                 Sort::Size => GlobOrder::Size,

@@ -188,6 +188,7 @@ impl Tool for ReadFileTool {
             kind: facts.kind,
             mime_type: facts.mime_type,
             data,
+            uri: None,
         })
     }
 }

@@ -165,7 +165,14 @@ fn root_lines<'a>(
             .toolsets
             .iter()
             .filter(|set| **set != Toolset::Guide);
-        lines.extend(sets.map(|set| format!("  {}: {}", set.name(), tools_in_words(root, *set))));
+        lines.extend(sets.map(|set| {
+            let told = match set {
+                Toolset::Reference => "; replies tell paths of this machine",
+                _ => "",
+            };
+            let tools = tools_in_words(root, *set);
+            format!("  {}: {tools}{told}", set.name())
+        }));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
         lines.extend(
             root.quota

@@ -24,7 +24,7 @@ use crate::http::{self, CredentialStore, DoorLimits, HostCheck, HttpGauges, list
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::process_figures::ProcessFigures;
-use crate::settings::{SessionPolicy, Settings, Toolset, Transport};
+use crate::settings::{RootSettings, SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::{every_set, tools_of};
 use crate::{histories, open_roots, root_watch, signals, stdio};
 
@@ -38,6 +38,8 @@ const AFTER_START: Duration = Duration::from_millis(50);
 /// directory, for a person to copy.
 pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     sandbox::raise_descriptor_limit();
+    let (settings, missing) = open_roots::without_missing(settings);
+    let settings = &settings;
     let roots = open_roots::open(settings)?;
     let project = guide_project::open(settings)?;
     let listener = match settings.transport {
@@ -55,6 +57,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let log = log::start(settings, audit)?;
     histories::recover(&roots);
     histories::prune_in_background(&roots);
+    missing.iter().for_each(warn_of_missing);
     project.iter().for_each(GuideProject::warn);
     let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
     let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
@@ -108,6 +111,15 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
+}
+
+/// Warns of a directory that is not served. Only its name is told: the log holds no host paths.
+fn warn_of_missing(root: &RootSettings) {
+    let root = root.name.as_str();
+    tracing::warn!(
+        root,
+        "a directory is missing, and the others are served without it"
+    );
 }
 
 /// Landlock's rules are for the directories that were open at the start: another one in their place could not be used.

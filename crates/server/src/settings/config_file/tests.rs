@@ -79,6 +79,7 @@ roots:
     quota: {max_bytes: 10737418240, max_files: 100000}
 files:   { root: workspace }
 memory:  { root: workspace, undo: true }
+memory_tool: { root: workspace, store: per_client, create: overwrite }
 guide:
   project_root: .
   allowed_paths: [docs]
@@ -147,6 +148,10 @@ fn every_key_of_the_contract_is_read() {
         files_root: Some(Some("workspace".to_owned())),
         memory_root: Some(Some("workspace".to_owned())),
         memory_undo: Some(true),
+        memory_tool_root: Some(Some("workspace".to_owned())),
+        memory_tool_store: Some(toolset::MemoryStore::PerClient),
+        memory_tool_create: Some(toolset::MemoryCreate::Overwrite),
+        is_max_file_size_given: None,
         max_full_read_size: Some(2),
         max_file_size: Some(9),
         request_timeout: Some(Duration::from_secs(8)),
@@ -209,7 +214,7 @@ fn empty_files_and_empty_sections_say_nothing() {
     );
 }
 
-const SET_NAMES: &str = "workspace, files, memory, guide";
+const SET_NAMES: &str = "workspace, files, memory, guide, reference, memory_tool";
 
 #[test]
 fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
@@ -347,7 +352,7 @@ fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
 
 #[test]
 fn unknown_keys_are_named_with_the_nearest_one() {
-    let top = "host, port, max_full_read_size, toolsets, roots, durability, files, memory, guide, \
+    let top = "host, port, max_full_read_size, toolsets, roots, durability, files, memory, memory_tool, guide, \
                server, limits, admin, sandbox, log";
     let cases = [
         (

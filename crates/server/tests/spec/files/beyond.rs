@@ -5,7 +5,7 @@ use std::time::Duration;
 use testkit::{Tree, json};
 
 use super::Files;
-use crate::harness::ToolSet;
+use crate::harness::{ToolSet, each};
 
 #[tokio::test]
 async fn files_compare_directories_and_files() {
@@ -107,6 +107,88 @@ async fn files_watch_tells_a_change_or_that_there_was_none() {
             files
                 .refuses("timeout_seconds", "watch", json!({"timeout_seconds": 0}))
                 .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn files_a_backslash_separates_names_in_patterns_too() {
+    let tree = || {
+        Tree::new()
+            .file("src/deep/a.rs", "needle\n")
+            .file("src/b.rs", "needle\n")
+    };
+    Files::both(tree, async |files| {
+        let list = json!({"path": ".", "recursive": true, "pattern": "src\\deep\\a*"});
+        let listed = files.ok("list", list).await;
+        assert_eq!(each(&listed["entries"], "path"), ["src/deep/a.rs"]);
+        let search =
+            json!({"root_path": ".\\src", "pattern": "needle", "file_pattern": "deep\\a.rs"});
+        let found = files.ok("search", search).await;
+        assert_eq!(found["files_matched"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_a_symlink_is_told() {
+    let tree = || Tree::new().file("f", "").link("l", "f");
+    Files::both(tree, async |files| {
+        let listed = files.ok("list", json!({"path": "."})).await;
+        let told = |name: &str| {
+            let entries = listed["entries"].as_array().expect("entries");
+            let own = entries
+                .iter()
+                .find(|entry| entry["name"] == name)
+                .expect("an entry");
+            own["is_symlink"] == true
+        };
+        assert!(told("l") && !told("f"), "{listed}");
+        assert_eq!(
+            files.ok("info", json!({"path": "l"})).await["is_symlink"],
+            true
+        );
+        assert!(
+            files
+                .ok("info", json!({"path": "f"}))
+                .await
+                .get("is_symlink")
+                .is_none()
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_the_server_describes_itself() {
+    Files::both(Tree::new, async |files| {
+        assert_eq!(
+            files.server.info()["serverInfo"]["description"],
+            "A secure MCP server for filesystem operations"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_a_search_that_runs_out_of_time_returns_what_it_found() {
+    // Longer than any machine searches in a second.
+    let tree = || {
+        Tree::new()
+            .file("a", "needle\n")
+            .file("b", "text\n".repeat(2_000))
+            .stretched("b", 1 << 42)
+    };
+    Files::both_with(
+        tree,
+        |setup| setup.set("limits.request_timeout", 1),
+        async |files| {
+            let search =
+                json!({"root_path": ".", "pattern": "needle", "max_file_size": 1_u64 << 43});
+            let found = files.ok("search", search).await;
+            assert_eq!(found["total_matches"], 1, "{found}");
+            assert_eq!(found["timed_out"], true, "{found}");
         },
     )
     .await;

@@ -229,3 +229,109 @@ async fn memory_names_that_are_not_utf_8_are_marked() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn memory_a_rename_blames_and_logs_the_right_path() {
+    let long = "n".repeat(300);
+    Memory::both(
+        || Tree::new().file("f", "x"),
+        async |memory| {
+            let rename = |old: &str, new: &str| json!({"old_path": old, "new_path": new});
+            let error = memory
+                .fails("invalid_path", "rename", rename("f", &long))
+                .await;
+            assert_eq!(error["path"], long.as_str());
+            let error = memory
+                .fails("path_security", "rename", rename("none", "../x"))
+                .await;
+            assert_eq!(error["path"], "../x");
+            let line = memory
+                .server
+                .logged(|line| line["error_code"] == "path_security")
+                .await;
+            assert_eq!(line["path"], "none");
+            assert_eq!(line["destination_path"], "../x");
+            assert_eq!(line["attempted_path"], "../x");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_a_way_out_through_a_file_is_told_and_logged() {
+    Memory::both(
+        || Tree::new().file("f", "x"),
+        async |memory| {
+            let view = json!({"path": "f/../../etc/passwd"});
+            memory.fails("path_security", "view", view).await;
+            memory
+                .server
+                .logged(|line| line["attempted_path"] == "f/../../etc/passwd")
+                .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_hidden_entries_of_a_directory_are_named() {
+    Memory::both(
+        || {
+            Tree::new()
+                .file("d/.a", "")
+                .file("d/.b", "")
+                .file("e/.a", "")
+                .file("e/c", "")
+        },
+        async |memory| {
+            let error = memory
+                .fails("directory_not_empty", "delete", json!({"path": "d"}))
+                .await;
+            assert_eq!(error["hidden"], json!([".a", ".b"]));
+            let error = memory
+                .fails("directory_not_empty", "delete", json!({"path": "e"}))
+                .await;
+            assert!(error.get("hidden").is_none(), "{error}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_a_part_of_a_file_is_viewed() {
+    Memory::both_with(
+        || Tree::new().file("f", "one\ntwo\nthree\n"),
+        |setup| setup.arguments(["--max-file-size", "10"]),
+        async |memory| {
+            let view = |range: [i64; 2]| json!({"path": "f", "view_range": range});
+            for (range, content) in [
+                ([2, 2], "two\n"),
+                ([2, -1], "two\nthree\n"),
+                ([3, 9], "three\n"),
+            ] {
+                let viewed = memory.ok("view", view(range)).await;
+                assert_eq!(viewed["content"], content, "{range:?}");
+                assert_eq!(viewed["size"], 14);
+            }
+            for range in [[0, 1], [2, 1], [1, -2]] {
+                memory.fails("invalid_arguments", "view", view(range)).await;
+            }
+            // The operator's limit holds for the whole file.
+            memory
+                .fails("too_large", "view", json!({"path": "f"}))
+                .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn memory_every_code_is_listed() {
+    let tree = Tree::new();
+    let server = Memory::setup(&tree).start(testkit::Transport::Stdio).await;
+    for tool in server.list_tools().await {
+        let codes = &tool["outputSchema"]["properties"]["code"]["enum"];
+        let codes = codes.as_array().expect("codes");
+        assert!(codes.iter().any(|code| code == "path_security"), "{tool}");
+    }
+}

@@ -1,0 +1,259 @@
+//! `view`: a file with line numbers, an image, or a directory two levels deep.
+
+use ops::text::encoding::to_base64;
+use ops::{
+    Body, Detail, Error, FileKind, Hidden, List, ListEntry, Operation, Oversize, Place, Read,
+    ReadRange, StoredForm, TextPolicy, Totals, WHOLE_FILE_MAX,
+};
+
+use super::commands::path;
+use super::memory::{Arguments, Reply};
+use super::paths::place;
+use crate::media::{Media, MediaKind};
+use crate::text_form::{in_one_line, in_units};
+use crate::tool::Call;
+
+/// The most characters of a reply.
+const CHARACTERS_MAX: usize = 16_000;
+/// The most lines of a file that is shown.
+const LINES_MAX: usize = 999_999;
+/// What is left out of a listing besides hidden entries.
+const LEFT_OUT: &str = "node_modules";
+
+pub(super) fn run(arguments: &Arguments, call: &Call) -> ops::Result<Reply> {
+    let path = path(arguments)?;
+    let place = place(call, path)?;
+    let is_directory = place.resolved_directory().is_ok();
+    // The directory of a client's own store is made with its first file.
+    let is_empty_store = super::paths::is_top(path) && !is_directory;
+    if is_empty_store || is_directory {
+        return directory(&place, path, is_empty_store, call);
+    }
+    if let Some(mime_type) = image_type(path) {
+        return image(place, mime_type, call);
+    }
+    let text = text(place, path, call)?;
+    file(&text, path, arguments.view_range.as_deref()).map(Reply::from)
+}
+
+fn image_type(path: &str) -> Option<&'static str> {
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    match ending?.to_lowercase().as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        _ => None,
+    }
+}
+
+fn request(place: Place, text: TextPolicy) -> Read {
+    Read {
+        place,
+        range: ReadRange::Whole,
+        max_bytes: None,
+        oversize: Oversize::Refuse {
+            over: WHOLE_FILE_MAX,
+        },
+        text,
+        totals: Totals::Skip,
+        form: StoredForm::AsStored,
+    }
+}
+
+fn image(place: Place, mime_type: &'static str, call: &Call) -> ops::Result<Reply> {
+    let contents = request(place, TextPolicy::Never).run(&call.context)?;
+    Ok(Reply {
+        text: String::new(),
+        image: Some(Media {
+            kind: MediaKind::Image,
+            mime_type,
+            data: to_base64(contents.body.as_bytes()),
+            uri: None,
+        }),
+    })
+}
+
+fn text(place: Place, path: &str, call: &Call) -> ops::Result<String> {
+    match request(place, TextPolicy::Utf8).run(&call.context)?.body {
+        Body::Text(text) => Ok(text),
+        Body::Bytes(bytes) => Err(Error::NotText {
+            path: path.to_owned(),
+            seems: ops::text::encoding::likely_encoding(&bytes),
+        }),
+    }
+}
+
+fn file(text: &str, path: &str, range: Option<&[i64]>) -> ops::Result<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() > LINES_MAX {
+        return Err(Error::InvalidArgument {
+            argument: "path",
+            reason: format!("File {path} exceeds maximum line limit of 999,999 lines."),
+        });
+    }
+    let (first, last) = chosen(range, lines.len())?;
+    let mut shown = format!("Here's the content of {path} with line numbers:");
+    let mut characters = shown.chars().count();
+    for (number, line) in (1..).zip(&lines).take(last).skip(first - 1) {
+        let line = format!("\n{number:>6}\t{line}");
+        characters += line.chars().count();
+        if characters > CHARACTERS_MAX {
+            return Ok(cut(shown, &line, number, lines.len()));
+        }
+        shown.push_str(&line);
+    }
+    Ok(shown)
+}
+
+/// The text as far as it fits, with how to go on.
+fn cut(mut shown: String, next: &str, number: usize, all: usize) -> String {
+    let going_on = |from: usize| {
+        format!("\n[cut at 16000 characters: view again with view_range [{from}, {all}]]")
+    };
+    let room = CHARACTERS_MAX.saturating_sub(going_on(number).chars().count());
+    let (mut from, mut kept) = (number, shown.chars().count());
+    // A line that is longer than a reply is shown in part: nothing else could be shown of it.
+    let is_first = shown.lines().count() == 1;
+    if is_first {
+        let part: String = next.chars().take(room.saturating_sub(kept)).collect();
+        shown.push_str(&part);
+        from = number + 1;
+    }
+    while !is_first && kept > room {
+        let end = shown.rfind('\n').unwrap_or(0);
+        kept -= shown.get(end..).map_or(0, |line| line.chars().count());
+        shown.truncate(end);
+        from -= 1;
+    }
+    shown.push_str(&going_on(from.min(all)));
+    shown
+}
+
+/// The first and the last line to show, from 1.
+fn chosen(range: Option<&[i64]>, lines: usize) -> ops::Result<(usize, usize)> {
+    let Some(range) = range else {
+        return Ok((1, lines));
+    };
+    let &[first, last] = range else {
+        return Err(Error::InvalidArgument {
+            argument: "view_range",
+            reason: "Error: Invalid `view_range` parameter: it should be a list of two integers: [first line, last line]; \
+                     -1 is the end"
+                .to_owned(),
+        });
+    };
+    let bounded = |line: i64| usize::try_from(line).unwrap_or(1).clamp(1, lines.max(1));
+    let last = if last == -1 { lines } else { bounded(last) };
+    Ok((bounded(first), last))
+}
+
+fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Result<Reply> {
+    let shown = path.trim_end_matches('/');
+    let mut text = format!(
+        "Here're the files and directories up to 2 levels deep in {path}, excluding hidden items and node_modules:"
+    );
+    let mut entries = Vec::new();
+    if !is_empty {
+        entries = listed(place, call)?;
+    }
+    let total = if is_empty { 0 } else { size_of(place, call)? };
+    text.push_str(&format!("\n{}\t{shown}", readable_size(total)));
+    let top = place.resolved()?;
+    for entry in entries {
+        let below = match top.as_str() {
+            "." => entry.path.as_str(),
+            top => entry.path.strip_prefix(top).unwrap_or(&entry.path),
+        };
+        let below = below.trim_start_matches('/');
+        let size = entry.metadata.map_or(0, |metadata| metadata.size);
+        let end = match entry.kind {
+            FileKind::Directory => "/",
+            _ => "",
+        };
+        let name = in_one_line(below);
+        text.push_str(&format!("\n{}\t{shown}/{name}{end}", readable_size(size)));
+    }
+    Ok(text.into())
+}
+
+fn listed(place: &Place, call: &Call) -> ops::Result<Vec<ListEntry>> {
+    let list = List {
+        place: place.clone(),
+        max_depth: Some(2),
+        hidden: Hidden::Skip,
+        pattern: None,
+        detail: Detail::Metadata,
+        max_entries: List::MAX_ENTRIES,
+    };
+    let listed = list.run(&call.context)?;
+    let is_left_out = |entry: &ListEntry| entry.path.split('/').any(|name| name == LEFT_OUT);
+    let mut entries: Vec<ListEntry> = listed.entries;
+    entries.retain(|entry| !is_left_out(entry));
+    // Depth first, by name: what is below a directory follows it.
+    entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
+    Ok(entries)
+}
+
+/// The size of the directory entry itself, as of those below it.
+fn size_of(place: &Place, call: &Call) -> ops::Result<u64> {
+    let stat = ops::Stat {
+        place: place.clone(),
+        content_type: ops::ContentType::Skip,
+    };
+    Ok(stat.run(&call.context)?.metadata.size)
+}
+
+/// A size as `du -h` writes it, with one decimal.
+fn readable_size(bytes: u64) -> String {
+    match in_units(bytes, ["K", "M", "G", "T"]) {
+        Some((size, unit)) => format!("{size:.1}{unit}"),
+        None => format!("{bytes}B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_decimal() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1536, "1.5K"),
+            (4096, "4.0K"),
+            (2 << 20, "2.0M"),
+        ] {
+            assert_eq!(readable_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn lines_are_numbered_and_ranges_clamped() {
+        let shown = |range: Option<&[i64]>| file("a\nb\n", "/memories/f", range).unwrap();
+        let head = "Here's the content of /memories/f with line numbers:";
+        assert_eq!(shown(None), format!("{head}\n     1\ta\n     2\tb"));
+        for (range, text) in [
+            ([2, -1], "\n     2\tb"),
+            ([1, 99], "\n     1\ta\n     2\tb"),
+            ([0, 1], "\n     1\ta"),
+            ([2, 1], ""),
+        ] {
+            assert_eq!(shown(Some(&range)), format!("{head}{text}"), "{range:?}");
+        }
+        assert!(file("a", "/memories/f", Some(&[1])).is_err());
+    }
+
+    #[test]
+    fn long_files_are_cut_and_say_how_to_go_on() {
+        let text: String = (1..=3000).map(|n| format!("line {n}\n")).collect();
+        let shown = file(&text, "/memories/f", None).unwrap();
+        assert!(shown.chars().count() <= CHARACTERS_MAX);
+        let last = shown.lines().last().unwrap();
+        let from = last.strip_prefix("[cut at 16000 characters: view again with view_range [");
+        let from: usize = from.unwrap().split(',').next().unwrap().parse().unwrap();
+        let before = shown.lines().rev().nth(1).unwrap();
+        assert!(before.ends_with(&format!("line {}", from - 1)), "{before}");
+        let long = file(&"x".repeat(50_000), "/memories/f", None).unwrap();
+        assert!(long.chars().count() <= CHARACTERS_MAX);
+    }
+}

@@ -1,0 +1,89 @@
+//! `read_multiple_files`: the texts of several files.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::content::Content;
+use super::errors::Reference;
+use super::paths::place;
+use super::read_text_file::whole;
+use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
+use crate::deployment::ReplyHalves;
+use crate::json_text::JsonText;
+use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
+
+pub(super) struct ReadMultipleFiles;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Array of file paths to read. Each path must be a string pointing to a valid file within allowed directories.
+    #[schemars(length(min = 1))]
+    paths: Vec<String>,
+}
+
+impl Tool for ReadMultipleFiles {
+    type Arguments = Arguments;
+    type Reply = Content;
+
+    const NAME: &'static str = "read_multiple_files";
+    const TITLE: &'static str = "Read Multiple Files";
+    const DESCRIPTION: &'static str = "Read the contents of multiple files simultaneously. This is more efficient than reading files one by one when \
+        you need to analyze or compare multiple files. Each file's content is returned with its path as a reference. Failed reads for individual \
+        files won't stop the entire operation. Only works within allowed directories.";
+    const EFFECT: ToolEffect = ToolEffect::Read;
+    const ROOTS: &'static [RootUse] = &[RootUse::host("paths", PlaceAccess::Read)];
+
+    fn weight(_arguments: &Arguments) -> Weight {
+        Weight::Heavy
+    }
+
+    fn run(arguments: Arguments, call: &Call) -> ops::Result<Content> {
+        let mut files = Vec::with_capacity(arguments.paths.len());
+        let mut bytes = 0;
+        for path in &arguments.paths {
+            call.context.cancel.check()?;
+            let text = one(path, call)?;
+            bytes += text.len() as u64;
+            let limit = call.context.limits.max_file_size;
+            if bytes > limit {
+                return Err(ops::Error::TooLarge {
+                    path: path.clone(),
+                    size: bytes,
+                    limit,
+                });
+            }
+            files.push(text);
+        }
+        Ok(files.join("\n---\n").into())
+    }
+
+    fn json_text(reply: &Content, _replies: ReplyHalves) -> Option<JsonText> {
+        Some(reply.text())
+    }
+}
+
+/// One file, or why it could not be read.
+fn one(path: &str, call: &Call) -> ops::Result<String> {
+    let error = match place(call, path).and_then(|place| whole(place, call)) {
+        Ok(text) => return Ok(format!("{path}:\n{text}\n")),
+        Err(stopped @ (ops::Error::Timeout | ops::Error::Cancelled)) => return Err(stopped),
+        Err(error) => error,
+    };
+    let failure = Failure::from(error);
+    let named = NamedPlace {
+        root: None,
+        path: Some(path.to_owned()),
+    };
+    let mut subject = CallSubject {
+        tool: ReadMultipleFiles::NAME,
+        places: vec![named.clone()],
+        ..CallSubject::default()
+    };
+    if let Some(roots) = &call.host_roots {
+        subject = subject.on_host(roots.directories(), &[]);
+    }
+    let worded = Reference.word(&failure, &subject);
+    let message = worded.readable(&failure, &subject).message;
+    call.record_violation(&Reference, ReadMultipleFiles::NAME, named, failure);
+    Ok(format!("{path}: Error - {message}"))
+}
