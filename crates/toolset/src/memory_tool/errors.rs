@@ -218,15 +218,9 @@ fn path(subject: &CallSubject) -> String {
 }
 
 fn last(subject: &CallSubject) -> String {
-    let place = subject.listed.last();
-    place
-        .and_then(|place| place.path.clone())
-        .unwrap_or_default()
+    subject.found.paths().pop().unwrap_or_default()
 }
 
 fn old(subject: &CallSubject) -> String {
-    let listed = subject.listed.first();
-    listed
-        .and_then(|place| place.path.clone())
-        .unwrap_or_default()
+    subject.found.paths().into_iter().next().unwrap_or_default()
 }
