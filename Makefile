@@ -18,7 +18,7 @@ LOAD_SECONDS ?= 120
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -73,6 +73,17 @@ test-limits: ## what one client can take at most, with all the connections and b
 	LIMITS_EXHAUSTIVE=1 TESTED_PROGRAM=$(CURDIR)/target/release/$(CMD) \
 		$(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture --test-threads 1 \
 		http_access::bytes http_access::door
+
+test-shared: ## three replicas on bindfs, mergerfs, exfat-fuse, sshfs, MooseFS and a root that does not answer: fails on a lost change (minutes; root; installs Debian packages)
+	$(CARGO) build --release --locked --bin $(CMD)
+	tests/shared/run target/release/$(CMD)
+
+test-rolling: ## restarts three replicas behind nginx and haproxy while clients call; fails where a call does (needs both)
+	$(CARGO) build --release --locked --bin $(CMD)
+	tests/shared/rolling target/release/$(CMD)
+
+simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents, with its plots (needs Python; a minute)
+	bench/simulate/simulate.py docs
 
 test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving

@@ -146,7 +146,9 @@ impl Cancel {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    pub(crate) fn roots(&self) -> [usize; 2] {
+    /// The roots it works in, told apart by numbers.
+    #[must_use]
+    pub fn roots(&self) -> [usize; 2] {
         self.roots
     }
 

@@ -133,9 +133,16 @@ impl Copying<'_, '_> {
         copy.run(self.cancel)?;
         let (_lock, now) = self.turn(&LockKey::entry)?;
         copy.confirm(&now)?;
+        let finished = copy.finish().map_err(|error| match error {
+            // Another process made it meanwhile: the call looks again.
+            Error::AlreadyExists { path, .. } if self.on_existing == OnExisting::Replace => {
+                Error::Stale { path }
+            }
+            error => error,
+        });
         let tally = CopyTally {
             files: 1,
-            bytes: copy.finish()?,
+            bytes: finished?,
             ..CopyTally::default()
         };
         Ok((tally, self.place.version_now(self.cancel)))
@@ -147,6 +154,7 @@ impl Copying<'_, '_> {
         let look_up = || self.place.locate(Follow::Last);
         let (lock, now) = EditLock::take_found(&look_up, &|found| vec![key(found)], self.cancel)?;
         check(&self.source, &now, self.on_existing)?;
+        lock.confirm()?;
         Ok((lock, now))
     }
 

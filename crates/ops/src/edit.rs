@@ -35,7 +35,7 @@ const KERNEL_COPY_MIN: u64 = 64 * 1024;
 
 /// The right to change several files, and the descriptors for it.
 pub(crate) struct BatchTurn {
-    _lock: EditLock,
+    lock: EditLock,
     _descriptors: DescriptorShare,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Edited<'a> {
     old: OnceCell<Replaceable>,
     context: &'a Context,
     /// Held by this file alone; several files share one.
-    _lock: Option<EditLock>,
+    lock: Option<EditLock>,
 }
 
 impl<'a> Edited<'a> {
@@ -59,7 +59,7 @@ impl<'a> Edited<'a> {
             located,
             old: OnceCell::new(),
             context,
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -83,10 +83,10 @@ impl<'a> Edited<'a> {
             located,
             old: OnceCell::new(),
             context,
-            _lock: None,
+            lock: None,
         });
         let turn = BatchTurn {
-            _lock: lock,
+            lock,
             _descriptors: descriptors,
         };
         Ok((turn, edited.collect()))
@@ -295,7 +295,16 @@ impl<'a> Edited<'a> {
 
     fn commit(&self, staged: Staged) -> Result<Metadata> {
         self.context.cancel.check()?;
-        Ok(staged.commit()?)
+        self.lock.as_ref().map_or(Ok(()), EditLock::confirm)?;
+        staged.commit().map_err(|error| self.commit_failed(error))
+    }
+
+    /// A file that was missing and that another process made meanwhile is not locked: the call looks again.
+    fn commit_failed(&self, error: sandbox::Error) -> Error {
+        match error {
+            sandbox::Error::AlreadyExists { path } if !self.exists() => Error::Stale { path },
+            error => error.into(),
+        }
     }
 }
 
@@ -354,10 +363,11 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
     ///
     /// A crash in between leaves some of them changed, unless the root keeps a history: then they are put back at the
     /// next start.
-    pub(crate) fn commit_all(mut self) -> Result<Vec<Metadata>> {
+    pub(crate) fn commit_all(mut self, turn: &BatchTurn) -> Result<Vec<Metadata>> {
         if let Some((edited, _)) = self.0.first() {
             edited.context.cancel.check()?;
         }
+        turn.lock.confirm()?;
         let mut done = CommittedFiles::default();
         let mut unsynced = None;
         // The first one is committed first.
@@ -374,7 +384,7 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
                     self.0.reverse();
                     drop(self);
                     done.put_back();
-                    return Err(error.into());
+                    return Err(edited.commit_failed(error));
                 }
             }
         }

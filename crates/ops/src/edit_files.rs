@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
-use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX};
+use crate::edit::{BatchTurn, Edited, StagedFiles, WHOLE_FILE_MAX};
 use crate::error::{EditFault, Error, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
@@ -122,7 +122,7 @@ impl EditFiles {
         place_of: &[usize],
         context: &Context,
     ) -> Result<EditedFiles> {
-        let (_turn, edited) = Edited::begin_all(places, "edits", Place::file_to_edit, context)?;
+        let (turn, edited) = Edited::begin_all(places, "edits", Place::file_to_edit, context)?;
         let of_edits = place_of.iter().filter_map(|index| edited.get(*index));
         let work = self.plan_all(of_edits, context)?;
         let described = work
@@ -131,7 +131,7 @@ impl EditFiles {
             .map(|file| file.describe(self.diff_context));
         let mut files: Vec<EditedFile> = described.collect::<Result<_>>()?;
         if self.rehearsal == Rehearsal::None {
-            let committed = work.commit()?.into_iter().zip(&work.files);
+            let committed = work.commit(&turn)?.into_iter().zip(&work.files);
             for (file, (metadata, work)) in files.iter_mut().zip(committed) {
                 file.size = metadata.size;
                 file.version = work.edited.version(&metadata, None);
@@ -189,12 +189,12 @@ struct Work<'e, 'a> {
 
 impl Work<'_, '_> {
     /// Writes all files, then makes them seen.
-    fn commit(&self) -> Result<Vec<Metadata>> {
+    fn commit(&self, turn: &BatchTurn) -> Result<Vec<Metadata>> {
         let mut staged = StagedFiles::default();
         for file in &self.files {
             staged.push(file.edited, file.edited.stage_pieces(&file.pieces)?);
         }
-        staged.commit_all()
+        staged.commit_all(turn)
     }
 }
 

@@ -5,7 +5,8 @@
 //! goes along, or begins afterwards, looks again and finds the file gone. While a call holds a lock on a path, no call of
 //! this process gives that path to another directory: a rename of a directory locks the tree too.
 //!
-//! It orders the calls of this process only; other processes see each write whole or not at all.
+//! Then it locks the same places for other processes, which `sandbox::HeldPlaces` does. It waits for those with the lock of
+//! this process held: nobody who has both waits for anything.
 //!
 //! No deadlock is possible: a call takes all its locks at once and waits with none. One that waits leaves its seat in the
 //! pool, because the holder may need it.
@@ -14,10 +15,10 @@ use std::collections::HashSet;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandbox::{Follow, Located, Metadata, is_within};
+use sandbox::{ChangePlace, Extent, Follow, HeldPlaces, Located, Metadata, is_within};
 
 use crate::context::Cancel;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::place::Place;
 use crate::pool;
 
@@ -29,31 +30,56 @@ const PRECEDENCE: Duration = Duration::from_secs(1);
 
 static LOCKS: LazyLock<(Mutex<LockTable>, Condvar)> = LazyLock::new(Default::default);
 
-/// What a call locks: host paths, never shown and never opened.
+/// How long a call waits before it tries again to lock what another process has, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// How often what is at a place may differ from what was locked: some file systems number a file anew at each look.
+const MISFITS: usize = 8;
+
+/// What a call locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockKey {
     /// One entry.
-    Entry(String),
+    Entry(ChangePlace),
     /// A directory and all below it.
-    Tree(String),
+    Tree(ChangePlace),
 }
 
 impl LockKey {
     /// Orders the changes of a place.
     pub(crate) fn entry(located: &Located<'_>) -> LockKey {
-        LockKey::Entry(located.host_path())
+        LockKey::Entry(located.change_place())
     }
 
     /// Orders the changes of a place and of all below it.
     pub(crate) fn tree(located: &Located<'_>) -> LockKey {
-        LockKey::Tree(located.host_path())
+        LockKey::Tree(located.change_place())
+    }
+
+    fn place(&self) -> &ChangePlace {
+        match self {
+            LockKey::Entry(place) | LockKey::Tree(place) => place,
+        }
+    }
+
+    /// The host path, never shown and never opened.
+    pub(crate) fn path(&self) -> &str {
+        self.place().host_path()
+    }
+
+    fn extent(&self) -> Extent {
+        match self {
+            LockKey::Entry(_) => Extent::Entry,
+            LockKey::Tree(_) => Extent::Tree,
+        }
     }
 
     /// Tells whether it is, or is below, a locked tree, or has one below it that it would lock too.
     fn meets_tree(&self, tree: &str) -> bool {
+        let path = self.path();
         match self {
-            LockKey::Entry(path) => is_within(path, tree),
-            LockKey::Tree(path) => is_within(path, tree) || is_within(tree, path),
+            LockKey::Entry(_) => is_within(path, tree),
+            LockKey::Tree(_) => is_within(path, tree) || is_within(tree, path),
         }
     }
 }
@@ -84,8 +110,11 @@ impl LockTable {
 
     fn is_held(&self, key: &LockKey) -> bool {
         let below = match key {
-            LockKey::Entry(path) => self.entries.contains(path),
-            LockKey::Tree(tree) => self.entries.iter().any(|path| is_within(path, tree)),
+            LockKey::Entry(_) => self.entries.contains(key.path()),
+            LockKey::Tree(_) => {
+                let mut entries = self.entries.iter();
+                entries.any(|path| is_within(path, key.path()))
+            }
         };
         below || self.trees.iter().any(|tree| key.meets_tree(tree))
     }
@@ -112,9 +141,10 @@ impl LockTable {
 
     fn take(&mut self, keys: &[LockKey]) {
         for key in keys {
+            let path = key.path().to_owned();
             match key {
-                LockKey::Entry(path) => drop(self.entries.insert(path.clone())),
-                LockKey::Tree(tree) => self.trees.push(tree.clone()),
+                LockKey::Entry(_) => drop(self.entries.insert(path)),
+                LockKey::Tree(_) => self.trees.push(path),
             }
         }
     }
@@ -122,9 +152,9 @@ impl LockTable {
     fn release(&mut self, keys: &[LockKey]) {
         for key in keys {
             match key {
-                LockKey::Entry(path) => drop(self.entries.remove(path)),
-                LockKey::Tree(tree) => {
-                    let held = self.trees.iter().position(|held| held == tree);
+                LockKey::Entry(_) => drop(self.entries.remove(key.path())),
+                LockKey::Tree(_) => {
+                    let held = self.trees.iter().position(|held| held == key.path());
                     held.map(|index| self.trees.swap_remove(index));
                 }
             }
@@ -135,7 +165,7 @@ impl LockTable {
 fn tree_of(key: &LockKey) -> Option<String> {
     match key {
         LockKey::Entry(_) => None,
-        LockKey::Tree(tree) => Some(tree.clone()),
+        LockKey::Tree(tree) => Some(tree.host_path().to_owned()),
     }
 }
 
@@ -143,6 +173,8 @@ fn tree_of(key: &LockKey) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct EditLock {
     keys: Vec<LockKey>,
+    /// What other processes heed. Given back first.
+    held: HeldPlaces,
 }
 
 impl EditLock {
@@ -205,13 +237,63 @@ impl EditLock {
         keys: &dyn Fn(&Found) -> Vec<LockKey>,
         cancel: &Cancel,
     ) -> Result<(EditLock, Found)> {
+        let mut misfits = 0;
         loop {
-            let lock = EditLock::wait(keys(&look_up()?), cancel)?;
+            let mut lock = EditLock::wait(keys(&look_up()?), cancel)?;
+            lock.hold(cancel)?;
             let found = look_up()?;
-            if keys(&found) == lock.keys {
-                return Ok((lock, found));
+            let now = keys(&found);
+            if now == lock.keys {
+                if lock.held.fits(now.iter().map(LockKey::place)) || misfits == MISFITS {
+                    return Ok((lock, found));
+                }
+                misfits += 1;
             }
             cancel.check()?;
+        }
+    }
+
+    /// Waits until no other process is in the way. Whoever waits keeps none of these locks, and tries again.
+    fn hold(&mut self, cancel: &Cancel) -> Result<()> {
+        let places: Vec<_> = self
+            .keys
+            .iter()
+            .map(|key| (key.place(), key.extent()))
+            .collect();
+        let mut misses = 0;
+        let mut try_hold = || match HeldPlaces::try_hold(&places) {
+            Err(sandbox::Error::Stale { .. }) if misses < MISFITS => {
+                misses += 1;
+                Ok(None)
+            }
+            tried => Ok::<_, Error>(tried?),
+        };
+        if let Some(held) = try_hold()? {
+            self.held = held;
+            return Ok(());
+        }
+        let _aside = pool::step_aside(cancel);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            cancel.check()?;
+            std::thread::sleep(pause);
+            if let Some(held) = try_hold()? {
+                self.held = held;
+                return Ok(());
+            }
+            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Fails if a file server has given the lock to another replica meanwhile. Asked just before a change is made.
+    pub(crate) fn confirm(&self) -> Result<()> {
+        Ok(self.held.confirm()?)
+    }
+
+    fn of(keys: Vec<LockKey>) -> EditLock {
+        EditLock {
+            keys,
+            held: HeldPlaces::default(),
         }
     }
 
@@ -221,7 +303,7 @@ impl EditLock {
         let mut table = locks();
         if !table.must_wait(&keys, u64::MAX) {
             table.take(&keys);
-            return Ok(EditLock { keys });
+            return Ok(EditLock::of(keys));
         }
         let ticket = table.next_ticket;
         table.next_ticket += 1;
@@ -235,7 +317,7 @@ impl EditLock {
             table = woken.unwrap_or_else(PoisonError::into_inner).0;
             if !table.must_wait(&keys, ticket) {
                 table.take(&keys);
-                break Ok(EditLock { keys });
+                break Ok(EditLock::of(keys));
             }
         };
         table.waiting.retain(|waiter| waiter.ticket != ticket);
@@ -249,6 +331,7 @@ impl EditLock {
 
 impl Drop for EditLock {
     fn drop(&mut self) {
+        self.held = HeldPlaces::default();
         locks().release(&self.keys);
         LOCKS.1.notify_all();
     }
@@ -265,11 +348,11 @@ mod tests {
     use crate::testing::Tree;
 
     fn entry(path: &str) -> LockKey {
-        LockKey::Entry(path.to_owned())
+        LockKey::Entry(ChangePlace::of_this_process(path))
     }
 
     fn tree(path: &str) -> LockKey {
-        LockKey::Tree(path.to_owned())
+        LockKey::Tree(ChangePlace::of_this_process(path))
     }
 
     fn is_free(key: LockKey) -> bool {

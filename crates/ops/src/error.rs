@@ -305,6 +305,9 @@ pub enum Error {
     /// It is not as it was when it was copied, so it was not removed.
     #[error("{path:?} changed while it was moved")]
     Changed { path: String },
+    /// Another process, or a file server, replaced what was found before it was used, again and again.
+    #[error("{path:?} is being replaced by another process")]
+    Stale { path: String },
     /// A tree operation failed when a part of its work was done.
     #[error("{done:?}, then: {cause}")]
     Unfinished { done: TreeWork, cause: Box<Error> },
@@ -410,7 +413,10 @@ impl Error {
             Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
-            Error::Io { .. } | Error::Unsynced { .. } | Error::Changed { .. } => ErrorKind::Io,
+            Error::Io { .. }
+            | Error::Unsynced { .. }
+            | Error::Changed { .. }
+            | Error::Stale { .. } => ErrorKind::Io,
             Error::Unfinished { cause, .. } => cause.kind(),
         }
     }
@@ -447,6 +453,7 @@ impl Error {
             | Error::Unsynced { path, .. }
             | Error::VersionConflict { path, .. }
             | Error::Changed { path }
+            | Error::Stale { path }
             | Error::Io { path, .. } => Some(path),
             Error::UndoRefused(refusal) => match &**refusal {
                 UndoRefusal::Conflict { path, .. }
@@ -527,6 +534,7 @@ impl From<sandbox::Error> for Error {
                 Error::Unsynced { path, reason }
             }
             E::Changed { path } => Error::Changed { path },
+            E::Stale { path } => Error::Stale { path },
             E::CrossDevice { path } => failed("rename", path, CROSS_DEVICE),
             E::TooManyOpenFiles => failed("open", String::new(), TOO_MANY_OPEN),
             E::Io {

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use sandbox::{Change, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker};
+use sandbox::{
+    Change, ChangePlace, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker,
+};
 
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{Attributes, CopyTally, FileCopy};
@@ -74,8 +76,8 @@ struct Ends<'root> {
     source: Located<'root>,
     metadata: Metadata,
     place: Place,
-    /// The resolved host path of the destination, to compare places only.
-    target: String,
+    /// The destination, to be locked.
+    target: ChangePlace,
 }
 
 impl Ends<'_> {
@@ -115,6 +117,8 @@ impl Move {
                 return Ok(moved);
             }
         }
+        // Before anything is copied: what cannot be removed afterwards cannot be moved.
+        self.ends()?.source.check_removable()?;
         match kind {
             FileKind::Directory => move_tree::by_copying(self, context),
             _ => self.with_turn(context, |moving| moving.copy_and_remove(context)),
@@ -127,8 +131,9 @@ impl Move {
         context: &Context,
         act: impl FnOnce(&Moving<'_, '_>) -> Result<T>,
     ) -> Result<T> {
-        let (_lock, ends) =
+        let (lock, ends) =
             EditLock::take_found(&|| self.ends(), &|ends| ends.lock_keys(), &context.cancel)?;
+        lock.confirm()?;
         self.source.check_version(&ends.source, &context.cancel)?;
         self.with_ends(&ends, context, act)
     }
@@ -172,7 +177,12 @@ impl Move {
             metadata: ends.metadata,
             target: &target,
             place: &ends.place,
-            on_existing: self.on_existing,
+            on_existing: match target.metadata() {
+                Some(_) => self.on_existing,
+                // What another process makes meanwhile is not locked, and must not be replaced unseen.
+                None => OnExisting::Fail,
+            },
+            asked: self.on_existing,
             is_same,
             cancel: &context.cancel,
         })
@@ -191,7 +201,7 @@ impl Move {
         }
         let source = TransferSource::new(&self.source, &located, metadata.kind);
         let place = target(&self.destination, &source, self.on_directory)?;
-        let target = place.locate(Follow::Never)?.host_path();
+        let target = place.locate(Follow::Never)?.change_place();
         Ok(Ends {
             source: located,
             metadata,
@@ -247,6 +257,8 @@ pub(crate) struct Moving<'a, 'root> {
     pub(crate) target: &'a Located<'a>,
     pub(crate) place: &'a Place,
     pub(crate) on_existing: OnExisting,
+    /// What the caller said of something that is there already.
+    asked: OnExisting,
     /// Both ends are the same place.
     is_same: bool,
     cancel: &'a Cancel,
@@ -268,6 +280,11 @@ impl Moving<'_, '_> {
     pub(crate) fn occupied(&self, error: sandbox::Error) -> Error {
         let is_directory = self.target.metadata().is_some_and(Metadata::is_directory);
         match error {
+            sandbox::Error::AlreadyExists { .. } if self.asked != self.on_existing => {
+                Error::Stale {
+                    path: self.target.path(),
+                }
+            }
             // Its sort was right, so it is what it holds that is in the way.
             sandbox::Error::AlreadyExists { .. }
                 if is_directory && self.on_existing == OnExisting::Replace =>
@@ -279,6 +296,16 @@ impl Moving<'_, '_> {
             }
             sandbox::Error::AlreadyExists { .. } => occupied(self.target),
             other => other.into(),
+        }
+    }
+
+    /// A destination that another process made meanwhile is not locked: the call looks again.
+    fn appeared(&self, error: Error) -> Error {
+        match error {
+            Error::AlreadyExists { path, .. } if self.asked != self.on_existing => {
+                Error::Stale { path }
+            }
+            error => error,
         }
     }
 
@@ -350,7 +377,7 @@ impl Moving<'_, '_> {
         let copied = *copy.opened();
         let tally = CopyTally {
             files: 1,
-            bytes: copy.finish()?,
+            bytes: copy.finish().map_err(|error| self.appeared(error))?,
             ..CopyTally::default()
         };
         Ok((tally, copied))

@@ -28,8 +28,22 @@ pub(crate) fn again_if_full<Outcome>(
     }
 }
 
+/// Repeats a change if what it found was replaced by another process before it was used.
+pub(crate) fn again_if_replaced<Outcome>(
+    mut attempt: impl FnMut() -> Result<Outcome>,
+) -> Result<Outcome> {
+    let mut outcome = attempt();
+    for _ in 1..TRIES {
+        match outcome {
+            Err(Error::Stale { .. }) => outcome = attempt(),
+            ended => return ended,
+        }
+    }
+    outcome
+}
+
 /// Repeats a change if a directory it made vanished meanwhile: another call that made the same directory failed and
-/// removed it.
+/// removed it. And if what it found was replaced by another process before it was used.
 pub(crate) fn again_if_vanished<Outcome>(
     mut attempt: impl FnMut() -> Result<Outcome>,
 ) -> Result<Outcome> {
@@ -39,9 +53,34 @@ pub(crate) fn again_if_vanished<Outcome>(
             Err(Error::NotFound {
                 wanted: Wanted::Anything | Wanted::Directory,
                 ..
-            }) => outcome = attempt(),
+            })
+            | Err(Error::Stale { .. }) => outcome = attempt(),
             ended => return ended,
         }
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_on_its_server_is_looked_up_again_a_few_times() {
+        let stale = || Error::Stale {
+            path: "f".to_owned(),
+        };
+        let mut tries = 0;
+        let found = again_if_vanished(|| {
+            tries += 1;
+            if tries < 3 { Err(stale()) } else { Ok(tries) }
+        });
+        assert_eq!(found.unwrap(), 3);
+        let mut tries = 0;
+        let never = again_if_vanished(|| -> Result<()> {
+            tries += 1;
+            Err(stale())
+        });
+        assert!(matches!(never, Err(Error::Stale { .. })) && tries == TRIES);
+    }
 }

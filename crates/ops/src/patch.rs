@@ -108,7 +108,7 @@ impl Patch {
 }
 
 fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Result<Vec<Patched>> {
-    let (_turn, edited) = Edited::begin_all(places, "patch", Place::file_to_edit, context)?;
+    let (turn, edited) = Edited::begin_all(places, "patch", Place::file_to_edit, context)?;
     refuse_twice(&edited, "patch")?;
     let mut patched = Vec::with_capacity(files.len());
     let mut staged = StagedFiles::default();
@@ -117,7 +117,7 @@ fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Resu
         patched.push(outcome);
         staged.push(edited, edited.stage_content(&content)?);
     }
-    let committed = staged.commit_all()?.into_iter().zip(&edited);
+    let committed = staged.commit_all(&turn)?.into_iter().zip(&edited);
     for (patched, (metadata, edited)) in patched.iter_mut().zip(committed) {
         patched.size = metadata.size;
         patched.version = edited.version(&metadata, None);

@@ -88,7 +88,8 @@ impl Operation for Remove {
 
     fn run(self, context: &Context) -> Result<Removed> {
         context.cancel.check()?;
-        let (_lock, located) = EditLock::take_named(&self.place, &context.cancel)?;
+        let (lock, located) = EditLock::take_named(&self.place, &context.cancel)?;
+        lock.confirm()?;
         if located.is_root() {
             return Err(Error::RootProtected);
         }

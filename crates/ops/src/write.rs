@@ -7,7 +7,7 @@ use sandbox::{Located, Metadata, OnExisting, Parents};
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_replaced, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax::{self, SyntaxFault};
@@ -85,14 +85,14 @@ impl Operation for Write {
     fn run(self, context: &Context) -> Result<Written> {
         match self.parents {
             Parents::Create => again_if_vanished(|| self.try_run(context)),
-            Parents::Require => self.try_run(context),
+            Parents::Require => again_if_replaced(|| self.try_run(context)),
         }
     }
 }
 
 impl Write {
     fn try_run(&self, context: &Context) -> Result<Written> {
-        let (_lock, located) = EditLock::take(&self.place, &context.cancel)?;
+        let (lock, located) = EditLock::take(&self.place, &context.cancel)?;
         if let (WriteMode::CreateOnly, Some(metadata)) = (self.mode, located.metadata()) {
             return Err(Error::AlreadyExists {
                 path: located.path(),
@@ -102,9 +102,13 @@ impl Write {
         context.cancel.check()?;
         let fault = self.fault(&located, context)?;
         let metadata = match self.mode {
-            WriteMode::Append => self.append(&located, context)?,
-            WriteMode::Overwrite => self.replace(&located, OnExisting::Replace, context)?,
-            WriteMode::CreateOnly => self.replace(&located, OnExisting::Fail, context)?,
+            WriteMode::Append => {
+                lock.confirm()?;
+                self.append(&located, context)?
+            }
+            WriteMode::Overwrite | WriteMode::CreateOnly => {
+                self.replace(&lock, &located, context)?
+            }
         };
         Ok(Written {
             path: located.path(),
@@ -143,10 +147,15 @@ impl Write {
 
     fn replace(
         &self,
+        lock: &EditLock,
         located: &Located<'_>,
-        on_existing: OnExisting,
         context: &Context,
     ) -> Result<Metadata> {
+        let on_existing = match located.metadata() {
+            Some(_) => OnExisting::Replace,
+            // What another process makes meanwhile is not locked, and must not be replaced unseen.
+            None => OnExisting::Fail,
+        };
         let staged = context.change().stage(located, on_existing, self.parents);
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
         staged.reserve(self.bytes.len() as u64)?;
@@ -157,7 +166,13 @@ impl Write {
                 .map_err(|error| write_failed(located, &error))?;
         }
         context.cancel.check()?;
-        Ok(staged.commit()?)
+        lock.confirm()?;
+        match staged.commit() {
+            Err(sandbox::Error::AlreadyExists { path }) if self.mode == WriteMode::Overwrite => {
+                Err(Error::Stale { path })
+            }
+            committed => Ok(committed?),
+        }
     }
 
     fn version(&self, metadata: &Metadata, context: &Context) -> Option<Version> {

@@ -41,7 +41,7 @@ impl Operation for WriteFiles {
 
 impl WriteFiles {
     fn try_run(&self, places: &[Place], context: &Context) -> Result<Vec<Written>> {
-        let (_turn, edited) = Edited::begin_all(places, "files", Place::file_to_write, context)?;
+        let (turn, edited) = Edited::begin_all(places, "files", Place::file_to_write, context)?;
         refuse_twice(&edited, "files")?;
         let mut written = Vec::with_capacity(self.files.len());
         let mut staged = StagedFiles::default();
@@ -49,7 +49,7 @@ impl WriteFiles {
             staged.push(edited, file.stage(edited)?);
             written.push((file, edited, file.fault(edited, context)?));
         }
-        let described = written.into_iter().zip(staged.commit_all()?);
+        let described = written.into_iter().zip(staged.commit_all(&turn)?);
         let described = described
             .map(|((file, edited, fault), metadata)| file.written(edited, fault, metadata));
         Ok(described.collect())

@@ -16,6 +16,8 @@ pub enum PathFault {
     TooLong,
     /// Holds a name longer than the system takes (255 bytes).
     NameTooLong,
+    /// Holds a name that the file system of this place cannot hold, such as one with a colon on FAT.
+    Unstorable,
 }
 
 /// A failed call. Paths are as shown to clients: relative to the root, with `/`, never a host path.
@@ -151,6 +153,13 @@ pub enum Error {
         /// The entry.
         path: String,
     },
+    /// Another process replaced the file or a directory on the way, maybe on its file server, before it was used, or made
+    /// what was missing. A new look finds what is there.
+    #[error("{path:?} was replaced meanwhile")]
+    Stale {
+        /// The entry.
+        path: String,
+    },
     /// Anything else the system says.
     #[error("{operation} failed on {path:?}: {source}")]
     Io {
@@ -194,11 +203,79 @@ impl Error {
                 fault: PathFault::NameTooLong,
             },
             Errno::XDEV => Error::CrossDevice { path },
+            Errno::STALE => Error::Stale { path },
+            errno if is_unstorable(operation, errno) => Error::InvalidPath {
+                path,
+                fault: PathFault::Unstorable,
+            },
             errno => Error::Io {
                 operation,
                 path,
                 source: errno.into(),
             },
         }
+    }
+}
+
+/// Tells whether the system says that a file system cannot hold a name.
+fn is_unstorable(operation: &str, errno: Errno) -> bool {
+    errno == Errno::ILSEQ
+        || (errno == Errno::INVAL && matches!(operation, "create" | "mkdir" | "symlink"))
+}
+
+/// How often something is looked up that was replaced on its file server meanwhile.
+const STALE_TRIES: usize = 4;
+
+/// Looks something up again if it was replaced on its file server meanwhile.
+pub(crate) fn again_if_stale<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut found = look();
+    for _ in 1..STALE_TRIES {
+        match found {
+            Err(Error::Stale { .. }) => found = look(),
+            ended => return ended,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planted_fault::plant_stale;
+    use crate::{Follow, RelPath, Root};
+
+    #[test]
+    fn a_stale_handle_is_looked_up_again_a_few_times() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::write(temp.path().join("file"), "text").unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        let path = RelPath::parse("file").unwrap();
+        plant_stale(3);
+        assert!(
+            root.locate(&path, Follow::Last)
+                .unwrap()
+                .metadata()
+                .is_some()
+        );
+        plant_stale(4);
+        let failure = root.locate(&path, Follow::Last).unwrap_err();
+        assert!(matches!(failure, Error::Stale { .. }), "{failure:?}");
+        plant_stale(0);
+    }
+
+    #[test]
+    fn a_name_that_a_file_system_cannot_hold_is_an_invalid_path() {
+        let of = |operation, errno| Error::from_errno(operation, "a:b", errno);
+        let is_invalid = |error: Error| {
+            matches!(
+                error,
+                Error::InvalidPath {
+                    fault: PathFault::Unstorable,
+                    ..
+                }
+            )
+        };
+        assert!(is_invalid(of("create", Errno::INVAL)) && is_invalid(of("mkdir", Errno::ILSEQ)));
+        assert!(matches!(of("open", Errno::INVAL), Error::Io { .. }));
     }
 }

@@ -146,6 +146,15 @@ fn restrict(
         .try_fold(ruleset, |rules, dir| {
             allow(rules, PathBeneath::new(dir, read_rights() | write_rights()))
         })?;
+    let ruleset = roots
+        .cluster()
+        .into_iter()
+        .try_fold(ruleset, |rules, one| {
+            allow(
+                rules,
+                PathBeneath::new(one.fd(), read_rights() | write_rights()),
+            )
+        })?;
     let ruleset = exceptions.iter().try_fold(ruleset, allow_exception)?;
     Ok(ruleset.restrict_self()?)
 }

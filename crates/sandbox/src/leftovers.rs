@@ -42,6 +42,20 @@ pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(PREFIX.as_bytes()) && Maker::of(name).is_some()
 }
 
+/// Tells whether an entry is a temporary one of a process that may still be at work on it.
+pub(crate) fn is_in_use(item: &WalkItem) -> bool {
+    let name = item.name.as_bytes();
+    if !name.starts_with(PREFIX.as_bytes()) {
+        return false;
+    }
+    let gone = |maker: Maker| {
+        item.dir
+            .stat(&item.name)
+            .is_ok_and(|file| maker.is_gone(&file))
+    };
+    Maker::of(name).is_some_and(|maker| !gone(maker))
+}
+
 fn random() -> SysResult<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Errno::IO)?;

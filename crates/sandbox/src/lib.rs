@@ -53,6 +53,7 @@ mod shorten;
 mod syscall;
 #[cfg(test)]
 mod tests;
+mod together;
 mod top_path;
 mod users;
 mod walk;
@@ -88,6 +89,7 @@ pub use resolve::{Follow, Resolver};
 pub use root::Root;
 pub use roots::{NamedRoot, Roots};
 pub use shorten::{first_chars, truncated};
+pub use together::{ChangePlace, Cluster, Extent, HeldPlaces};
 pub use users::Users;
 pub use walk::{
     AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,

@@ -200,6 +200,13 @@ impl<'root> Located<'root> {
         }
     }
 
+    /// Fails if the process may not take the entry out of its directory, as far as that can be known before it tries: the
+    /// directory may not be written, or is on a file system that is read only.
+    pub fn check_removable(&self) -> Result<()> {
+        syscall::check_writable_dir_unchecked(self.parent())
+            .map_err(|errno| self.failed("unlink", errno))
+    }
+
     pub(crate) fn path_bytes(&self) -> Vec<u8> {
         let parent = self.found.parent_path.clone();
         match &self.found.tail {

@@ -21,6 +21,8 @@ pub(crate) enum PlantedFault {
     UncheckedAbove,
     /// Directories cannot be synced, as on a disk that breaks.
     UnsyncedDirectories,
+    /// A rename cannot refuse to replace, and there are no hard links, as on many file systems in user space.
+    NoHardLinks,
 }
 
 /// Tells whether a test planted the fault in this thread.
@@ -30,7 +32,7 @@ pub(crate) const fn planted(_fault: PlantedFault) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) use planting::{planted, with};
+pub(crate) use planting::{plant_stale, planted, take_stale, with};
 
 #[cfg(test)]
 mod planting {
@@ -40,11 +42,24 @@ mod planting {
 
     thread_local! {
         static PLANTED: Cell<Option<PlantedFault>> = const { Cell::new(None) };
+        static STALE: Cell<u32> = const { Cell::new(0) };
     }
 
     /// Tells whether a test planted the fault in this thread.
     pub(crate) fn planted(fault: PlantedFault) -> bool {
         PLANTED.get() == Some(fault)
+    }
+
+    /// Plants that many look-ups that fail.
+    pub(crate) fn plant_stale(look_ups: u32) {
+        STALE.set(look_ups);
+    }
+
+    /// Tells whether this look-up is one of those.
+    pub(crate) fn take_stale() -> bool {
+        let left = STALE.get();
+        STALE.set(left.saturating_sub(1));
+        left > 0
     }
 
     /// Runs `body` with a fault planted.

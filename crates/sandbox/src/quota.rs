@@ -4,6 +4,7 @@
 //! other programs may write too. A change is entered before it is visible, so our own changes never exceed a quota,
 //! however many run at once. While a walk and changes overlap, the account may be too high until the next walk.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,10 +13,12 @@ use crate::background;
 use crate::change::Observers;
 use crate::dir::{Dir, RootShare};
 use crate::error::{Error, Result};
+use crate::leftovers;
 use crate::live_root::LiveRoot;
 use crate::metadata::{FileKind, Metadata};
 use crate::replace::UnnamedFiles;
 use crate::syscall::{self, SysResult};
+use crate::together::{AccountRecord, LockedRecord, SharedAccount};
 use crate::walk::{WalkOptions, Walker};
 
 /// How long a change waits for the first walk.
@@ -97,6 +100,8 @@ pub(crate) struct Ledger {
     top: OwnedFd,
     account: Mutex<Account>,
     balanced: Condvar,
+    /// The account that replicas share, if they do: then this one is a copy of it while it is locked.
+    shared: Option<SharedAccount>,
 }
 
 #[derive(Debug, Default)]
@@ -104,10 +109,14 @@ struct Account {
     used: Amount,
     /// What changes under way may add.
     reserved: Amount,
+    /// What changes under way in other replicas may add.
+    reserved_by_others: Amount,
     /// A walk is under way.
     walking: bool,
-    /// What was added since that walk began: it may have seen it or not.
-    added_meanwhile: Amount,
+    /// Everything that was ever added: a walk may have seen what came meanwhile or not.
+    added: Amount,
+    /// How many walks corrected the account.
+    walks: u64,
     /// When the last walk ended, and how long it took.
     walked: Option<(Instant, Duration)>,
 }
@@ -115,9 +124,7 @@ struct Account {
 impl Account {
     fn add(&mut self, amount: Amount) {
         self.used = self.used.plus(amount);
-        if self.walking {
-            self.added_meanwhile = self.added_meanwhile.plus(amount);
-        }
+        self.added = self.added.plus(amount);
     }
 
     fn exchange(&mut self, old: Amount, new: Amount) {
@@ -153,6 +160,39 @@ impl Drop for Reservation {
     }
 }
 
+/// The account while it is locked, in this process and for all replicas.
+struct LockedAccount<'ledger> {
+    account: MutexGuard<'ledger, Account>,
+    record: Option<LockedRecord>,
+}
+
+impl Deref for LockedAccount<'_> {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.account
+    }
+}
+
+impl DerefMut for LockedAccount<'_> {
+    fn deref_mut(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+impl Drop for LockedAccount<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.store(AccountRecord {
+                used: self.account.used,
+                added: self.account.added,
+                walks: self.account.walks,
+                reserved: self.account.reserved,
+            });
+        }
+    }
+}
+
 impl Ledger {
     pub(crate) fn new(quota: Quota, top: OwnedFd) -> Ledger {
         Ledger {
@@ -160,6 +200,7 @@ impl Ledger {
             top,
             account: Mutex::default(),
             balanced: Condvar::new(),
+            shared: None,
         }
     }
 
@@ -168,14 +209,27 @@ impl Ledger {
         let account = self.lock();
         QuotaUse {
             quota: self.quota,
-            used: account.walked.is_some().then_some(account.used),
+            used: (account.walks > 0).then_some(account.used),
         }
+    }
+
+    /// The same for a root whose account replicas share.
+    pub(crate) fn shared(quota: Quota, top: OwnedFd, account: SharedAccount) -> Ledger {
+        Ledger {
+            shared: Some(account),
+            ..Ledger::new(quota, top)
+        }
+    }
+
+    /// What the root may hold.
+    pub(crate) fn quota(&self) -> Quota {
+        self.quota
     }
 
     /// Keeps room for a change that adds up to `most`.
     pub(crate) fn reserve(self: &Arc<Self>, most: Amount, path: &str) -> Result<Reservation> {
         let nothing = Amount::default();
-        let mut account = self.with_room(nothing, &|| (nothing, most), path)?;
+        let mut account = self.with_room(None, &|| (nothing, most), path)?;
         account.reserved = account.reserved.plus(most);
         Ok(Reservation {
             ledger: Arc::clone(self),
@@ -194,8 +248,7 @@ impl Ledger {
         old: &dyn Fn() -> Amount,
         change: impl FnOnce() -> SysResult<T>,
     ) -> Result<SysResult<T>> {
-        let own = held.as_ref().map(|held| held.amount).unwrap_or_default();
-        let mut account = self.with_room(own, &|| (old(), new), path)?;
+        let mut account = self.with_room(held.as_ref(), &|| (old(), new), path)?;
         let old = old();
         let changed = change();
         if changed.is_ok() {
@@ -231,15 +284,15 @@ impl Ledger {
     /// Before it refuses, it walks again.
     fn with_room(
         &self,
-        own: Amount,
+        own: Option<&Reservation>,
         change: &dyn Fn() -> (Amount, Amount),
         path: &str,
-    ) -> Result<MutexGuard<'_, Account>> {
+    ) -> Result<LockedAccount<'_>> {
         let mut walked_again = false;
         loop {
             let account = self.balanced_account()?;
             let (old, new) = change();
-            let taken = account.used.plus(account.reserved.minus(own));
+            let taken = taken_by_others(&account, own);
             let Some(limit) = self.exceeded(taken, old, new) else {
                 return Ok(account);
             };
@@ -282,10 +335,10 @@ impl Ledger {
     }
 
     /// Locks the account after the first walk, which this call makes if nobody else does.
-    fn balanced_account(&self) -> Result<MutexGuard<'_, Account>> {
+    fn balanced_account(&self) -> Result<LockedAccount<'_>> {
         let mut account = self.lock();
         let start = Instant::now();
-        while account.walked.is_none() {
+        while account.walks == 0 {
             if start.elapsed() >= PATIENCE {
                 return Err(Error::QuotaUnknown);
             }
@@ -295,28 +348,38 @@ impl Ledger {
                 account = self.lock();
                 continue;
             }
-            let woken = self.balanced.wait_timeout(account, PATIENCE);
-            account = woken.unwrap_or_else(PoisonError::into_inner).0;
+            drop(account);
+            let waiting = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_walking = |account: &mut Account| account.walking;
+            let waited = self
+                .balanced
+                .wait_timeout_while(waiting, PATIENCE, is_walking);
+            drop(waited);
+            account = self.lock();
         }
         Ok(account)
     }
 
     /// Walks through the root and corrects the account. Only one walk runs at a time; a second call does nothing.
     fn balance(&self) -> Result<()> {
-        {
+        let before = {
             let mut account = self.lock();
             if account.walking {
                 return Ok(());
             }
             account.walking = true;
-            account.added_meanwhile = Amount::default();
-        }
+            account.added
+        };
         let start = Instant::now();
         let found = self.walk();
         let mut account = self.lock();
         account.walking = false;
         self.balanced.notify_all();
-        account.used = found?.plus(account.added_meanwhile);
+        account.used = found?.plus(account.added.minus(before));
+        account.walks += 1;
+        if let Some(record) = &mut account.record {
+            record.forget_the_dead();
+        }
         account.walked = Some((Instant::now(), start.elapsed()));
         Ok(())
     }
@@ -340,9 +403,26 @@ impl Ledger {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the account. If that of the replicas cannot be reached, this one's own count decides.
+    fn lock(&self) -> LockedAccount<'_> {
+        let mut account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = self.shared.as_ref().and_then(|shared| shared.lock().ok());
+        if let Some(record) = &record {
+            let AccountRecord {
+                used, added, walks, ..
+            } = record.record();
+            (account.used, account.added, account.walks) = (used, added, walks);
+            account.reserved_by_others = record.reserved_by_others();
+        }
+        LockedAccount { account, record }
     }
+}
+
+/// What is there and what others reserved.
+fn taken_by_others(account: &Account, own: Option<&Reservation>) -> Amount {
+    let own = own.map(|own| own.amount).unwrap_or_default();
+    let reserved = account.reserved_by_others.plus(account.reserved.minus(own));
+    account.used.plus(reserved)
 }
 
 /// Counts what is below a directory; adds sizes only if `sizes` is set.
@@ -358,6 +438,10 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
             Err(fault) if matches!(fault.error, Error::TooManyOpenFiles) => return Err(fault.error),
             Err(_) => continue,
         };
+        // What a call is writing is in the account already, or comes there when it gets its name.
+        if item.kind != FileKind::Directory && leftovers::is_in_use(&item) {
+            continue;
+        }
         let size = match item.kind {
             FileKind::File if sizes => item.dir.stat(&item.name).map_or(0, |file| file.size),
             _ => 0,
@@ -456,6 +540,30 @@ mod tests {
     }
 
     #[test]
+    fn what_a_call_is_writing_is_not_counted_twice() {
+        let (temp, ledger) = ledger(Quota {
+            max_bytes: Some(10),
+            max_files: Some(3),
+        });
+        // As on a file system without unnamed files.
+        let own = leftovers::temporary_name().unwrap();
+        let own = String::from_utf8(own.as_bytes().to_vec()).unwrap();
+        std::fs::write(temp.path().join(&own), "12345").unwrap();
+        let new = Amount { bytes: 5, files: 1 };
+        let room = ledger.reserve(new, "a").unwrap();
+        let none = Amount::default;
+        let put = ledger.exchange("a", new, Some(room), &none, || Ok(()));
+        put.unwrap().unwrap();
+        // One that a killed process left behind does count.
+        let left = own.replacen(&format!("-{}-", std::process::id()), "-2147483646-", 1);
+        assert_ne!(left, own);
+        std::fs::remove_file(temp.path().join(&own)).unwrap();
+        std::fs::write(temp.path().join(left), "1").unwrap();
+        ledger.balance().unwrap();
+        assert_eq!(ledger.lock().used, Amount { bytes: 6, files: 3 });
+    }
+
+    #[test]
     fn getting_smaller_is_always_allowed() {
         let (_temp, ledger) = ledger(Quota {
             max_bytes: Some(3),
@@ -511,9 +619,49 @@ mod tests {
     #[test]
     fn what_comes_during_a_walk_is_not_forgotten() {
         let (_temp, ledger) = ledger(Quota::default());
-        ledger.lock().walking = true;
         ledger.lock().add(bytes(7));
         ledger.lock().exchange(bytes(7), bytes(2));
-        assert_eq!(ledger.lock().added_meanwhile, bytes(7));
+        assert_eq!(ledger.lock().added, bytes(7));
+        assert_eq!(ledger.lock().used, bytes(2));
+    }
+
+    #[test]
+    fn replicas_share_one_account() {
+        let (temp, _) = ledger(Quota::default());
+        let state = tempfile::tempdir().unwrap();
+        let replica = || {
+            let cluster = crate::Cluster::open(state.path()).unwrap();
+            let top = syscall::open_root_unchecked(temp.path()).unwrap();
+            let quota = Quota {
+                max_bytes: Some(10),
+                max_files: None,
+            };
+            let account = SharedAccount::new(cluster, "main");
+            Arc::new(Ledger::shared(quota, top, account))
+        };
+        let (one, other) = (replica(), replica());
+        let room = one.reserve(bytes(4), "a").unwrap();
+        assert!(
+            other.reserve(bytes(2), "b").is_err(),
+            "5 are there, 4 reserved"
+        );
+        room.settle(bytes(3));
+        assert_eq!(
+            other.lock().used,
+            bytes(8).plus(Amount { bytes: 0, files: 2 })
+        );
+        let exchanged = other.exchange("c", bytes(1), None, &|| bytes(0), || Ok(()));
+        exchanged.unwrap().unwrap();
+        assert_eq!(one.lock().used.bytes, 9);
+        // What a replica that is gone had reserved is free again once somebody counts.
+        let mut files = std::fs::read_dir(state.path()).unwrap().flatten();
+        let record = files.find(|file| file.file_name().to_string_lossy().starts_with("quota-"));
+        let record = record.unwrap().path();
+        let text = std::fs::read_to_string(&record).unwrap();
+        std::fs::write(&record, format!("{text}replica-dead 1 0\n")).unwrap();
+        assert!(other.reserve(bytes(1), "e").is_err());
+        std::fs::write(temp.path().join("dir/file"), "123456789").unwrap();
+        other.balance().unwrap();
+        drop(other.reserve(bytes(1), "e").unwrap());
     }
 }

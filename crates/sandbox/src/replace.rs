@@ -277,6 +277,10 @@ impl Staged {
             return Ok(false);
         }
         let there = place.metadata();
+        if there.is_none() {
+            // What another process makes from now on is not locked, and must not be replaced unseen.
+            self.on_existing = OnExisting::Fail;
+        }
         let is_known = match (there, &self.existing) {
             (Some(there), Some(existing)) => there.same_file(existing),
             (there, existing) => there.is_none() && existing.is_none(),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::change::{NewEntries, Observers};
 use crate::dir::RootShare;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again_if_stale};
 use crate::history::{History, HistorySettings};
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
@@ -24,6 +24,7 @@ use crate::replace::UnnamedFiles;
 use crate::reserved::may_name_reserved;
 use crate::resolve::{self, Follow, Resolver};
 use crate::syscall;
+use crate::together::{Cluster, RootLocks, SharedAccount};
 use crate::top_path;
 
 /// An open directory; every path is looked up inside it, by descriptor.
@@ -41,6 +42,8 @@ pub struct Root {
     /// An absolute path on the host that leads into it is taken as the path inside it.
     host_paths: bool,
     observers: Observers,
+    /// How changes in it are ordered with those of other processes.
+    locks: Arc<RootLocks>,
 }
 
 impl Root {
@@ -60,14 +63,16 @@ impl Root {
         if !has_parent_steps(&configured) && spelled(&configured) != spellings[0] {
             spellings.push(spelled(&configured));
         }
+        let proc = resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some();
         Ok(Root {
+            locks: Arc::new(RootLocks::new(fd.try_clone()?, proc)),
             local: syscall::is_local_unchecked(fd.as_fd()),
             fd,
             compared_as: top_path::of(&top, &real_path),
             real_path,
             spellings,
             openat2: AtomicBool::new(resolver == Resolver::Auto),
-            proc: resolver != Resolver::WalkWithoutProc && syscall::proc_fds().is_some(),
+            proc,
             host_paths: false,
             observers: Observers::default(),
         })
@@ -119,6 +124,20 @@ impl Root {
         self.observers.quota.as_ref().map(|ledger| ledger.usage())
     }
 
+    /// Orders changes with those of replicas that have this root under the same name, also on other machines; a quota that
+    /// was set before is shared with them.
+    pub fn with_cluster(mut self, cluster: Arc<Cluster>, name: &str) -> io::Result<Root> {
+        let top = || self.fd.try_clone();
+        let locks = RootLocks::shared(top()?, self.proc, Arc::clone(&cluster), name);
+        if let Some(ledger) = &self.observers.quota {
+            let account = SharedAccount::new(cluster, name);
+            let ledger = Ledger::shared(ledger.quota(), top()?, account);
+            self.observers.quota = Some(Arc::new(ledger));
+        }
+        self.locks = Arc::new(locks);
+        Ok(self)
+    }
+
     /// Keeps what changes through this root replace or remove.
     pub fn with_history(mut self, settings: HistorySettings) -> io::Result<Root> {
         let history = History::find(self.fd(), settings)?;
@@ -154,7 +173,7 @@ impl Root {
 
     /// Looks a path up; what is missing is a place too.
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
-        let found = resolve::resolve(self, path, follow)?;
+        let found = again_if_stale(|| resolve::resolve(self, path, follow))?;
         let located = Located::new(self, path.as_given().to_owned(), found);
         if path.must_be_directory() {
             located.being_directory()
@@ -170,7 +189,7 @@ impl Root {
     pub fn open_file(&self, path: &RelPath) -> Result<OpenFile> {
         match self.open_entry(path) {
             Some(opened) => Ok(opened),
-            None => self.locate(path, Follow::Last)?.open_file(),
+            None => again_if_stale(|| self.locate(path, Follow::Last)?.open_file()),
         }
     }
 
@@ -232,6 +251,11 @@ impl Root {
     /// What watches the changes in it.
     pub(crate) fn observers(&self) -> &Observers {
         &self.observers
+    }
+
+    /// How changes in it are ordered with those of other processes.
+    pub(crate) fn locks(&self) -> &Arc<RootLocks> {
+        &self.locks
     }
 
     /// What its directories share.

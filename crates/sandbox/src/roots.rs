@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::root::Root;
+use crate::together::Cluster;
 
 /// A root under the name clients use.
 #[derive(Debug, Clone)]
@@ -17,13 +18,26 @@ pub struct NamedRoot {
 
 /// All roots, in the order they were configured.
 #[derive(Debug, Clone, Default)]
-pub struct Roots(Vec<NamedRoot>);
+pub struct Roots(Vec<NamedRoot>, Option<Arc<Cluster>>);
 
 impl Roots {
     /// Takes the roots; their names have to differ.
     #[must_use]
     pub fn new(roots: Vec<NamedRoot>) -> Roots {
-        Roots(roots)
+        Roots(roots, None)
+    }
+
+    /// The same roots of a replica.
+    #[must_use]
+    pub fn of_cluster(mut self, cluster: Option<Arc<Cluster>>) -> Roots {
+        self.1 = cluster;
+        self
+    }
+
+    /// The directory that replicas share, if there are several.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.1.as_ref()
     }
 
     /// The root of a name.

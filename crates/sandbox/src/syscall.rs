@@ -6,6 +6,7 @@ mod attributes;
 mod kept;
 mod notify;
 mod stamps;
+mod together;
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -37,6 +38,10 @@ pub(crate) use stamps::{Stamping, is_unwritten_unchecked, stamping_unchecked};
 pub(crate) use notify::{
     Notice, changes_unseen_unchecked, has_notices_unchecked, listen_unchecked, notices_unchecked,
     unwatch_unchecked, watch_dir_unchecked,
+};
+pub(crate) use together::{
+    FileSystem, HowLocked, check_writable_dir_unchecked, file_system_unchecked, hold_unchecked,
+    sync_attributes_unchecked,
 };
 
 pub(crate) type SysResult<T> = Result<T, Errno>;
@@ -363,6 +368,9 @@ pub(crate) fn rename_unchecked(
     before("renameat2");
     let flags = match clobber {
         Clobber::Yes => RenameFlags::empty(),
+        Clobber::No if planted_fault::planted(PlantedFault::NoHardLinks) => {
+            return Err(Errno::INVAL);
+        }
         Clobber::No => RenameFlags::NOREPLACE,
     };
     sys::renameat_with(from.0, from.1.as_c_str(), to.0, to.1.as_c_str(), flags)
@@ -374,6 +382,9 @@ pub(crate) fn link_unchecked(
     to: (BorrowedFd<'_>, &Name),
 ) -> SysResult<()> {
     before("linkat");
+    if planted_fault::planted(PlantedFault::NoHardLinks) {
+        return Err(Errno::PERM);
+    }
     sys::linkat(
         from.0,
         from.1.as_c_str(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sandbox::{LiveRoot, NamedRoot, Reopen, Roots, Users};
+use sandbox::{Cluster, LiveRoot, NamedRoot, Reopen, Roots, Users};
 use toolset::{Allowlist, Deployment, MemoryToolChoices, RootGrant};
 
 use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
@@ -26,7 +26,7 @@ pub(crate) fn deployment(
     let granted = roots.iter().zip(&settings.roots);
     Deployment {
         roots: granted
-            .map(|(root, own)| grant(root, own, settings, reopening))
+            .map(|(root, own)| grant(root, own, settings, (reopening, roots.cluster())))
             .collect(),
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
@@ -64,12 +64,12 @@ fn grant(
     root: &NamedRoot,
     own: &RootSettings,
     settings: &Settings,
-    reopening: Reopening,
+    (reopening, cluster): (Reopening, Option<&Arc<Cluster>>),
 ) -> RootGrant {
     let reopen = || -> Reopen {
-        let own = own.clone();
+        let (own, cluster) = (own.clone(), cluster.cloned());
         let audience = open_roots::audience(&own, settings);
-        Box::new(move || open_roots::reopen(&own, audience))
+        Box::new(move || open_roots::reopen(&own, audience, cluster.as_ref()))
     };
     let reopen = (reopening == Reopening::Yes).then(reopen);
     RootGrant {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{
-    Change, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot, OnExisting,
-    Parents, RelPath, Root, Roots,
+    Change, Cluster, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot,
+    OnExisting, Parents, RelPath, Root, Roots,
 };
 
 use crate::operator_files::{self, reason};
@@ -20,8 +20,21 @@ use crate::settings::{
 
 /// Opens every root. The error names the first that is not a usable directory.
 pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
-    let roots = settings.roots.iter().map(|root| open_one(root, settings));
-    roots.collect::<Result<Vec<_>, _>>().map(Roots::new)
+    let cluster = settings.cluster_state_dir.as_deref().map(open_cluster);
+    let cluster = cluster.transpose()?;
+    let roots = settings.roots.iter();
+    let roots = roots.map(|root| open_one(root, settings, cluster.as_ref()));
+    let roots = roots.collect::<Result<Vec<_>, _>>().map(Roots::new)?;
+    Ok(roots.of_cluster(cluster))
+}
+
+/// Opens the directory that replicas share.
+fn open_cluster(path: &Path) -> Result<Arc<Cluster>, SettingsError> {
+    Cluster::open(path).map_err(|error| SettingsError::BadDirectory {
+        origin: "cluster.state_dir".to_owned(),
+        path: path.to_owned(),
+        reason: reason(&error),
+    })
 }
 
 /// Whom new files in a root are for.
@@ -72,11 +85,16 @@ pub(crate) fn access(root: &Root) -> Option<FileAccess> {
     Some(located.access())
 }
 
-fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, SettingsError> {
+fn open_one(
+    root: &RootSettings,
+    settings: &Settings,
+    cluster: Option<&Arc<Cluster>>,
+) -> Result<NamedRoot, SettingsError> {
     let audience = audience(root, settings);
-    let opened = match open_directory(root, audience) {
+    let open_directory = || open_directory(root, audience, cluster);
+    let opened = match open_directory() {
         Err(error) if is_to_be_created(root, &error) => {
-            create(&root.path, audience).and_then(|()| open_directory(root, audience))
+            create(&root.path, audience).and_then(|()| open_directory())
         }
         opened => opened,
     };
@@ -89,11 +107,19 @@ fn open_one(root: &RootSettings, settings: &Settings) -> Result<NamedRoot, Setti
 }
 
 /// Opens a root again whose directory was replaced while the server runs, with the checks of the start.
-pub(crate) fn reopen(root: &RootSettings, audience: Audience) -> Option<Root> {
-    open_directory(root, audience).ok()
+pub(crate) fn reopen(
+    root: &RootSettings,
+    audience: Audience,
+    cluster: Option<&Arc<Cluster>>,
+) -> Option<Root> {
+    open_directory(root, audience, cluster).ok()
 }
 
-fn open_directory(root: &RootSettings, audience: Audience) -> io::Result<Root> {
+fn open_directory(
+    root: &RootSettings,
+    audience: Audience,
+    cluster: Option<&Arc<Cluster>>,
+) -> io::Result<Root> {
     let opened = for_audience(Root::open(&root.path)?, audience);
     // A directory that the server may create is for writing.
     let is_storage = root.on_missing == OnMissingRoot::Create;
@@ -111,6 +137,10 @@ fn open_directory(root: &RootSettings, audience: Audience) -> io::Result<Root> {
     };
     let opened = match root.quota {
         Some(quota) => opened.with_quota(quota)?,
+        None => opened,
+    };
+    let opened = match cluster {
+        Some(cluster) => opened.with_cluster(Arc::clone(cluster), &root.name)?,
         None => opened,
     };
     match &root.history {

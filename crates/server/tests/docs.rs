@@ -218,6 +218,9 @@ impl Place {
                 *path = self.file(path.as_str().unwrap(), "token\n").into();
             }
         }
+        if let Some(path) = config.pointer_mut("/cluster/state_dir") {
+            *path = self.directory(path.as_str().unwrap()).into();
+        }
         if let Some(path) = config.pointer_mut("/guide/project_root") {
             *path = self.directory(path.as_str().unwrap()).into();
         }
@@ -286,7 +289,34 @@ fn kubernetes_gets_a_config_that_works() {
         ]
     );
     let config = parts[0]["data"]["config.yaml"].as_str().unwrap();
+    assert!(config.contains("state_dir"), "replicas share a directory");
     Place::new().check_config(name, yaml(name, config));
+    let container = &parts[1]["spec"]["template"]["spec"]["containers"][0];
+    let probe = |name: &str| container[name]["httpGet"]["path"].clone();
+    assert_eq!(probe("readinessProbe"), "/ready");
+    assert_eq!(probe("livenessProbe"), "/health");
+    assert_eq!(parts[3]["spec"]["accessModes"], json!(["ReadWriteMany"]));
+}
+
+/// No replica that restarts is taken out, and nothing is sent twice that may change something.
+#[test]
+fn proxies_lose_no_call_while_replicas_restart() {
+    let nginx = text("packaging/nginx.conf");
+    let replicas = nginx
+        .lines()
+        .filter(|line| line.trim().starts_with("server 10."));
+    let replicas: Vec<&str> = replicas.collect();
+    assert!(replicas.len() >= 6 && replicas.iter().all(|line| line.contains("max_fails=0")));
+    assert!(nginx.contains("$http_mcp_param_root") && !nginx.contains("non_idempotent;"));
+    let haproxy = text("packaging/haproxy.cfg");
+    for words in [
+        "option httpchk GET /ready",
+        "balance hdr(Mcp-Param-Root)",
+        "stick match req.hdr(Mcp-Session-Id)",
+        "retry-on conn-failure\n",
+    ] {
+        assert!(haproxy.contains(words), "{words}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::arguments;
 use crate::client_stats::{ClientStats, StatsTable};
 use crate::contract::{CallSubject, Failure};
 use crate::deployment::{Deployment, RootGrant};
-use crate::fair_queue::{CallSlot, CallSlots, QueueFull};
+use crate::fair_queue::{CallSlot, CallSlots, QueueFull, Turn};
 use crate::host_paths::{HostDirectories, HostRoots};
 use crate::rate::RateLimit;
 use crate::resources::SubscriptionCounts;
@@ -210,21 +210,25 @@ impl Admission {
         }
     }
 
-    /// Waits for a client's turn, which lasts until the work itself has ended.
-    pub(crate) async fn enter(
-        &self,
-        client: &Arc<str>,
-        weight: Weight,
-    ) -> Result<CallSlot, Failure> {
-        let slot = self.slots.take(client, weight).await;
+    /// Whose call it is and where it works. With one root there is no other that its calls could hold up.
+    pub(crate) fn turn(&self, client: &Arc<str>, cancel: &Cancel) -> Turn {
+        match self.deployment.roots.len() {
+            0 | 1 => Turn::new(client, [0; 2]),
+            _ => Turn::new(client, cancel.roots()),
+        }
+    }
+
+    /// Waits for a call's turn, which lasts until the work itself has ended.
+    pub(crate) async fn enter(&self, turn: &Turn, weight: Weight) -> Result<CallSlot, Failure> {
+        let slot = self.slots.take(turn, weight).await;
         slot.map_err(|QueueFull| Failure::RateLimited {
             retry_after_ms: LATER_MS,
         })
     }
 
     /// Takes a slot for a small call if one is free now.
-    pub(crate) fn try_enter(&self, client: &Arc<str>) -> Option<CallSlot> {
-        self.slots.try_take(client, Weight::Small)
+    pub(crate) fn try_enter(&self, turn: &Turn) -> Option<CallSlot> {
+        self.slots.try_take(turn, Weight::Small)
     }
 
     /// Waits for a client's turn, then does some work on the blocking pool.
@@ -233,7 +237,9 @@ impl Admission {
         client: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let slot = self.enter(client, Weight::Small).await?;
+        let slot = self
+            .enter(&Turn::new(client, [0; 2]), Weight::Small)
+            .await?;
         run_with(slot, work).await
     }
 

@@ -463,6 +463,9 @@ pub(crate) fn path_fault(fault: PathFault) -> &'static str {
         PathFault::Nul => "it contains a NUL byte",
         PathFault::TooLong => "it is longer than 4095 bytes",
         PathFault::NameTooLong => "a name in it is longer than 255 bytes",
+        PathFault::Unstorable => {
+            "the file system there cannot hold a name in it; use letters, digits, - and _"
+        }
     }
 }
 
@@ -509,6 +512,10 @@ pub(crate) fn unsynced_words(reason: &str) -> String {
 /// Something that somebody changed while it was moved by copying.
 pub(crate) const CHANGED_WORDS: &str =
     "it changed while it was moved, so it was not removed; try again when nobody changes it";
+
+/// What to do about a file that others replace again and again.
+pub(crate) const STALE_WORDS: &str =
+    "another process replaces it again and again, and nothing was changed; try again";
 
 /// A quota that a change would exceed: its figures, and what to do.
 pub(crate) fn quota_words(error: &Error) -> String {

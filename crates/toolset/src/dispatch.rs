@@ -18,7 +18,7 @@ use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
 use crate::deployment::{Recorded, ReplyHalves};
-use crate::fair_queue::CallSlot;
+use crate::fair_queue::{CallSlot, Turn};
 use crate::history::{account_of, client_of};
 use crate::host_paths::HostDirectories;
 use crate::late_end::LateEnd;
@@ -396,7 +396,10 @@ impl<'call> Dispatch<'call> {
         watch: &mut CallWatch<'_>,
         subject: &CallSubject,
     ) -> Result<EncodedReply, Failure> {
-        let RestOfWork { work, weight, slot } = match self.try_inline(work, &call) {
+        let turn = self
+            .admission
+            .turn(&self.caller.allowance, &call.context.cancel);
+        let RestOfWork { work, weight, slot } = match self.try_inline(work, &call, &turn) {
             Ok(reply) => return reply,
             Err(rest) => rest,
         };
@@ -407,7 +410,7 @@ impl<'call> Dispatch<'call> {
         let run = async {
             let slot = match slot {
                 Some(slot) => slot,
-                None => self.admission.enter(&self.caller.allowance, weight).await?,
+                None => self.admission.enter(&turn, weight).await?,
             };
             match weight {
                 Weight::Small => run_with(slot, move || work(&call)).await,
@@ -443,10 +446,11 @@ impl<'call> Dispatch<'call> {
         self,
         work: Blocking,
         call: &Call,
+        turn: &Turn,
     ) -> Result<Result<EncodedReply, Failure>, RestOfWork> {
         let weight = work.weight();
         let slot = if self.entry.tool.tries_inline() {
-            self.admission.try_enter(&self.caller.allowance)
+            self.admission.try_enter(turn)
         } else {
             None
         };

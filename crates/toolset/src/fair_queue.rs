@@ -1,7 +1,8 @@
 //! Limits how many calls run and how many wait. Clients that wait take turns, and heavy calls leave room for small ones.
 //!
 //! Without turns, a client that sends a thousand calls at once would keep every other client waiting behind them. Without
-//! the room, calls that take minutes would keep out those that take microseconds.
+//! the room, calls that take minutes would keep out those that take microseconds. And a root that does not answer, as a
+//! network file system may not, holds up its own calls only: the client's calls in other roots find room too.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,39 @@ const WAITING_PER_RUNNING: usize = 16;
 /// quarters, and a client that comes later still finds some.
 const SHARE: usize = 3;
 
+/// Whose call it is, and which roots it works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Turn {
+    client: Arc<str>,
+    roots: RootPair,
+}
+
+/// The roots of a call, told apart by numbers; zeros where they do not matter.
+type RootPair = [usize; 2];
+
+impl Turn {
+    /// A call of a client in some roots.
+    pub(crate) fn new(client: &Arc<str>, roots: RootPair) -> Turn {
+        Turn {
+            client: Arc::clone(client),
+            roots,
+        }
+    }
+
+    fn has_roots(&self) -> bool {
+        self.roots != RootPair::default()
+    }
+}
+
+impl<Client: Into<Arc<str>>> From<Client> for Turn {
+    fn from(client: Client) -> Turn {
+        Turn {
+            client: client.into(),
+            roots: RootPair::default(),
+        }
+    }
+}
+
 /// Shares out the right to run.
 #[derive(Debug)]
 pub(crate) struct CallSlots {
@@ -29,7 +63,7 @@ pub(crate) struct CallSlots {
 #[derive(Debug, Default)]
 struct WaitingCalls {
     running: SlotCount,
-    running_of: HashMap<Arc<str>, SlotCount>,
+    running_of: HashMap<Arc<str>, ClientCount>,
     small: ClientLine,
     heavy: ClientLine,
 }
@@ -41,20 +75,33 @@ struct SlotCount {
     heavy: usize,
 }
 
+/// How many slots a client has, in all and in each of its roots.
+#[derive(Debug, Default)]
+struct ClientCount {
+    all: SlotCount,
+    by_roots: Vec<(RootPair, SlotCount)>,
+}
+
 /// Calls that wait, by client.
 #[derive(Debug, Default)]
 struct ClientLine {
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
-    queues: HashMap<Arc<str>, VecDeque<oneshot::Sender<CallSlot>>>,
+    queues: HashMap<Arc<str>, ClientQueue>,
+}
+
+/// The calls of one client that wait, by their roots; the roots whose turn is next come first.
+#[derive(Debug, Default)]
+struct ClientQueue {
+    by_roots: VecDeque<(RootPair, VecDeque<oneshot::Sender<CallSlot>>)>,
 }
 
 /// The right to run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct CallSlot {
     slots: Option<Arc<CallSlots>>,
-    client: Arc<str>,
+    turn: Turn,
     weight: Weight,
 }
 
@@ -74,35 +121,31 @@ impl CallSlots {
         })
     }
 
-    /// Takes a slot if the client need not wait for one.
-    pub(crate) fn try_take(
-        self: &Arc<CallSlots>,
-        client: &Arc<str>,
-        weight: Weight,
-    ) -> Option<CallSlot> {
-        self.take_free(&mut self.calls(), client, weight)
+    /// Takes a slot if the call need not wait for one.
+    pub(crate) fn try_take(self: &Arc<CallSlots>, turn: &Turn, weight: Weight) -> Option<CallSlot> {
+        self.take_free(&mut self.calls(), turn, weight)
     }
 
     /// Waits for a slot. Dropping the future gives the place in line up.
     pub(crate) async fn take(
         self: &Arc<CallSlots>,
-        client: &Arc<str>,
+        turn: &Turn,
         weight: Weight,
     ) -> Result<CallSlot, QueueFull> {
         let waiting = {
             // One lock for both: a slot that became free in between would wake nobody.
             let mut calls = self.calls();
-            if let Some(slot) = self.take_free(&mut calls, client, weight) {
+            if let Some(slot) = self.take_free(&mut calls, turn, weight) {
                 return Ok(slot);
             }
             let line = calls.line_mut(weight);
-            if self.is_full(line, client) {
+            if self.is_full(line, turn) {
                 line.forget_the_gone();
             }
-            if self.is_full(line, client) {
+            if self.is_full(line, turn) {
                 return Err(QueueFull);
             }
-            line.enqueue(client)
+            line.enqueue(turn)
         };
         // The sender is only dropped with the whole table.
         waiting.await.map_err(|_| QueueFull)
@@ -111,32 +154,38 @@ impl CallSlots {
     fn take_free(
         self: &Arc<CallSlots>,
         calls: &mut WaitingCalls,
-        client: &Arc<str>,
+        turn: &Turn,
         weight: Weight,
     ) -> Option<CallSlot> {
-        let may_run = self.may_run(calls, client, weight);
-        may_run.then(|| self.slot(calls, Arc::clone(client), weight))
+        let may_run = self.may_run(calls, &turn.client, turn.roots, weight);
+        may_run.then(|| self.slot(calls, turn.clone(), weight))
     }
 
-    /// Tells whether a client has to be sent away. No client can fill the line for others: it gets half of it at most, and
-    /// one that has no call in it always finds a place.
-    fn is_full(&self, line: &ClientLine, client: &str) -> bool {
-        let own = line.queues.get(client).map_or(0, VecDeque::len);
-        own > 0 && (line.waiting >= self.most_waiting || own >= self.most_waiting / 2)
+    /// Tells whether a call has to be sent away. No client can fill the line for others: it gets half of it at most, and
+    /// one that has no call in it always finds a place. One of its roots gets half of that.
+    fn is_full(&self, line: &ClientLine, turn: &Turn) -> bool {
+        let Some(queue) = line.queues.get(&turn.client) else {
+            return false;
+        };
+        let (own, in_roots) = (queue.len(), queue.len_in(turn.roots));
+        let is_root_full = turn.has_roots() && in_roots >= self.most_waiting / 4;
+        let is_client_full = line.waiting >= self.most_waiting || own >= self.most_waiting / 2;
+        in_roots > 0 && (is_client_full || is_root_full)
     }
 
     /// Tells whether a client may have one more slot: there is one, and it has less than its share of that kind. Its
-    /// heavy calls do not count against its small ones, which must not wait for them either.
-    fn may_run(&self, calls: &WaitingCalls, client: &str, weight: Weight) -> bool {
-        let own = calls.count_of(client);
+    /// heavy calls do not count against its small ones, which must not wait for them either. What it has in the same roots
+    /// has to be less than what is left of its share, so that its other roots find some.
+    fn may_run(&self, calls: &WaitingCalls, client: &str, roots: RootPair, weight: Weight) -> bool {
+        let (own, in_roots) = calls.count_of(client, roots);
         let free = self.most_running - calls.running.all();
-        match weight {
-            Weight::Small => own.small < free.saturating_mul(SHARE),
-            Weight::Heavy => {
-                let free_heavy = free.min(self.most_heavy - calls.running.heavy);
-                own.heavy < free_heavy.saturating_mul(SHARE)
-            }
-        }
+        let free = match weight {
+            Weight::Small => free,
+            Weight::Heavy => free.min(self.most_heavy - calls.running.heavy),
+        };
+        let share = free.saturating_mul(SHARE);
+        let left = share.saturating_sub(own.get(weight));
+        left > 0 && (roots == RootPair::default() || in_roots.get(weight) < left)
     }
 
     /// How many calls run and how many wait.
@@ -151,28 +200,28 @@ impl CallSlots {
     fn slot(
         self: &Arc<CallSlots>,
         calls: &mut WaitingCalls,
-        client: Arc<str>,
+        turn: Turn,
         weight: Weight,
     ) -> CallSlot {
-        calls.begin(&client, weight);
+        calls.begin(&turn, weight);
         CallSlot {
             slots: Some(Arc::clone(self)),
-            client,
+            turn,
             weight,
         }
     }
 
-    /// Takes back a client's slot, and hands free slots to the calls that are next in line.
-    fn pass_on(self: Arc<CallSlots>, client: &Arc<str>, weight: Weight) {
+    /// Takes back a slot, and hands free slots to the calls that are next in line.
+    fn pass_on(self: Arc<CallSlots>, turn: &Turn, weight: Weight) {
         let mut calls = self.calls();
-        calls.end(client, weight);
+        calls.end(turn, weight);
         for weight in [Weight::Small, Weight::Heavy] {
-            while let Some((client, next)) = self.next(&mut calls, weight) {
-                let slot = self.slot(&mut calls, client, weight);
+            while let Some((turn, next)) = self.next(&mut calls, weight) {
+                let slot = self.slot(&mut calls, turn, weight);
                 if let Err(mut unwanted) = next.send(slot) {
                     // The caller gave up waiting. Dropping its slot here must not pass it on a second time.
                     unwanted.slots = None;
-                    calls.end(&unwanted.client, weight);
+                    calls.end(&unwanted.turn, weight);
                 }
             }
         }
@@ -183,12 +232,15 @@ impl CallSlots {
         &self,
         calls: &mut WaitingCalls,
         weight: Weight,
-    ) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
-        let order = &calls.line(weight).order;
-        let place = order
-            .iter()
-            .position(|client| self.may_run(calls, client, weight))?;
-        calls.line_mut(weight).take(place)
+    ) -> Option<(Turn, oneshot::Sender<CallSlot>)> {
+        let line = calls.line(weight);
+        let mut clients = line.order.iter().enumerate();
+        let (place, roots) = clients.find_map(|(place, client)| {
+            let mut waiting = line.queues.get(client)?.roots();
+            let roots = waiting.find(|roots| self.may_run(calls, client, *roots, weight))?;
+            Some((place, roots))
+        })?;
+        calls.line_mut(weight).take(place, roots)
     }
 
     fn calls(&self) -> MutexGuard<'_, WaitingCalls> {
@@ -211,22 +263,43 @@ impl WaitingCalls {
         }
     }
 
-    fn count_of(&self, client: &str) -> SlotCount {
-        self.running_of.get(client).copied().unwrap_or_default()
+    /// What a client has in all, and in these roots.
+    fn count_of(&self, client: &str, roots: RootPair) -> (SlotCount, SlotCount) {
+        let Some(own) = self.running_of.get(client) else {
+            return Default::default();
+        };
+        let mut by_roots = own.by_roots.iter();
+        let in_roots = by_roots.find(|(of, _)| *of == roots);
+        (
+            own.all,
+            in_roots.map_or_else(SlotCount::default, |(_, count)| *count),
+        )
     }
 
-    fn begin(&mut self, client: &Arc<str>, weight: Weight) {
+    fn begin(&mut self, turn: &Turn, weight: Weight) {
         *self.running.of(weight) += 1;
-        let own = self.running_of.entry(Arc::clone(client)).or_default();
-        *own.of(weight) += 1;
+        let own = self.running_of.entry(Arc::clone(&turn.client)).or_default();
+        *own.all.of(weight) += 1;
+        match own.by_roots.iter_mut().find(|(of, _)| *of == turn.roots) {
+            Some((_, count)) => *count.of(weight) += 1,
+            None => {
+                let mut count = SlotCount::default();
+                *count.of(weight) += 1;
+                own.by_roots.push((turn.roots, count));
+            }
+        }
     }
 
-    fn end(&mut self, client: &Arc<str>, weight: Weight) {
+    fn end(&mut self, turn: &Turn, weight: Weight) {
         *self.running.of(weight) -= 1;
-        if let Some(own) = self.running_of.get_mut(client) {
-            *own.of(weight) -= 1;
-            if own.all() == 0 {
-                self.running_of.remove(client);
+        if let Some(own) = self.running_of.get_mut(&turn.client) {
+            *own.all.of(weight) -= 1;
+            if let Some((_, count)) = own.by_roots.iter_mut().find(|(of, _)| *of == turn.roots) {
+                *count.of(weight) -= 1;
+            }
+            own.by_roots.retain(|(_, count)| count.all() > 0);
+            if own.all.all() == 0 {
+                self.running_of.remove(&turn.client);
             }
         }
     }
@@ -235,6 +308,10 @@ impl WaitingCalls {
 impl SlotCount {
     fn all(self) -> usize {
         self.small + self.heavy
+    }
+
+    fn get(mut self, weight: Weight) -> usize {
+        *self.of(weight)
     }
 
     fn of(&mut self, weight: Weight) -> &mut usize {
@@ -246,49 +323,87 @@ impl SlotCount {
 }
 
 impl ClientLine {
-    fn enqueue(&mut self, client: &Arc<str>) -> oneshot::Receiver<CallSlot> {
+    fn enqueue(&mut self, turn: &Turn) -> oneshot::Receiver<CallSlot> {
         let (sender, receiver) = oneshot::channel();
         self.waiting += 1;
-        match self.queues.get_mut(client) {
-            Some(queue) => queue.push_back(sender),
-            None => {
-                self.order.push_back(Arc::clone(client));
-                let queue = VecDeque::from([sender]);
-                self.queues.insert(Arc::clone(client), queue);
-            }
+        if !self.queues.contains_key(&turn.client) {
+            self.order.push_back(Arc::clone(&turn.client));
         }
+        let queue = self.queues.entry(Arc::clone(&turn.client)).or_default();
+        queue.push(turn.roots, sender);
         receiver
     }
 
     /// Makes room: a call that was given up stays in line until it would be served.
     fn forget_the_gone(&mut self) {
         self.queues.retain(|_, queue| {
-            queue.retain(|waiting| !waiting.is_closed());
-            !queue.is_empty()
+            queue.forget_the_gone();
+            queue.len() > 0
         });
         self.order.retain(|client| self.queues.contains_key(client));
-        self.waiting = self.queues.values().map(VecDeque::len).sum();
+        self.waiting = self.queues.values().map(ClientQueue::len).sum();
     }
 
-    /// Takes the first call of the client at a place in line, and moves that client to the end of the line.
-    fn take(&mut self, place: usize) -> Option<(Arc<str>, oneshot::Sender<CallSlot>)> {
+    /// Takes the first call in these roots of the client at a place in line, and moves that client to the end of the line.
+    fn take(&mut self, place: usize, roots: RootPair) -> Option<(Turn, oneshot::Sender<CallSlot>)> {
         let client = self.order.remove(place)?;
         let queue = self.queues.get_mut(&client)?;
-        let next = queue.pop_front()?;
-        if queue.is_empty() {
+        let next = queue.take(roots)?;
+        if queue.len() == 0 {
             self.queues.remove(&client);
         } else {
             self.order.push_back(Arc::clone(&client));
         }
         self.waiting -= 1;
-        Some((client, next))
+        Some((Turn { client, roots }, next))
+    }
+}
+
+impl ClientQueue {
+    fn len(&self) -> usize {
+        self.by_roots.iter().map(|(_, waiting)| waiting.len()).sum()
+    }
+
+    fn len_in(&self, roots: RootPair) -> usize {
+        let mut groups = self.by_roots.iter();
+        let group = groups.find(|(of, _)| *of == roots);
+        group.map_or(0, |(_, waiting)| waiting.len())
+    }
+
+    fn roots(&self) -> impl Iterator<Item = RootPair> {
+        self.by_roots.iter().map(|(roots, _)| *roots)
+    }
+
+    fn push(&mut self, roots: RootPair, sender: oneshot::Sender<CallSlot>) {
+        match self.by_roots.iter_mut().find(|(of, _)| *of == roots) {
+            Some((_, waiting)) => waiting.push_back(sender),
+            None => self.by_roots.push_back((roots, VecDeque::from([sender]))),
+        }
+    }
+
+    /// Takes the first call in these roots, and moves the roots behind the client's others.
+    fn take(&mut self, roots: RootPair) -> Option<oneshot::Sender<CallSlot>> {
+        let place = self.by_roots.iter().position(|(of, _)| *of == roots)?;
+        let (roots, mut waiting) = self.by_roots.remove(place)?;
+        let next = waiting.pop_front();
+        if !waiting.is_empty() {
+            self.by_roots.push_back((roots, waiting));
+        }
+        next
+    }
+
+    fn forget_the_gone(&mut self) {
+        for (_, waiting) in &mut self.by_roots {
+            waiting.retain(|one| !one.is_closed());
+        }
+        self.by_roots.retain(|(_, waiting)| !waiting.is_empty());
     }
 }
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
         if let Some(slots) = self.slots.take() {
-            slots.pass_on(&self.client, self.weight);
+            slots.pass_on(&self.turn, self.weight);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Several files at once: what becomes of them, and of the directories on the way, if one fails.
 
 use super::*;
-use crate::error::ErrorKind;
 use crate::testing::{Tree, context};
 
 /// Files below new directories, in two orders: made for the first, or for the second.
@@ -44,14 +43,15 @@ fn files_that_were_seen_are_put_back_with_their_directories() {
         let context = context();
         let paths = [&["old"][..], &paths].concat();
         let places = places(&tree, &paths);
-        let (_turn, edited) =
+        let (turn, edited) =
             Edited::begin_all(&places, "files", Place::file_to_write, &context).unwrap();
         edited[0].open_to_replace().unwrap();
         let staged = stage_all(&edited);
         // Somebody else makes the last file, which is to be new.
         tree.file("last", "theirs");
-        let failure = staged.commit_all().unwrap_err();
-        assert_eq!(failure.kind(), ErrorKind::AlreadyExists);
+        let failure = staged.commit_all(&turn).unwrap_err();
+        // The call begins again with that one locked.
+        assert!(matches!(failure, Error::Stale { .. }), "{failure:?}");
         assert_eq!(tree.names(""), ["last", "old"], "{paths:?}");
         assert_eq!(tree.read("old"), "old");
         assert_eq!(tree.read("last"), "theirs");
@@ -63,10 +63,10 @@ fn a_directory_that_others_use_by_now_stays() {
     let tree = Tree::new();
     let context = context();
     let places = places(&tree, &["new/file", "last"]);
-    let (_turn, edited) =
+    let (turn, edited) =
         Edited::begin_all(&places, "files", Place::file_to_write, &context).unwrap();
     let staged = stage_all(&edited);
     tree.file("last", "theirs").file("new/other", "theirs");
-    staged.commit_all().unwrap_err();
+    staged.commit_all(&turn).unwrap_err();
     assert_eq!(tree.names("new"), ["other"]);
 }

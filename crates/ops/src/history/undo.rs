@@ -292,11 +292,11 @@ fn lock_keys(root: &Root, chosen: &[ChangeRecord]) -> Vec<LockKey> {
     let mut keys: Vec<LockKey> = Vec::new();
     for part in parts {
         for path in [Some(&part.path), part.to.as_ref()].into_iter().flatten() {
-            let host = root.host_path(path);
+            let place = root.change_place(path);
             let key = match part.kind {
-                PartKind::Replace | PartKind::Append | PartKind::Cut => LockKey::Entry(host),
+                PartKind::Replace | PartKind::Append | PartKind::Cut => LockKey::Entry(place),
                 // What these name may be a directory.
-                _ => LockKey::Tree(host),
+                _ => LockKey::Tree(place),
             };
             if !keys.contains(&key) {
                 keys.push(key);
@@ -311,15 +311,15 @@ fn outermost(keys: Vec<LockKey>) -> Vec<LockKey> {
     let trees: Vec<String> = keys
         .iter()
         .filter_map(|key| match key {
-            LockKey::Tree(tree) => Some(tree.clone()),
+            LockKey::Tree(_) => Some(key.path().to_owned()),
             LockKey::Entry(_) => None,
         })
         .collect();
     let is_inside = |key: &LockKey| match key {
-        LockKey::Entry(path) => trees.iter().any(|tree| is_within(path, tree)),
-        LockKey::Tree(path) => trees
+        LockKey::Entry(_) => trees.iter().any(|tree| is_within(key.path(), tree)),
+        LockKey::Tree(_) => trees
             .iter()
-            .any(|tree| tree != path && is_within(path, tree)),
+            .any(|tree| tree != key.path() && is_within(key.path(), tree)),
     };
     keys.into_iter().filter(|key| !is_inside(key)).collect()
 }

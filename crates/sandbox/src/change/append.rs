@@ -14,32 +14,25 @@ use crate::quota::Amount;
 use crate::resolve::Tail;
 use crate::syscall::{self, Errno, Purpose};
 
-/// How often an append that a concurrent creation or removal disturbed is tried.
-const TRIES: usize = 4;
 /// The set-uid and set-gid bits.
 const SET_ID: u32 = 0o6000;
 
 impl Change {
-    /// Adds bytes to the end of a file in one write; a missing file is made.
+    /// Adds bytes to the end of a file in one write; a missing file is made, and one that somebody makes meanwhile is
+    /// [`Error::Stale`].
     pub fn append(&self, place: &Located<'_>, bytes: &[u8], parents: Parents) -> Result<Metadata> {
         if matches!(place.tail(), Tail::Existing { .. } | Tail::Root) {
             return self.append_existing(place, bytes);
         }
-        for _ in 0..TRIES {
-            let mut staged = self.stage(place, OnExisting::Fail, parents)?;
-            staged
-                .write_all(bytes)
-                .map_err(|error| write_failed(place, error))?;
-            match staged.commit() {
-                // Somebody made the file meanwhile: look again and add to that one.
-                Err(Error::AlreadyExists { .. }) => match look_again(place)? {
-                    Some(place) => return self.append_existing(&place, bytes),
-                    None => continue,
-                },
-                result => return result,
-            }
+        let mut staged = self.stage(place, OnExisting::Fail, parents)?;
+        staged
+            .write_all(bytes)
+            .map_err(|error| write_failed(place, error))?;
+        match staged.commit() {
+            // Somebody made the file meanwhile: the caller locks that one, and adds to it.
+            Err(Error::AlreadyExists { .. }) => Err(Error::Stale { path: place.path() }),
+            result => result,
         }
-        Err(place.failed("append", Errno::AGAIN))
     }
 
     fn append_existing(&self, place: &Located<'_>, bytes: &[u8]) -> Result<Metadata> {
@@ -86,13 +79,6 @@ impl Change {
             .map_err(|errno| Error::unsynced(place.given(), errno))?;
         syscall::stat_unchecked(file).map_err(failed)
     }
-}
-
-/// The same name in the same directory, as it is now; `None` if it is still missing.
-fn look_again<'root>(place: &Located<'root>) -> Result<Option<Located<'root>>> {
-    let path = crate::RelPath::parse(&crate::name::shown(&place.path_bytes()))?;
-    let place = place.root().locate(&path, crate::Follow::Last)?;
-    Ok(place.metadata().is_some().then_some(place))
 }
 
 /// Removes a part of an append, unless somebody else has added to the file since.

@@ -1,16 +1,25 @@
 //! Renames an entry, inside a root or from one to another.
 
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
 use super::{Change, EntryRef, OnExisting, Parents};
-use crate::error::{Error, Result};
+use crate::error::{Error, PathFault, Result};
 use crate::history::{Part, PartKind};
 use crate::located::Located;
-use crate::metadata::FileKind;
+use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
 use crate::new_dirs::NewDirs;
 use crate::quota::{self, Amount};
-use crate::syscall::{self, Clobber, Errno, SysResult};
+use crate::syscall::{self, Clobber, Errno, HowLocked, SysResult};
 
 /// The mode of a directory that only holds a name for the moment.
 const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
+/// The mode of a file that only holds a name for the moment.
+const PLACEHOLDER_MODE: u32 = 0o600;
+/// How often, and after which pause, the lock of such a file is tried.
+const PLACEHOLDER_TRIES: usize = 100;
+const PLACEHOLDER_PAUSE: Duration = Duration::from_millis(2);
 
 impl Change {
     /// Renames an entry, a link as itself; missing parents of `to` are made.
@@ -106,11 +115,29 @@ fn rename_failed(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> Error {
         Errno::EXIST | Errno::NOTEMPTY | Errno::ISDIR | Errno::NOTDIR => Error::AlreadyExists {
             path: to.given().to_owned(),
         },
+        Errno::INVAL | Errno::ILSEQ if !is_into_itself(from, to, errno) => Error::InvalidPath {
+            path: to.given().to_owned(),
+            fault: PathFault::Unstorable,
+        },
         Errno::INVAL => Error::IntoItself {
             path: from.given().to_owned(),
         },
         errno => from.failed("rename", errno),
     }
+}
+
+/// Tells whether a refused rename was one of a directory into itself, by way of another mount of the same place, and not
+/// one to a name that the file system cannot hold.
+fn is_into_itself(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> bool {
+    let is_directory = from.metadata().is_some_and(Metadata::is_directory);
+    let name = to.name().map(Name::as_bytes).unwrap_or_default();
+    let is_plain = std::str::from_utf8(name).is_ok()
+        && !name
+            .iter()
+            .any(|byte| b"\"*:<>?\\|".contains(byte) || byte.is_ascii_control())
+        && !name.ends_with(b".")
+        && !name.ends_with(b" ");
+    errno == Errno::INVAL && is_directory && is_plain
 }
 
 /// Renames, replacing or not.
@@ -139,8 +166,40 @@ fn rename_in_steps(from: EntryRef<'_>, to: EntryRef<'_>, kind: FileKind) -> SysR
             let _ = syscall::remove_dir_unchecked(to.0, to.1);
         });
     }
-    syscall::link_unchecked(from, to)?;
+    match syscall::link_unchecked(from, to) {
+        // There are no hard links either.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            return rename_over_placeholder(from, to);
+        }
+        linked => linked?,
+    }
     syscall::unlink_unchecked(from.0, from.1).inspect_err(|_| {
+        let _ = syscall::unlink_unchecked(to.0, to.1);
+    })
+}
+
+/// Waits a moment for the lock of a new file, and tells whether it is still empty then.
+fn is_ours_alone(file: BorrowedFd<'_>) -> SysResult<bool> {
+    for _ in 0..PLACEHOLDER_TRIES {
+        if syscall::hold_unchecked(file, HowLocked::Exclusive)? {
+            return Ok(syscall::stat_content_unchecked(file)?.size == 0);
+        }
+        std::thread::sleep(PLACEHOLDER_PAUSE);
+    }
+    Ok(false)
+}
+
+/// Takes the name with an empty file, which fails if anything is there, and renames over that one.
+///
+/// This has one winner too, but it promises less: readers see an empty file for a moment, and what another program writes
+/// into it is lost.
+fn rename_over_placeholder(from: EntryRef<'_>, to: EntryRef<'_>) -> SysResult<()> {
+    let placeholder = syscall::create_unchecked(to.0, to.1, PLACEHOLDER_MODE)?;
+    // A process of ours that has found it already may be about to add to it: then it is that one's file.
+    if !is_ours_alone(placeholder.as_fd())? {
+        return Err(Errno::EXIST);
+    }
+    syscall::rename_unchecked(from, to, Clobber::Yes).inspect_err(|_| {
         let _ = syscall::unlink_unchecked(to.0, to.1);
     })
 }
@@ -148,9 +207,37 @@ fn rename_in_steps(from: EntryRef<'_>, to: EntryRef<'_>, kind: FileKind) -> SysR
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Name;
+    use crate::planted_fault::{self, PlantedFault};
     use std::fs;
-    use std::os::fd::AsFd;
+
+    #[test]
+    fn without_hard_links_a_rename_in_steps_has_one_winner_too() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::write(path("file"), "file").unwrap();
+        fs::write(path("other"), "other").unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        let dir = syscall::open_root_unchecked(temp.path()).unwrap();
+        let go = |from: &[u8], to: &[u8], kind| {
+            let (from, to) = (Name::new(from).unwrap(), Name::new(to).unwrap());
+            planted_fault::with(Some(PlantedFault::NoHardLinks), || {
+                rename_entry(
+                    (dir.as_fd(), &from),
+                    (dir.as_fd(), &to),
+                    OnExisting::Fail,
+                    kind,
+                )
+            })
+        };
+        assert_eq!(go(b"file", b"other", FileKind::File), Err(Errno::EXIST));
+        assert_eq!(go(b"none", b"new", FileKind::File), Err(Errno::NOENT));
+        assert!(!path("new").exists(), "the placeholder stays");
+        go(b"file", b"moved", FileKind::File).unwrap();
+        go(b"link", b"renamed", FileKind::Symlink).unwrap();
+        assert_eq!(fs::read(path("moved")).unwrap(), b"file");
+        assert_eq!(fs::read(path("other")).unwrap(), b"other");
+        assert!(path("renamed").is_symlink() && !path("link").is_symlink());
+    }
 
     #[test]
     fn a_rename_in_steps_moves_and_never_replaces() {

@@ -68,6 +68,10 @@ pub(crate) enum Tail {
 
 /// Looks a path up beneath a root. The caller checks what a slash at the end asks for.
 pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
+    #[cfg(test)]
+    if crate::planted_fault::take_stale() {
+        return Err(Error::from_errno("open", path.as_given(), Errno::STALE));
+    }
     let mut found = match fast::resolve(root, path, follow) {
         Some(result) => result?,
         None => component_walk::resolve(root, path, follow)?,

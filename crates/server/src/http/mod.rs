@@ -13,6 +13,7 @@ mod hang_up;
 mod host_check;
 pub(crate) mod listener;
 mod metrics;
+mod readiness;
 mod router;
 mod server_card;
 mod sse;
@@ -37,6 +38,13 @@ use self::router::Router;
 pub(crate) use self::router::{HttpGauges, HttpOptions};
 use crate::signals::FINISHING;
 
+/// How long calls that come after the process was asked to stop are answered, while somebody is connected.
+const DRAINING: Duration = Duration::from_secs(2);
+/// How often to look meanwhile whether somebody still is.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How long to wait for one more connection before the listener is closed, and then for what those ask.
+const LAST_ACCEPT: Duration = Duration::from_millis(1);
+const LAST_ASKED: Duration = Duration::from_millis(50);
 /// How long connections may take to end once their calls were cut.
 const CUTTING: Duration = Duration::from_millis(500);
 /// How long to wait before accepting again when the system has no descriptor left.
@@ -52,22 +60,59 @@ pub(crate) async fn serve(
     let door = Door::new(options.door_limits.clone());
     let services = endpoints.iter().map(|one| one.server().service().clone());
     let services: Vec<Service> = services.collect();
-    let router = Arc::new(Router::new(options, endpoints));
+    let router = Arc::new(Router::new(options, endpoints, shutdown.clone()));
+    let drained = CancellationToken::new();
     let mut connections = JoinSet::new();
-    while let Some(accepted) = accept(&listener, &door, &shutdown).await {
-        let (stream, address, visitor) = accepted;
-        connections.spawn(connection::serve(
+    let mut draining = std::pin::pin!(drain(&services, &router, shutdown));
+    let ending = &drained;
+    let converse = |(stream, address, visitor): (TcpStream, SocketAddr, Visitor)| {
+        connection::serve(
             stream,
             address,
             Arc::clone(&router),
-            shutdown.clone(),
+            ending.clone(),
             visitor,
-        ));
-        while connections.try_join_next().is_some() {}
+        )
+    };
+    loop {
+        tokio::select! {
+            () = draining.as_mut() => break,
+            accepted = accept(&listener, &door) => {
+                connections.spawn(converse(accepted));
+                while connections.try_join_next().is_some() {}
+            }
+        }
+    }
+    // Connections that the kernel has accepted already would be reset with the listener.
+    while let Ok(accepted) = tokio::time::timeout(LAST_ACCEPT, accept(&listener, &door)).await {
+        connections.spawn(converse(accepted));
     }
     drop(listener);
+    if !connections.is_empty() {
+        // What they were about to ask is read before they are told to end.
+        tokio::time::sleep(LAST_ASKED).await;
+    }
+    drained.cancel();
     end(connections, &services, &router).await;
     settle(&services).await;
+}
+
+/// Waits until the process is asked to stop and nobody is connected, at most for a moment.
+///
+/// Meanwhile calls are still answered, and every answer ends its connection: so a proxy has none left to this process when it
+/// stops listening, and what it sends next is refused before it is sent. A call that is answered with a refusal is lost,
+/// because proxies do not repeat what may change something.
+async fn drain(services: &[Service], router: &Router, shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    let all = async {
+        for service in services {
+            service.settle().await;
+        }
+        while router.open_connections() > 0 {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    let _ = tokio::time::timeout(DRAINING, all).await;
 }
 
 /// Waits for calls whose clients are gone: calls in sessions still run. They get as long as the others.
@@ -109,28 +154,18 @@ async fn all(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection that is let in; `None` when the process is asked to stop.
-async fn accept(
-    listener: &TcpListener,
-    door: &Arc<Door>,
-    shutdown: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, Visitor)> {
-    let next = async {
-        loop {
-            match listener.accept().await {
-                Ok((stream, address)) => match door.enter(address.ip()).await {
-                    Ok(visitor) => return (stream, address, visitor),
-                    Err(TooManyOfOne) => connection::refuse(&stream, address),
-                },
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
+/// The next connection that is let in.
+async fn accept(listener: &TcpListener, door: &Arc<Door>) -> (TcpStream, SocketAddr, Visitor) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => match door.enter(address.ip()).await {
+                Ok(visitor) => return (stream, address, visitor),
+                Err(TooManyOfOne) => connection::refuse(&stream, address),
+            },
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => None,
-        accepted = next => Some(accepted),
     }
 }

@@ -1,4 +1,4 @@
-//! Routes HTTP requests: `/mcp`, `/mcp/<set>`, `/health` and `/metrics`.
+//! Routes HTTP requests: `/mcp`, `/mcp/<set>`, `/health`, `/ready` and `/metrics`.
 //!
 //! Every request is checked here before its body is read: Host and Origin by the [`HostCheck`], then the token.
 
@@ -15,6 +15,7 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 use mcp::{HttpClient, Sessions};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use toolset::Admission;
 use toolset::guide::GuideState;
 
@@ -25,6 +26,7 @@ use super::door::{DoorLimits, Visitor};
 use super::endpoint::{Admitted, Endpoint};
 use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
+use super::readiness::Readiness;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
 use crate::process_figures::ProcessFigures;
@@ -77,6 +79,7 @@ pub(super) struct Router {
     guide_state: Option<Arc<GuideState>>,
     body_limits: BodyLimits,
     endpoints: Vec<Endpoint>,
+    readiness: Readiness,
     proxies: Vec<Network>,
     handshake_timeout: Duration,
     gauges: Arc<HttpGauges>,
@@ -115,11 +118,16 @@ impl Drop for OpenConnection {
 
 impl Router {
     /// Builds a router over the endpoints.
-    pub(super) fn new(options: HttpOptions, endpoints: Vec<Endpoint>) -> Router {
+    pub(super) fn new(
+        options: HttpOptions,
+        endpoints: Vec<Endpoint>,
+        draining: CancellationToken,
+    ) -> Router {
         let sessions = endpoints.iter().filter_map(Endpoint::sessions);
         // A router is made once.
         let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
+            readiness: Readiness::new(options.admission.deployment(), draining),
             endpoints,
             host_check: options.host_check,
             credentials: options.credentials,
@@ -158,21 +166,28 @@ impl Router {
         OpenConnection(Arc::clone(&self.gauges))
     }
 
+    /// How many connections are open.
+    pub(super) fn open_connections(&self) -> u64 {
+        self.gauges.connections()
+    }
+
     /// Answers one request.
     pub(super) async fn handle<B>(&self, request: Request<B>, info: RequestInfo) -> HttpReply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if request.uri().path() == "/health" {
-            return health(request.method());
+        match request.uri().path() {
+            "/health" => return health(request.method()),
+            "/ready" => return self.readiness.answer(request.method()).await,
+            _ => {}
         }
         if let Err(refusal) = self.check(&request, &info) {
             return self.refused(&refusal);
         }
         let origin = cors::origin(request.headers());
         // Close after a chunked body: a proxy in front of us may disagree about where it ends (request smuggling).
-        let ends = request.headers().contains_key(TRANSFER_ENCODING);
+        let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let mut reply = if cors::is_preflight(&request) {
             cors::preflight()
         } else if let Some(card) = self.server_card(&request, &info) {
@@ -183,7 +198,8 @@ impl Router {
         if let Some(origin) = origin {
             cors::open_to(origin, &mut reply);
         }
-        if ends {
+        // The next call of a client whose server is about to stop goes elsewhere; this one was still answered.
+        if is_chunked || self.readiness.is_draining() {
             let close = HeaderValue::from_static("close");
             reply.headers_mut().insert(CONNECTION, close);
         }
@@ -327,7 +343,7 @@ impl Router {
             .iter()
             .map(|endpoint| format!(", /mcp/{}", endpoint.name()));
         let message = format!(
-            "Not Found: there are /mcp{}, /metrics and /health",
+            "Not Found: there are /mcp{}, /metrics, /health and /ready",
             names.collect::<String>()
         );
         text(StatusCode::NOT_FOUND, message)
@@ -438,7 +454,7 @@ mod tests {
         };
         let server = mcp::Server::new(service);
         let endpoint = Endpoint::new("workspace".to_owned(), server, None);
-        Router::new(options, vec![endpoint])
+        Router::new(options, vec![endpoint], CancellationToken::new())
     }
 
     fn info() -> RequestInfo {

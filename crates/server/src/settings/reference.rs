@@ -24,6 +24,10 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
         "server",
         "HTTP: who is let in, and how much a client may ask for.",
     ),
+    (
+        "cluster",
+        "Several replicas on one shared file system; see [scale.md](scale.md).",
+    ),
     ("limits", "What one call, and one client, may cost."),
     (
         "admin",
@@ -206,6 +210,7 @@ mod tests {
                 "server.tls",
                 "server: {tls: {cert: a, key: b, zzz: 1}}".to_owned(),
             ),
+            ("cluster", "cluster: {zzz: 1}".to_owned()),
             ("limits", "limits: {zzz: 1}".to_owned()),
             (
                 "limits.rate",

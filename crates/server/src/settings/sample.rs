@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("guide.project_root", "."),
     ("server.tls.cert", "FILE"),
     ("server.tls.key", "FILE"),
+    ("cluster.state_dir", "/srv/shared/.mcp-filesystem"),
     ("limits.rate.per_second", "50"),
     ("limits.rate.burst", "100"),
 ];
@@ -231,6 +232,7 @@ mod tests {
         full.memory_root = None;
         full.memory_tool_root = None;
         full.guide_project_root = None;
+        full.cluster_state_dir = None;
         assert_eq!(full, plain.complete());
     }
 

@@ -240,6 +240,9 @@ settings! {
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
     root_header: bool = true, key "server.root_header";
 
+    /// A directory on the shared file system that all replicas are given, for locks and quotas; none is one machine.
+    cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
+
     /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
     request_timeout: Duration = Duration::from_secs(30),
         key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;

@@ -346,3 +346,32 @@ proptest! {
         prop_assert!(last <= Some(2 * modest - 1), "{order:?}");
     }
 }
+
+#[test]
+fn a_root_that_does_not_answer_leaves_room_for_the_clients_other_roots() {
+    let slots = CallSlots::new(256);
+    let client: Arc<str> = "only".into();
+    let (dead, alive) = (Turn::new(&client, [1, 0]), Turn::new(&client, [2, 0]));
+    let mut stuck = Vec::new();
+    let mut in_line: Vec<Waiting> = Vec::new();
+    for _ in 0..300 {
+        let (own, turn) = (Arc::clone(&slots), dead.clone());
+        let mut future: Waiting = Box::pin(async move { own.take(&turn, Weight::Small).await });
+        match now(&mut future) {
+            Some(slot) => stuck.push(slot.expect("room")),
+            None => in_line.push(future),
+        }
+    }
+    assert!(stuck.len() > 100 && !in_line.is_empty(), "{}", stuck.len());
+    let others: Vec<CallSlot> =
+        std::iter::from_fn(|| slots.try_take(&alive, Weight::Small)).collect();
+    assert!(others.len() >= 16, "{}", others.len());
+    // And one that has to wait does not wait behind those that are stuck.
+    let (own, turn) = (Arc::clone(&slots), alive.clone());
+    let mut late: Waiting = Box::pin(async move { own.take(&turn, Weight::Small).await });
+    assert!(now(&mut late).is_none());
+    drop(others);
+    assert!(now(&mut late).is_some());
+    drop((late, stuck, in_line));
+    assert_eq!(slots.counts(), (0, 0));
+}

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts,
-    quota_words, root_gone, unfinished_words, unsynced_words,
+    ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 
@@ -218,6 +218,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Unsynced { reason, .. } => format!("Not synced: {}", unsynced_words(reason)),
         Error::Changed { path } => format!("{path} changed meanwhile: {CHANGED_WORDS}"),
+        Error::Stale { path } => format!("{path} changed meanwhile: {STALE_WORDS}"),
         Error::Unfinished { done, cause } => {
             let place = cause
                 .path()

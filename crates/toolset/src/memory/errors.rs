@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::shortened;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words,
-    unsynced_words,
+    ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone,
+    unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 
@@ -320,6 +320,7 @@ fn operation_message(error: &Error, path: &str) -> String {
             format!("Not synced: {path}: {}", unsynced_words(reason))
         }
         Error::Changed { .. } => format!("Changed meanwhile: {path}: {CHANGED_WORDS}"),
+        Error::Stale { .. } => format!("Changed meanwhile: {path}: {STALE_WORDS}"),
         Error::NoRoom { .. } => {
             "Replies that were not read yet take too much memory; read them and try again"
                 .to_owned()

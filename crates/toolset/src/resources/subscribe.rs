@@ -135,8 +135,9 @@ async fn look(
     client: &Arc<str>,
     admission: &Admission,
 ) -> Option<(Watched, ops::Result<()>)> {
+    let turn = crate::fair_queue::Turn::new(client, [0; 2]);
     let slot = loop {
-        match admission.enter(client, crate::tool::Weight::Small).await {
+        match admission.enter(&turn, crate::tool::Weight::Small).await {
             Ok(slot) => break slot,
             Err(_) => sleep(BUSY).await,
         }

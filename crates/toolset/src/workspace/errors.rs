@@ -9,8 +9,8 @@ use super::edit_words;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
-    ResourceTools, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault, quota_facts,
-    quota_words, root_gone, unfinished_words, unsynced_words,
+    ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault,
+    quota_facts, quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 use crate::text_form::human_size;
@@ -224,6 +224,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         | Error::VersionConflict { .. }
         | Error::UndoRefused(_)
         | Error::Changed { .. }
+        | Error::Stale { .. }
         | Error::Unfinished { .. }
         | Error::NoRoom { .. }
         | Error::Timeout
@@ -362,6 +363,7 @@ fn circumstance_message(error: &Error, tool: &str) -> String {
         } => version_conflict(path, expected, present.as_deref(), by.as_ref()),
         Error::UndoRefused(refusal) => refusal_words(refusal),
         Error::Changed { path } => format!("changed meanwhile: {path}: {CHANGED_WORDS}"),
+        Error::Stale { path } => format!("changed meanwhile: {path}: {STALE_WORDS}"),
         Error::Unfinished { done, cause } => {
             unfinished_words(done, &operation_message(cause, tool))
         }

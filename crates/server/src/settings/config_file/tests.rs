@@ -103,6 +103,8 @@ server:
   replies: text
   text: json
   root_header: false
+cluster:
+  state_dir: shared/state
 limits:
   request_timeout: 8
   search_timeout: 12
@@ -184,6 +186,7 @@ fn every_key_of_the_contract_is_read() {
         replies: Some(ReplyPolicy::Always(ReplyHalves::Text)),
         text: Some(TextForm::Json),
         root_header: Some(false),
+        cluster_state_dir: Some(Some(path("/etc/app/shared/state"))),
         guide_project_root: Some(Some(path("/etc/app/."))),
         guide_allowed_paths: Some(vec!["docs".to_owned()]),
         guide_cache_size: Some(3),
@@ -353,7 +356,7 @@ fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
 #[test]
 fn unknown_keys_are_named_with_the_nearest_one() {
     let top = "host, port, max_full_read_size, toolsets, roots, durability, files, memory, memory_tool, guide, \
-               server, limits, admin, sandbox, log";
+               server, cluster, limits, admin, sandbox, log";
     let cases = [
         (
             "hots: x",

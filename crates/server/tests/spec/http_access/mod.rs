@@ -12,6 +12,7 @@ mod door;
 mod health;
 mod limits;
 mod names;
+mod ready;
 mod sessions;
 mod tls;
 mod tokens;

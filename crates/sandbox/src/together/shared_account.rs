@@ -1,0 +1,204 @@
+//! The account of a quota that replicas share: one small file for each root, changed under its lock.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::slots::{Cluster, hash};
+use crate::quota::Amount;
+use crate::syscall::{self, Errno, SysResult};
+
+/// The most that is read of a record.
+const RECORD_MAX: u64 = 64 * 1024;
+
+/// The account as one replica sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct AccountRecord {
+    /// What the root holds.
+    pub(crate) used: Amount,
+    /// Everything that was ever added: who counts finds what came meanwhile.
+    pub(crate) added: Amount,
+    /// How many times the root was counted.
+    pub(crate) walks: u64,
+    /// What this replica's changes under way may add.
+    pub(crate) reserved: Amount,
+}
+
+/// The account of a root in the directory that replicas share.
+#[derive(Debug)]
+pub(crate) struct SharedAccount {
+    cluster: Arc<Cluster>,
+    name: String,
+}
+
+/// The record of an account, locked until it is dropped.
+#[derive(Debug)]
+pub(crate) struct LockedRecord {
+    file: File,
+    cluster: Arc<Cluster>,
+    /// What is in the file.
+    text: String,
+    record: AccountRecord,
+    /// What each other replica reserved.
+    others: Vec<(String, Amount)>,
+}
+
+impl SharedAccount {
+    pub(crate) fn new(cluster: Arc<Cluster>, root: &str) -> SharedAccount {
+        SharedAccount {
+            cluster,
+            name: format!("quota-{:016x}", hash(root, b"")),
+        }
+    }
+
+    /// Waits for the record and reads it. It is held for one change at a time, so the wait is short.
+    pub(crate) fn lock(&self) -> SysResult<LockedRecord> {
+        let file = self.cluster.open_own(&self.name)?;
+        syscall::lock_unchecked(file.as_fd())?;
+        syscall::sync_attributes_unchecked(file.as_fd())?;
+        let mut file = File::from(file);
+        let mut text = String::new();
+        let read = (&mut file).take(RECORD_MAX).read_to_string(&mut text);
+        read.map_err(|_| Errno::IO)?;
+        let (record, others) = parse(&text, self.cluster.replica());
+        Ok(LockedRecord {
+            file,
+            cluster: Arc::clone(&self.cluster),
+            text,
+            record,
+            others,
+        })
+    }
+}
+
+impl LockedRecord {
+    pub(crate) fn record(&self) -> AccountRecord {
+        self.record
+    }
+
+    /// What changes under way in other replicas may add.
+    pub(crate) fn reserved_by_others(&self) -> Amount {
+        let others = self.others.iter();
+        others.fold(Amount::default(), |sum, (_, own)| sum.plus(*own))
+    }
+
+    /// Drops what replicas had reserved that are gone: the kernel has freed their locks.
+    pub(crate) fn forget_the_dead(&mut self) {
+        let cluster = Arc::clone(&self.cluster);
+        self.others.retain(|(replica, _)| cluster.lives(replica));
+    }
+
+    /// Writes the record if it is another one now.
+    pub(crate) fn store(&mut self, record: AccountRecord) {
+        let text = written(record, self.cluster.replica(), &self.others);
+        if text == self.text {
+            return;
+        }
+        // If it cannot be written, the next walk corrects it.
+        let _ = self.file.write_all_at(text.as_bytes(), 0);
+        let _ = self.file.set_len(text.len() as u64);
+    }
+}
+
+/// Numbers as text, so that an operator can read them: the account, then a line for each replica that reserved something.
+fn written(record: AccountRecord, own: &str, others: &[(String, Amount)]) -> String {
+    let AccountRecord {
+        used,
+        added,
+        walks,
+        reserved,
+    } = record;
+    let mut text = format!(
+        "{} {} {} {} {walks}\n",
+        used.bytes, used.files, added.bytes, added.files
+    );
+    let own = (reserved != Amount::default()).then(|| (own.to_owned(), reserved));
+    for (replica, reserved) in others.iter().chain(&own) {
+        text.push_str(&format!(
+            "{replica} {} {}\n",
+            reserved.bytes, reserved.files
+        ));
+    }
+    text
+}
+
+/// Reads a record. One that a killed replica left half written is counted anew.
+fn parse(text: &str, own: &str) -> (AccountRecord, Vec<(String, Amount)>) {
+    let mut lines = text.lines();
+    let numbers: Vec<u64> = lines
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .map_while(|number| number.parse().ok())
+        .collect();
+    let mut record = match numbers.as_slice() {
+        [bytes, files, more_bytes, more_files, walks] => AccountRecord {
+            used: amount(*bytes, *files),
+            added: amount(*more_bytes, *more_files),
+            walks: *walks,
+            ..AccountRecord::default()
+        },
+        _ => AccountRecord::default(),
+    };
+    let mut others = Vec::new();
+    for line in lines {
+        let mut words = line.split(' ');
+        let (Some(replica), Some(bytes), Some(files)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let reserved = amount(bytes.parse().unwrap_or(0), files.parse().unwrap_or(0));
+        if replica == own {
+            record.reserved = reserved;
+        } else {
+            others.push((replica.to_owned(), reserved));
+        }
+    }
+    (record, others)
+}
+
+fn amount(bytes: u64, files: u64) -> Amount {
+    Amount { bytes, files }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_read_what_the_others_wrote() {
+        let temp = tempfile::tempdir().unwrap();
+        let open = || SharedAccount::new(Cluster::open(temp.path()).unwrap(), "main");
+        let record = AccountRecord {
+            used: amount(5, 2),
+            added: amount(70, 3),
+            walks: 4,
+            reserved: amount(8, 1),
+        };
+        let (one, other) = (open(), open());
+        assert_eq!(one.lock().unwrap().record(), AccountRecord::default());
+        one.lock().unwrap().store(record);
+        assert_eq!(one.lock().unwrap().record(), record);
+        let seen = other.lock().unwrap();
+        assert_eq!(seen.reserved_by_others(), amount(8, 1));
+        assert_eq!(
+            seen.record(),
+            AccountRecord {
+                reserved: amount(0, 0),
+                ..record
+            }
+        );
+        drop(seen);
+        let mut seen = other.lock().unwrap();
+        seen.forget_the_dead();
+        assert_eq!(seen.reserved_by_others(), amount(8, 1), "it lives");
+        drop(seen);
+        drop(one);
+        let mut seen = other.lock().unwrap();
+        seen.forget_the_dead();
+        assert_eq!(seen.reserved_by_others(), amount(0, 0));
+        assert_eq!(parse("12 3 nonsense", "x").0, AccountRecord::default());
+    }
+}
