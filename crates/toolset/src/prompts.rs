@@ -6,6 +6,7 @@ use ops::{ChangeFilter, PartKind, ToldChange, change_id, changes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::history::account_of;
 use crate::iso_time::iso;
 use crate::resources::uri;
 use crate::text_form::{TextLines, shown};
@@ -167,7 +168,7 @@ fn recorded(path: &str) -> ops::Result<String> {
 
 /// Whether the client made a change itself.
 fn is_own(change: &ToldChange, call: &Call) -> bool {
-    *change.record.author.account == *call.caller.account
+    change.record.author.account == account_of(&call.caller)
 }
 
 fn worded(arguments: &Arguments, told: &[ToldChange]) -> Reply {
