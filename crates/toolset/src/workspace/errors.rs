@@ -3,14 +3,15 @@
 
 use ops::text::near::other_form;
 use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::edit_words;
+use super::facts::details;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
     ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault,
-    quota_facts, quota_words, root_gone, unfinished_words, unsynced_words,
+    quota_words, root_gone, unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
 use crate::text_form::human_size;
@@ -455,7 +456,7 @@ fn outside(link: Option<&str>) -> String {
 }
 
 /// The argument in which this set takes a pattern.
-fn pattern_argument(role: PatternRole) -> &'static str {
+pub(super) fn pattern_argument(role: PatternRole) -> &'static str {
     match role {
         PatternRole::Lines | PatternRole::PathGlob | PatternRole::ListedEntries => "pattern",
         PatternRole::PathRegex => "regex",
@@ -557,75 +558,10 @@ fn names(message: &str, path: &str) -> bool {
     })
 }
 
-fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Value {
-    let mut details = Map::new();
-    details.insert("tool".to_owned(), subject.tool.into());
-    if let Some(root) = &place.root {
-        details.insert("root".to_owned(), shortened(root).into());
-    }
-    if let Some(path) = &place.path {
-        details.insert("path".to_owned(), path.as_str().into());
-    }
-    if let Value::Object(facts) = facts(failure) {
-        details.extend(facts);
-    }
-    Value::Object(details)
-}
-
-/// The facts of a failure, for programs.
-fn facts(failure: &Failure) -> Value {
-    match failure {
-        Failure::Operation(Error::TooLarge { size, limit, .. }) => {
-            json!({ "size": size, "limit": limit })
-        }
-        Failure::Operation(Error::PatchMismatch {
-            hunk,
-            line,
-            expected,
-            found,
-            ..
-        }) => {
-            json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
-        }
-        Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
-        Failure::Operation(Error::PatchNotUnique { hunk, lines, .. }) => {
-            json!({ "hunk": hunk, "lines": lines })
-        }
-        Failure::Operation(Error::EditRefused { edit, fault, .. }) => {
-            edit_words::facts(*edit, fault)
-        }
-        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
-        Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
-            json!({ "near": near })
-        }
-        Failure::Operation(Error::InvalidPattern { role, .. }) => {
-            json!({ "argument": pattern_argument(*role) })
-        }
-        Failure::Operation(Error::InvalidArgument { argument, .. }) => {
-            json!({ "argument": argument })
-        }
-        Failure::Operation(Error::VersionConflict { present, .. }) => {
-            json!({ "version": present })
-        }
-        Failure::BadArguments(bad) => bad_facts(bad),
-        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
-        _ => Value::Null,
-    }
-}
-
-fn bad_facts(bad: &BadArgument) -> Value {
-    match bad {
-        BadArgument::NotOneOf {
-            argument, valid, ..
-        } => json!({ "argument": argument, "valid": valid }),
-        other => other
-            .argument()
-            .map_or(Value::Null, |argument| json!({ "argument": argument })),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn subject(tool: &'static str, places: &[(&str, &str)]) -> CallSubject {

@@ -9,6 +9,7 @@ mod create_folder;
 mod edit_file;
 mod edit_words;
 mod errors;
+mod facts;
 mod glob;
 mod grep;
 mod hash_file;

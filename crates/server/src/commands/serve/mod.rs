@@ -61,47 +61,33 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     project.iter().for_each(GuideProject::warn);
     let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
     let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
-    let admission = Admission::new(Deployment {
+    let admission = admitting(Deployment {
         recorder: log.recorder(),
         observer,
         ..deployment(settings, &roots, users, reopening(&protection))
-    });
-    let live_roots = admission.deployment().roots.iter();
-    LiveRoot::count_in_background(live_roots.map(|grant| Arc::clone(&grant.root)));
-    root_watch::start(admission.deployment())?;
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let address = listener.as_ref().and_then(|one| one.local_addr().ok());
-    welcome::greet(settings, address, arguments);
-    let page_address = admin.as_ref().and_then(|one| one.local_addr().ok());
-    log_started(
+    announce(
         settings,
-        &place(address),
-        page_address,
-        &protection.to_string(),
+        arguments,
+        (listener.as_ref(), admin.as_ref()),
+        &protection,
     );
     let reload = signals::reload_on_hangup(log.reopener(), Arc::clone(&credentials));
     let sweep = roots.sweeper();
-    let gauges = listener.is_some().then(Arc::<HttpGauges>::default);
-    let page = admin.zip(board).map(|(admin, board)| {
-        let state = AdminState {
-            board,
-            admission: Arc::clone(&admission),
-            gauges: gauges.clone(),
-            process: Arc::clone(&process),
-            operator: OperatorContext::new(settings),
-            protection: protection.to_string(),
-            warnings: settings_risks(settings),
-        };
-        (admin, admin_options(settings, state, &credentials))
-    });
-    let parts = ServedParts {
-        listener,
+    let shared = SharedParts {
         admission,
         credentials,
-        gauges: gauges.unwrap_or_default(),
+        gauges: listener.is_some().then(Arc::<HttpGauges>::default),
         process,
+    };
+    let page = admin.zip(board);
+    let page = page.map(|(admin, board)| (admin, shared.page(settings, board, &protection)));
+    let parts = ServedParts {
+        listener,
+        shared,
         page,
     };
     let ended = runtime.block_on(async {
@@ -120,6 +106,15 @@ fn warn_of_missing(root: &RootSettings) {
         root,
         "a directory is missing, and the others are served without it"
     );
+}
+
+/// Counts what the roots hold and watches them from now on.
+fn admitting(deployment: Deployment) -> Result<Arc<Admission>> {
+    let admission = Admission::new(deployment);
+    let live_roots = admission.deployment().roots.iter();
+    LiveRoot::count_in_background(live_roots.map(|grant| Arc::clone(&grant.root)));
+    root_watch::start(admission.deployment())?;
+    Ok(admission)
 }
 
 /// Landlock's rules are for the directories that were open at the start: another one in their place could not be used.
@@ -173,25 +168,43 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
 /// What was prepared before the process locked itself in, or belongs to all of its transports.
 struct ServedParts {
     listener: Option<TcpListener>,
-    admission: Arc<Admission>,
-    credentials: Arc<CredentialStore>,
-    gauges: Arc<HttpGauges>,
-    process: Arc<ProcessFigures>,
+    shared: SharedParts,
     page: Option<(TcpListener, AdminOptions)>,
 }
 
-fn admin_options(
-    settings: &Settings,
-    state: AdminState,
-    credentials: &Arc<CredentialStore>,
-) -> AdminOptions {
-    let host = settings
-        .admin_listen
-        .map(|address| address.ip().to_string());
-    AdminOptions {
-        host_check: HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[]),
-        credentials: Arc::clone(credentials),
-        state,
+/// What clients and the operator's page share.
+struct SharedParts {
+    admission: Arc<Admission>,
+    credentials: Arc<CredentialStore>,
+    /// Only with HTTP.
+    gauges: Option<Arc<HttpGauges>>,
+    process: Arc<ProcessFigures>,
+}
+
+impl SharedParts {
+    /// The operator's page.
+    fn page(
+        &self,
+        settings: &Settings,
+        board: Arc<CallBoard>,
+        protection: &Protection,
+    ) -> AdminOptions {
+        let state = AdminState {
+            board,
+            admission: Arc::clone(&self.admission),
+            gauges: self.gauges.clone(),
+            process: Arc::clone(&self.process),
+            operator: OperatorContext::new(settings),
+            protection: protection.to_string(),
+            warnings: settings_risks(settings),
+        };
+        let host = settings.admin_listen;
+        let host = host.map(|address| address.ip().to_string());
+        AdminOptions {
+            host_check: HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[]),
+            credentials: Arc::clone(&self.credentials),
+            state,
+        }
     }
 }
 
@@ -201,7 +214,12 @@ async fn serve(
     project: Option<&GuideProject>,
 ) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
-    let admission = parts.admission;
+    let SharedParts {
+        admission,
+        credentials,
+        gauges,
+        process,
+    } = parts.shared;
     if let Some((listener, options)) = parts.page {
         tokio::spawn(admin::serve(listener, options, shutdown.clone()));
     }
@@ -212,14 +230,14 @@ async fn serve(
         return Ok(());
     };
     let options = http::HttpOptions {
-        gauges: parts.gauges,
-        process: parts.process,
+        gauges: gauges.unwrap_or_default(),
+        process,
         host_check: HostCheck::new(
             &settings.host,
             &settings.allowed_hosts,
             &settings.allowed_origins,
         ),
-        credentials: parts.credentials,
+        credentials,
         admission: Arc::clone(&admission),
         guide_state: project.map(|project| Arc::clone(&project.state)),
         max_body_size: settings.max_body_size,
@@ -272,6 +290,24 @@ fn endpoint(
         server,
         max_sessions,
     ))
+}
+
+/// Tells the person at the terminal and the log what is served where: to clients, and to the operator.
+fn announce(
+    settings: &Settings,
+    arguments: &[String],
+    (listener, admin): (Option<&TcpListener>, Option<&TcpListener>),
+    protection: &Protection,
+) {
+    let address = listener.and_then(|one| one.local_addr().ok());
+    welcome::greet(settings, address, arguments);
+    let page_address = admin.and_then(|one| one.local_addr().ok());
+    log_started(
+        settings,
+        &place(address),
+        page_address,
+        &protection.to_string(),
+    );
 }
 
 /// The address for the log.

@@ -1,0 +1,111 @@
+//! Changes and how they are taken back, as every set that has this: what is asked, told and refused.
+
+mod changes;
+mod refusal;
+mod undo;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use ops::{Error, Moment, parse_change_id};
+
+pub(crate) use changes::ChangesReply;
+pub(crate) use refusal::refusal_code;
+pub use refusal::refusal_words;
+pub(crate) use undo::{UndoChanges, UndoRequest, UndoTool};
+
+use crate::client::{AccountKind, Caller};
+
+/// How many paths of a change the text names.
+const PATHS_TOLD: usize = 5;
+
+/// What tells a client's changes from others': its token, its session, its host, or this run of its program.
+pub(crate) fn account_of(caller: &Caller) -> String {
+    let account = &caller.account;
+    match caller.account_kind {
+        AccountKind::Connection => format!("{}{}", stdio_prefix(caller), run()),
+        AccountKind::Token => format!("token/{account}"),
+        AccountKind::Session => format!("session/{account}"),
+        AccountKind::Host => format!("host/{account}"),
+    }
+}
+
+/// On standard input and output a program that is started again is still the same client.
+fn stdio_prefix(caller: &Caller) -> String {
+    format!("stdio/{}/", caller.program.as_deref().unwrap_or_default())
+}
+
+/// Tells this process from all others that had its number.
+fn run() -> &'static str {
+    static RUN: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_millis());
+        format!("{:x}-{now:x}", std::process::id())
+    });
+    &RUN
+}
+
+/// A client as `changes` names it: its program, and the operator's name for its token. Not its address.
+pub(crate) fn client_of(caller: &Caller) -> String {
+    let program = caller.program.as_deref().unwrap_or("unknown");
+    match caller.account_kind {
+        AccountKind::Token => format!("{program} ({})", caller.account),
+        _ => program.to_owned(),
+    }
+}
+
+/// Reads a change or a time: `4f2a`, `2026-11-18T14:02:11Z`, or `14:02:11` of the last day.
+pub(crate) fn moment(argument: &'static str, text: &str) -> ops::Result<Moment> {
+    let time = || {
+        let time = text.parse::<Timestamp>().ok().or_else(|| time_of_day(text));
+        let time = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
+        time.map(Moment::Time)
+    };
+    let change = parse_change_id(text).map(Moment::Change);
+    change.or_else(time).ok_or_else(|| Error::InvalidArgument {
+        argument,
+        reason: "expected a change as replies name it, such as 4f2a, or a time such as 2026-11-18T14:02:11Z"
+            .to_owned(),
+    })
+}
+
+/// The last time when the clock showed this in UTC.
+fn time_of_day(text: &str) -> Option<Timestamp> {
+    let time: jiff::civil::Time = text.trim_end_matches('Z').parse().ok()?;
+    let now = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let today = now.with().time(time).build().ok()?;
+    let then = if today > now {
+        today.yesterday().ok()?.with().time(time).build().ok()?
+    } else {
+        today
+    };
+    Some(then.timestamp())
+}
+
+/// The first of what a change is about, and how many more there are.
+fn some_told(told: &[String]) -> String {
+    let more = told.len().saturating_sub(PATHS_TOLD);
+    let first = told.get(..PATHS_TOLD).unwrap_or(told).join(", ");
+    if more > 0 {
+        format!("{first} and {more} more")
+    } else {
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_changes_or_times() {
+        assert_eq!(moment("at", "4f2a").unwrap(), Moment::Change(0x4f2a));
+        let time = moment("at", "1970-01-01T00:00:02Z").unwrap();
+        assert_eq!(time, Moment::Time(2000));
+        assert!(matches!(moment("at", "14:02:11"), Ok(Moment::Time(_))));
+        assert!(matches!(moment("at", "00:00:00Z"), Ok(Moment::Time(_))));
+        for wrong in ["", "yesterday", "-1", "now"] {
+            assert!(moment("at", wrong).is_err(), "{wrong}");
+        }
+    }
+}

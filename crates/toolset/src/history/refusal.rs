@@ -1,0 +1,126 @@
+//! Why a change was not taken back, in words.
+
+use ops::{ChangeRecord, Diff, Found, PartKind, UndoRefusal, change_id};
+
+/// How many lines of a file a refusal quotes, and how long each may be.
+const LINES_QUOTED: usize = 3;
+const LINE_MAX: usize = 120;
+
+/// The code of a refusal, in every set.
+pub(crate) fn refusal_code(refusal: &UndoRefusal) -> &'static str {
+    match refusal {
+        UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => "not_found",
+        UndoRefusal::Gone { .. } => "gone",
+        UndoRefusal::Conflict { .. }
+        | UndoRefusal::AlreadyUndone(_)
+        | UndoRefusal::Together(_)
+        | UndoRefusal::UnderWay => "version_conflict",
+        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => "permission_denied",
+        UndoRefusal::Failed { .. } => "io_error",
+    }
+}
+
+/// Says why a change was not undone, or why what it left cannot be told.
+#[must_use]
+pub fn refusal_words(refusal: &UndoRefusal) -> String {
+    match refusal {
+        UndoRefusal::NoHistory => {
+            "no history is kept here, so nothing can be undone or seen as it was".to_owned()
+        }
+        UndoRefusal::Unknown => {
+            "there is no such change here; replies name changes (undo: ID)".to_owned()
+        }
+        UndoRefusal::NothingLeft => {
+            "nothing to undo: no change of yours is left; name one with change".to_owned()
+        }
+        UndoRefusal::Gone { path: None } => {
+            "gone: that is older than what the history keeps".to_owned()
+        }
+        UndoRefusal::Gone { path: Some(path) } => {
+            format!("gone: what {path} was is not kept any more")
+        }
+        UndoRefusal::Conflict {
+            change,
+            path,
+            found,
+            since,
+            diff,
+        } => {
+            let refused = match since {
+                Some(since) => changed_by(*change, path, since, diff.as_ref()),
+                None => changed_by_others(path, *found),
+            };
+            quoting(refused, diff.as_ref())
+        }
+        UndoRefusal::AlreadyUndone(by) => {
+            let by = change_id(*by);
+            format!("it was undone already, by {by}; undo {by} to make it again")
+        }
+        UndoRefusal::Together(form) => {
+            let form = change_id(*form);
+            format!(
+                "it was made again together with others, by {form}; undo {form}, or to: a change"
+            )
+        }
+        UndoRefusal::Foreign(record) => format!(
+            "{} was made by {}, and you may undo only your own changes; nothing was undone",
+            change_id(record.number),
+            named(record)
+        ),
+        UndoRefusal::Forbidden { kind, path } => forbidden(*kind, path),
+        UndoRefusal::UnderWay => "the change is still under way; try again in a moment".to_owned(),
+        UndoRefusal::Failed { path, reason } => format!("{path}: {reason}; nothing was undone"),
+    }
+}
+
+fn forbidden(kind: PartKind, path: &str) -> String {
+    let what = match kind {
+        PartKind::Create | PartKind::MakeDir => "removes",
+        PartKind::Move => "moves back",
+        _ => "writes",
+    };
+    format!("undoing it {what} {path}, which no tool allowed here may do; nothing was undone")
+}
+
+fn changed_by(change: u64, path: &str, since: &ChangeRecord, diff: Option<&Diff>) -> String {
+    let (change, later) = (change_id(change), change_id(since.number));
+    let lines = diff.map_or(String::new(), |diff| {
+        format!(" (+{} -{})", diff.added, diff.removed)
+    });
+    format!(
+        "{path} was changed since by {}: {later} {}{lines}; undo {later} first, or all together with to: {change}; \
+         nothing was undone",
+        named(since),
+        since.author.tool
+    )
+}
+
+fn changed_by_others(path: &str, found: Found) -> String {
+    let what = match found {
+        Found::Changed => "was changed since by another program",
+        Found::Missing => "is not where the change left it",
+        Found::Occupied => "is taken: something else is there now",
+        Found::NotEmpty => "is a directory that is not empty any more",
+    };
+    format!("{path} {what}; look at it before you change it; nothing was undone")
+}
+
+/// Adds the first lines that were changed since.
+fn quoting(mut message: String, diff: Option<&Diff>) -> String {
+    let text = diff.map_or("", |diff| diff.text.as_str());
+    let is_changed = |line: &&str| {
+        line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ")
+    };
+    for line in text.lines().filter(is_changed).take(LINES_QUOTED) {
+        message.push('\n');
+        message.push_str(&ops::truncated(line, LINE_MAX));
+    }
+    message
+}
+
+fn named(record: &ChangeRecord) -> &str {
+    match record.author.client.as_str() {
+        "" => "somebody",
+        client => client,
+    }
+}
