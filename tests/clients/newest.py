@@ -5,7 +5,7 @@ import sys
 
 from mcp import Client, StdioServerParameters
 
-TOOLS = 18
+TOOLS = 20
 
 
 async def use(target) -> None:

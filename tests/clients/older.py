@@ -7,7 +7,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
-TOOLS = 18
+TOOLS = 20
 
 
 async def use(session: ClientSession) -> None:

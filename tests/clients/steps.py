@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 from urllib.parse import urljoin
 from urllib.request import urlopen
 
-TOOLS = 18
+TOOLS = 20
 HELLO = {"root": "workspace", "path": "hello.txt"}
 TEXT = "first line\nzweite Größe\n"
 

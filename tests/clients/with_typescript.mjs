@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 const [name, modules, kind, ...target] = process.argv.slice(2);
 const first = name === 'sdk';
 const require = createRequire(`${modules}/`);
-const TOOLS = 18;
+const TOOLS = 20;
 const TEXT = 'first line\nzweite Größe\n';
 const FILES = { 'docs/plan.md': '# Plan\n', 'docs/größe.txt': 'naïve\n' };
 
