@@ -22,7 +22,8 @@ RULES = [
     (re.compile(r"(mcp_filesystem_response_bytes_total\{[^}]*\}) \d+"), r"\1 <bytes>"),
     # A file's version is made of its number and times, or of its content while it is young.
     (re.compile(r'(version\\*":\\*")[hs][A-Za-z0-9_-]{8}(?![A-Za-z0-9_-])'), r"\1<version>"),
-    (re.compile(r"(version )[hs][A-Za-z0-9_-]{8}(?=[\]\\\s,])"), r"\1<version>"),
+    (re.compile(r"(version )[hs][A-Za-z0-9_-]{8}(?=[\]\\\s,;])"), r"\1<version>"),
+    (re.compile(r"(process_(?:resident_memory_bytes|cpu_seconds_total)) [0-9.e+]+"), r"\1 <measured>"),
     # Who runs this.
     (re.compile(r'(owner\\*":\\*")[^"\\]+'), r"\1<owner>"),
     (re.compile(r'(group\\*":\\*")[^"\\]+'), r"\1<group>"),

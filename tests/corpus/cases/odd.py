@@ -52,9 +52,11 @@ METHODS = [
 
 def methods(own_meta=None):
     """The requests of all methods. Metadata goes into params that can hold it."""
-    for word, method, params in METHODS:
+    for number, (word, method, params) in enumerate(METHODS):
         takes = own_meta is not None and (params is LEFT_OUT or isinstance(params, dict))
-        yield word, request(1, method, params, own_meta if takes else None)
+        # A subscription runs on and keeps its id.
+        own_id = 1000 + number if method == "subscriptions/listen" else 1
+        yield word, request(own_id, method, params, own_meta if takes else None)
 
 
 # What gets no answer as a rule.
