@@ -69,6 +69,7 @@ class Process:
         self.log = self.ground.join("log")
         words = ["--config", self.ground.config(**config), "--transport", transport, *arguments]
         environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        environment["XDG_STATE_HOME"] = self.ground.join("state")
         with open(self.log, "wb") as log:
             self.child = subprocess.Popen(
                 [stage.binary, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,

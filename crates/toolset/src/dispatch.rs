@@ -537,7 +537,7 @@ impl<'call> Dispatch<'call> {
         let text = self.entry.contract.failure_text();
         let structured = self.halves().structured() && text != FailureText::Alone;
         CallOutcome::Result(ToolResult {
-            reply: encode_failure(worded, text, structured),
+            reply: EncodedReply::of_failure(worded, text, structured),
             is_error: true,
         })
     }
@@ -570,16 +570,6 @@ impl<'call> Dispatch<'call> {
             observation: told.observation,
         }
     }
-}
-
-/// A failure keeps its text in every mode: it is short, and some clients show the model nothing else.
-fn encode_failure(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
-    let object = worded.object.to_string();
-    let text = match text {
-        FailureText::Message | FailureText::Alone => worded.message.clone(),
-        FailureText::Object => object.clone(),
-    };
-    EncodedReply::new(structured.then(|| object.into_bytes()), text)
 }
 
 /// The work of a call, with its beginning and its end noted if it is a change.

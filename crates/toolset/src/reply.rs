@@ -7,7 +7,7 @@ use ops::ErrorKind;
 use rmcp::model::InputRequiredResult;
 use serde::Serialize;
 
-use crate::contract::Failure;
+use crate::contract::{Failure, FailureText, Worded};
 use crate::deployment::ReplyHalves;
 use crate::json;
 use crate::json_text::JsonText;
@@ -39,6 +39,17 @@ impl EncodedReply {
             text: Some(Text::Own(text.into())),
             media: None,
         }
+    }
+
+    /// What is said of a failure. It keeps its text in every mode: it is short, and some clients show the model nothing
+    /// else.
+    pub(crate) fn of_failure(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
+        let object = worded.object.to_string();
+        let text = match text {
+            FailureText::Message | FailureText::Alone => worded.message.clone(),
+            FailureText::Object => object.clone(),
+        };
+        EncodedReply::new(structured.then(|| object.into_bytes()), text)
     }
 
     /// The reply with a block that is seen or heard.
