@@ -15,10 +15,13 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
+# The target of the binary that needs no library.
+STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
+
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build bundle
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -28,7 +31,8 @@ build: ## build the release binary, target/release/mcp-filesystem
 
 run: ## serve ./workspace with config/mcp-filesystem.yaml on 127.0.0.1:8091
 	@mkdir -p workspace
-	$(CARGO) run --release --locked --bin $(CMD) -- --config $(CONFIG) $(ARGS)
+	@[ -e target/release/$(CMD) ] || echo "The first build takes some minutes; later starts take a second."
+	@$(CARGO) run --release --locked --bin $(CMD) -- --config $(CONFIG) $(ARGS)
 
 # The tests come last, so that the last line is the runner's own summary.
 test: fmt-check lint docs product-features unit ## everything that has to pass: format, lints, docs, tests
@@ -87,7 +91,8 @@ simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents
 
 test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
-	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::trees faults::power faults::search reference::race
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --test view_race -- --nocapture
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::history faults::trees faults::power faults::search reference::race
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
 	$(CARGO) build --release --locked --bin mcp-filesystem --bin load
@@ -129,8 +134,16 @@ bench-agent: ## agents' tasks through this server and others; writes bench/AGENT
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .
 
-bundle: build ## a desktop bundle, target/mcp-filesystem.mcpb (needs zip)
-	rm -rf target/mcpb target/mcp-filesystem.mcpb
-	install -D --mode=0755 target/release/$(CMD) target/mcpb/server/$(CMD)
-	install --mode=0644 packaging/mcpb/manifest.json target/mcpb/manifest.json
-	cd target/mcpb && zip --quiet --recurse-paths ../mcp-filesystem.mcpb .
+static: ## a static release binary, target/STATIC_TARGET/release/mcp-filesystem (needs the target and musl-gcc; says how to get them)
+	@rustc --print target-libdir --target $(STATIC_TARGET) | xargs test -e || \
+		{ echo "the target is missing: rustup target add $(STATIC_TARGET)"; exit 1; }
+	@command -v musl-gcc >/dev/null || { echo "musl-gcc is missing: apt install musl-tools"; exit 1; }
+	$(CARGO) build --release --locked --bin $(CMD) --target $(STATIC_TARGET)
+
+packages: ## archive, .deb, .rpm, npm package, wheel and desktop bundle in target/packages; publishes nothing (needs Python)
+	@if $(MAKE) --no-print-directory static; then binary=target/$(STATIC_TARGET)/release/$(CMD); else \
+		echo "packages are made from the binary that needs glibc"; $(MAKE) build && binary=target/release/$(CMD); \
+	fi && packaging/build $$binary target/packages
+
+test-packages: packages ## installs each package from its file and makes calls with it (needs npm for one of them)
+	packaging/test target/packages

@@ -15,11 +15,13 @@ FILES = {"docs/plan.md": "# Plan\n", "docs/größe.txt": "naïve\n"}
 
 async def answer(context, params) -> CreateMessageResult:
     prompt = params.messages[0].content.text
+    # The marker stands in the request's metadata too, but not every SDK hands that on to its callback.
+    marker = next(line for line in prompt.splitlines() if line.startswith(("FILE ", "DIRECTORY ")))
     if prompt.startswith("List the directory"):
-        text = json.dumps([{"name": path.split("/")[1], "type": "file"} for path in FILES])
+        text = marker + "\n" + json.dumps([{"name": path.split("/")[1], "type": "file"} for path in FILES])
     else:
-        found = [text for path, text in FILES.items() if path in prompt]
-        text = found[0] if found else "File not found: it"
+        path = json.loads(marker.split(" ", 2)[2])
+        text = f"{marker}\n{FILES[path]}" if path in FILES else f'File not found: "{path}"'
     return CreateMessageResult(role="assistant", model="none", content=TextContent(type="text", text=text))
 
 

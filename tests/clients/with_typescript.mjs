@@ -38,8 +38,10 @@ function transport() {
 
 function answer({ params }) {
   const prompt = params.messages[0].content.text;
-  const found = Object.entries(FILES).find(([path]) => prompt.includes(path));
-  return { role: 'assistant', model: 'none', content: { type: 'text', text: found?.[1] ?? 'File not found: it' } };
+  const marker = prompt.split('\n').find(line => line.startsWith('FILE '));
+  const path = JSON.parse(marker.split(' ').slice(2).join(' '));
+  const text = path in FILES ? `${marker}\n${FILES[path]}` : `File not found: "${path}"`;
+  return { role: 'assistant', model: 'none', content: { type: 'text', text } };
 }
 
 async function openSessions() {

@@ -15,6 +15,7 @@ RULES = [
     # Sessions.
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     # What clients carry for the server, sealed.
+    (re.compile(r"(FILE|DIRECTORY) [0-9a-f]{8} "), r"\1 <marker> "),
     (re.compile(r"\brs\d+\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_=-]+)*"), "<state>"),
     # When a file was read last is up to how the disk is mounted.
     (re.compile(r'(accessed\\*":\\*")[^"\\]+'), r"\1<time>"),

@@ -139,7 +139,7 @@ pub(crate) async fn reply(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Resul
     }
 }
 
-/// How long a reply is with its head, once that is there; an error where it is none of success.
+/// How long a reply is with its head, once that is there; an error if it is none of success.
 fn whole_length(buffer: &[u8]) -> Option<Result<usize>> {
     let end = buffer.windows(4).position(|piece| piece == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(buffer.get(..end)?).to_ascii_lowercase();

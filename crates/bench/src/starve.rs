@@ -106,6 +106,16 @@ const LOADS: &[Load] = &[
         tool: "read_file",
         arguments: |_| json!({"path": "costly.txt", "offset_bytes": 0, "limit_bytes": 1 << 20}),
     },
+    Load {
+        name: "small read",
+        tool: "read_file",
+        arguments: |_| json!({"path": "small.txt"}),
+    },
+    Load {
+        name: "small write",
+        tool: "write_file",
+        arguments: |number| json!({"path": format!("writes/{}", number % ATTACKERS), "content": "some text\n"}),
+    },
 ];
 
 /// What the victim's calls took, in seconds.

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
 use guide::{
-    Agent, AgentQuestion, AskResult, BridgeLimits, ContentShape, FileRequest, FilesystemBridge,
-    Freshness, IncomingFile, Now, PathInfo, PathValidator, TextEncoding,
+    Agent, AgentQuestion, AskResult, BridgeLimits, ClientBridge, ContentShape, FileRequest,
+    FilesystemBridge, Freshness, IncomingFile, Now, Owner, PathInfo, PathValidator, TextEncoding,
 };
 use sandbox::Root;
 
@@ -34,15 +34,16 @@ impl Agent for Nobody {
     }
 }
 
-fn bridge() -> FilesystemBridge {
+fn bridge() -> ClientBridge {
     let directory = std::env::temp_dir();
     let root = Root::open(&directory).expect("a directory");
     let validator = PathValidator::new(root, &directory, &["docs"]).expect("a policy");
     let limits = BridgeLimits {
         cache_size: 1 << 30,
         cache_ttl: Some(Duration::from_secs(3600)),
+        recheck: None,
     };
-    FilesystemBridge::new(validator, limits)
+    FilesystemBridge::new(validator, limits).of(Owner::alone("bench"))
 }
 
 fn handover(number: usize, size: usize) -> IncomingFile {
@@ -93,7 +94,7 @@ fn memory(entries: usize, size: usize) {
         let stored = bridge.store(vec![handover(number, size)], Now::read());
         stored.expect("it fits");
     }
-    let held = bridge.cache().usage(Now::read().steady).bytes;
+    let held = bridge.cache_usage(Now::read().steady).bytes;
     let over = resident().saturating_sub(before).saturating_sub(held);
     let (goal, entries) = (held / 10 + 200 * entries as u64, entries as u64);
     let _ = writeln!(

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent_answer;
 use crate::encoding::TextEncoding;
 use crate::error::Error;
 use crate::file::ContentShape;
@@ -10,7 +9,7 @@ use crate::listing::PathInfo;
 use crate::project_path::ProjectPath;
 
 /// A question to the agent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentQuestion {
     /// The path that it is about.
     pub path: ProjectPath,
@@ -18,10 +17,12 @@ pub struct AgentQuestion {
     pub subject: Subject,
     /// What the first hand-over lacked, if this is the second question.
     pub lack: Option<Lack>,
+    /// The size of the file, if a listing told it.
+    pub size: Option<u64>,
 }
 
 /// What a hand-over lacks of what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
     /// The request was recursive, but directories came without their entries.
@@ -35,7 +36,7 @@ pub enum Lack {
 }
 
 /// What a question asks for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A file's content.
     File {
@@ -65,11 +66,24 @@ pub trait Agent {
     fn entries(&self, answer: &str) -> Result<Vec<PathInfo>, String>;
 }
 
+/// What an agent told about a path.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Told {
+    /// The content, or a directory's entries, without the marker.
+    pub content: String,
+    /// When the agent's file was last changed, in seconds since the epoch, if the agent said so.
+    pub mtime: Option<f64>,
+    /// The size of the agent's file in bytes, if the agent said so.
+    pub size: Option<u64>,
+}
+
 /// The result of asking.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AskResult {
-    /// The agent answered with this text.
-    Answered(String),
+    /// The agent answered with what it was asked for.
+    Answered(Told),
+    /// The agent cannot read the file as text.
+    NotText,
     /// The answer takes time.
     Waiting,
     /// There will be no answer.
@@ -87,6 +101,8 @@ pub struct Resume {
     pub shape: ContentShape,
     /// What the first hand-over lacked, if there was a second question. There is no third.
     pub lack: Option<Lack>,
+    /// Tells the last question from all others. The answer to it begins with this.
+    pub marker: u32,
 }
 
 /// The result of one step of a request.
@@ -107,12 +123,4 @@ pub enum ContentSource {
     Answer,
     /// The agent handed it over while it was being asked.
     Handover,
-}
-
-impl AgentQuestion {
-    /// Returns the failure that an agent's error message describes.
-    #[must_use]
-    pub fn failed(&self, message: &str) -> Error {
-        agent_answer::failure(&self.path, message)
-    }
 }

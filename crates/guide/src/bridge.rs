@@ -7,13 +7,17 @@
 mod attempt;
 mod list_directory;
 mod read_file;
+mod staleness;
 mod store;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::agent::{AgentQuestion, Subject};
-use crate::cache::{CacheKind, CachedValue, FileCache};
+use crate::cache::{CacheKind, CacheUsage, CachedValue, FileCache};
 use crate::error::Error;
+use crate::file::ToldBy;
+use crate::owner::Owner;
 use crate::project_path::ProjectPath;
 use crate::time::Now;
 use crate::upload::Uploads;
@@ -29,18 +33,34 @@ const UPLOAD_LIFETIME: Duration = Duration::from_secs(600);
 /// What the bridge may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BridgeLimits {
-    /// Bytes in the cache. Uploads in progress may hold the same number again.
+    /// Bytes in the cache, for all clients together. Uploads in progress of one client may hold the same number again.
     pub cache_size: u64,
     /// How long an entry is kept; `None` keeps it for ever.
     pub cache_ttl: Option<Duration>,
+    /// After how long the agent is asked again for what it gave without a modification time; `None` for never.
+    pub recheck: Option<Duration>,
 }
 
-/// Access to the agent's files.
+/// Access to the agents' files.
 #[derive(Debug)]
 pub struct FilesystemBridge {
+    parts: Arc<BridgeParts>,
+}
+
+/// What all clients share.
+#[derive(Debug)]
+struct BridgeParts {
     validator: PathValidator,
     cache: FileCache,
     uploads: Uploads,
+    recheck: Option<Duration>,
+}
+
+/// Access to the files of one client's agent. What other clients handed over does not exist here.
+#[derive(Debug, Clone)]
+pub struct ClientBridge {
+    parts: Arc<BridgeParts>,
+    owner: Owner,
 }
 
 /// Whether a cached copy is good enough.
@@ -61,51 +81,90 @@ impl FilesystemBridge {
             .cache_ttl
             .map_or(UPLOAD_LIFETIME, |ttl| ttl.min(UPLOAD_LIFETIME));
         FilesystemBridge {
-            validator,
-            cache: FileCache::new(limits.cache_size, limits.cache_ttl),
-            uploads: Uploads::new(limits.cache_size, lifetime),
+            parts: Arc::new(BridgeParts {
+                validator,
+                cache: FileCache::new(limits.cache_size, limits.cache_ttl),
+                uploads: Uploads::new(limits.cache_size, lifetime),
+                recheck: limits.recheck,
+            }),
+        }
+    }
+
+    /// Returns the bridge as one client sees it.
+    #[must_use]
+    pub fn of(&self, owner: Owner) -> ClientBridge {
+        ClientBridge {
+            parts: Arc::clone(&self.parts),
+            owner,
         }
     }
 
     /// Returns the validator of every path.
     #[must_use]
     pub fn validator(&self) -> &PathValidator {
-        &self.validator
+        &self.parts.validator
     }
 
-    /// Returns the cache.
+    /// Returns what the cache holds for all clients together.
     #[must_use]
-    pub fn cache(&self) -> &FileCache {
-        &self.cache
+    pub fn cache_usage(&self, now: Instant) -> CacheUsage {
+        self.parts.cache.usage(now)
     }
+}
 
-    /// Returns the uploads in progress.
+impl ClientBridge {
+    /// Returns whose bridge it is.
     #[must_use]
-    pub fn uploads(&self) -> &Uploads {
-        &self.uploads
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
-    /// Tells whether the agent has handed over what a question asks for since it was asked.
+    /// Returns the validator of every path.
+    #[must_use]
+    pub fn validator(&self) -> &PathValidator {
+        &self.parts.validator
+    }
+
+    /// Returns what the cache holds for this client.
+    #[must_use]
+    pub fn cache_usage(&self, now: Instant) -> CacheUsage {
+        self.parts.cache.usage_of(&self.owner, now)
+    }
+
+    /// Returns the number of this client's uploads in progress and the bytes that they hold.
+    #[must_use]
+    pub fn upload_usage(&self, now: Instant) -> (usize, u64) {
+        self.parts.uploads.usage_of(&self.owner, now)
+    }
+
+    /// Tells whether the agent has handed over by a tool what a question asks for since it was asked.
     #[must_use]
     pub fn has_arrived(&self, question: &AgentQuestion, asked_at: f64, now: Now) -> bool {
         let kind = match question.subject {
             Subject::File { .. } => CacheKind::File,
             Subject::Directory { .. } => CacheKind::Listing,
         };
-        self.stored_since(kind, &question.path, asked_at, now)
+        self.handed_over_since(kind, &question.path, asked_at, now)
             .is_some()
     }
 
-    /// Returns an entry that was stored at or after a moment, whether or not it is good enough for a request.
-    fn stored_since(
+    /// Returns an entry that a tool stored at or after a moment, whether or not it is good enough for a request.
+    fn handed_over_since(
         &self,
         kind: CacheKind,
         path: &ProjectPath,
         moment: f64,
         now: Now,
     ) -> Option<CachedValue> {
-        let held = self.cache.peek(kind, path.as_str(), now.steady)?;
-        (held.stored_at() >= moment).then_some(held)
+        let cache = &self.parts.cache;
+        let held = cache.peek(&self.owner, kind, path.as_str(), now.steady)?;
+        (held.stored_at() >= moment && held.told_by() == ToldBy::Tool).then_some(held)
+    }
+
+    /// Tells whether the agent should be asked again for an entry, because nobody can say whether it is out of date.
+    fn is_due(&self, mtime: Option<f64>, stored_at: f64, now: Now) -> bool {
+        let recheck = self.parts.recheck;
+        mtime.is_none() && recheck.is_some_and(|after| now.wall - stored_at >= after.as_secs_f64())
     }
 
     /// Adds the directory to look in instead to the error about a missing path.
@@ -113,7 +172,7 @@ impl FilesystemBridge {
         match error {
             Error::NotFound { path: missing, .. } => Error::NotFound {
                 path: missing,
-                above: self.validator.above(path),
+                above: self.parts.validator.above(path),
             },
             other => other,
         }

@@ -1,17 +1,22 @@
-//! The cache of what agents handed over, bounded in bytes and in time. It evicts the least recently used entry first.
+//! The cache of what agents handed over, bounded in bytes and in time. Each owner has entries of its own; the least recently
+//! used of the holder with the most are evicted first.
 //!
 //! Entries of one batch appear together or not at all.
 
 mod lru_table;
+mod partition;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::file::AgentFile;
+use crate::file::{AgentFile, ToldBy};
 use crate::listing::DirectoryListing;
+use crate::owner::Owner;
 use crate::project_path::ProjectPath;
 
-use lru_table::{ENTRIES_LIMIT, LruTable};
+use lru_table::ENTRIES_LIMIT;
+use partition::Partition;
 
 /// The expiry of an entry that is kept for ever.
 const NEVER: u64 = u64::MAX;
@@ -19,6 +24,10 @@ const NEVER: u64 = u64::MAX;
 const ENTRIES_MIN: u64 = 1024;
 /// The bytes of the limit for which one more entry is allowed, so that empty files cannot fill the memory.
 const BYTES_PER_ENTRY: u64 = 256;
+/// The number of owners whose figures are kept although they hold nothing.
+const OWNERS_KEPT: usize = 1024;
+/// How long the figures of such an owner are kept if there are more.
+const REMEMBERED: Duration = Duration::from_secs(60);
 /// How often all expired entries are removed at once.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -35,7 +44,7 @@ impl CachedValue {
     /// Returns what counts towards the limit.
     fn bytes(&self) -> u64 {
         match self {
-            CachedValue::File(file) => file.size(),
+            CachedValue::File(file) => file.held_bytes(),
             CachedValue::Listing(listing) => listing.bytes(),
         }
     }
@@ -45,6 +54,14 @@ impl CachedValue {
         match self {
             CachedValue::File(file) => file.stored_at,
             CachedValue::Listing(listing) => listing.stored_at,
+        }
+    }
+
+    /// Returns how it was handed over.
+    pub(crate) fn told_by(&self) -> ToldBy {
+        match self {
+            CachedValue::File(file) => file.told_by,
+            CachedValue::Listing(listing) => listing.told_by,
         }
     }
 
@@ -142,21 +159,30 @@ pub(crate) struct DoesNotFit {
     pub(crate) limit: u64,
 }
 
-/// A bounded cache. All of its calls take the same short lock.
+/// A bounded cache of many owners' entries. All of its calls take the same short lock.
+///
+/// The bounds hold for all owners together. If they are exceeded, the holder with the most loses what it used least
+/// recently, so that nobody can push out the entries of those who hold less.
 #[derive(Debug)]
 pub struct FileCache {
     contents: Mutex<CacheContents>,
     created: Instant,
     ttl: Option<Duration>,
+    room: CacheRoom,
+}
+
+/// How much all owners together may hold.
+#[derive(Debug, Clone, Copy)]
+struct CacheRoom {
     max_bytes: u64,
     max_entries: u64,
 }
 
 #[derive(Debug)]
 struct CacheContents {
-    entries: LruTable,
-    bytes: u64,
-    counters: CacheCounters,
+    partitions: HashMap<Arc<str>, Partition>,
+    /// What happened to entries of owners that were forgotten.
+    past: CacheCounters,
     swept: Instant,
 }
 
@@ -167,79 +193,68 @@ impl FileCache {
         let created = Instant::now();
         FileCache {
             contents: Mutex::new(CacheContents {
-                entries: LruTable::new(),
-                bytes: 0,
-                counters: CacheCounters::default(),
+                partitions: HashMap::new(),
+                past: CacheCounters::default(),
                 swept: created,
             }),
             created,
             ttl,
-            max_bytes,
-            max_entries: ENTRIES_MIN
-                .max(max_bytes / BYTES_PER_ENTRY)
-                .min(ENTRIES_LIMIT),
+            room: CacheRoom {
+                max_bytes,
+                max_entries: ENTRIES_MIN
+                    .max(max_bytes / BYTES_PER_ENTRY)
+                    .min(ENTRIES_LIMIT),
+            },
         }
-    }
-
-    /// Returns how many bytes it may hold.
-    #[must_use]
-    pub fn max_bytes(&self) -> u64 {
-        self.max_bytes
     }
 
     /// Stores entries, all or none. Of two entries for the same path the later one stays.
     pub(crate) fn put(
         &self,
+        owner: &Owner,
         entries: Vec<(ProjectPath, CachedValue)>,
         now: Instant,
     ) -> Result<PutOutcome, DoesNotFit> {
-        self.check_fits(&entries)?;
+        self.room.check(&entries)?;
+        let paths: HashSet<ProjectPath> = entries.iter().map(|(path, _)| path.clone()).collect();
         let mut contents = self.contents(now);
-        let before = contents.counters;
-        let expires = self.expiry(now);
+        let (age, expires) = (self.age(now), self.expiry(now));
+        let own = contents.partition(owner, age);
+        let before = own.counters;
         let each = entries.into_iter();
         let statuses = each
-            .map(|(path, value)| contents.insert(path.as_str(), value, expires))
+            .map(|(path, value)| own.insert(path.as_str(), value, expires))
             .collect();
-        // The new entries are the most recently used and fit, so none of them is evicted.
-        while contents.bytes > self.max_bytes || contents.entries.len() > self.max_entries {
-            contents.evict_oldest();
-        }
+        contents.make_room(self.room, &owner.name, paths.len() as u64);
+        let after = contents.partition(owner, age).counters;
         let evicted = Evicted {
-            entries: contents.counters.evictions - before.evictions,
-            bytes: contents.counters.evicted_bytes - before.evicted_bytes,
+            entries: after.evictions - before.evictions,
+            bytes: after.evicted_bytes - before.evicted_bytes,
         };
         Ok(PutOutcome { statuses, evicted })
-    }
-
-    fn check_fits(&self, entries: &[(ProjectPath, CachedValue)]) -> Result<(), DoesNotFit> {
-        let sizes = entries.iter().map(|(_, value)| value.bytes());
-        let size = sizes.fold(0, u64::saturating_add);
-        if size > self.max_bytes || entries.len() as u64 > self.max_entries {
-            let limit = self.max_bytes;
-            return Err(DoesNotFit { size, limit });
-        }
-        Ok(())
     }
 
     /// Looks up an entry and lets the caller judge it. A fresh entry counts as a hit; the caller counts misses.
     pub(crate) fn find(
         &self,
+        owner: &Owner,
         kind: CacheKind,
         path: &str,
         now: Instant,
         judge: impl FnOnce(&CachedValue) -> Verdict,
     ) -> Option<CachedValue> {
-        let mut contents = self.contents(now);
-        let (at, value) = contents.alive(kind, path, self.age(now))?;
+        let (mut contents, age) = (self.contents(now), self.age(now));
+        let own = contents.partitions.get_mut(&owner.name)?;
+        let (at, value) = own.alive(kind, path, age)?;
         match judge(&value) {
             Verdict::Fresh => {
-                contents.counters.hits += 1;
-                contents.entries.touch(at);
+                own.counters.hits += 1;
+                own.used = age;
+                own.entries.touch(at);
                 Some(value)
             }
             Verdict::Stale => {
-                contents.invalidate(at);
+                own.invalidate(at);
                 None
             }
             Verdict::Unfit => None,
@@ -247,43 +262,78 @@ impl FileCache {
     }
 
     /// Counts a lookup that found nothing.
-    pub(crate) fn count_miss(&self, now: Instant) {
-        self.contents(now).counters.misses += 1;
+    pub(crate) fn count_miss(&self, owner: &Owner, now: Instant) {
+        let mut contents = self.contents(now);
+        contents.partition(owner, self.age(now)).counters.misses += 1;
     }
 
     /// Looks up an entry without counting it or marking it as used.
-    pub(crate) fn peek(&self, kind: CacheKind, path: &str, now: Instant) -> Option<CachedValue> {
-        let found = self.contents(now).alive(kind, path, self.age(now));
+    pub(crate) fn peek(
+        &self,
+        owner: &Owner,
+        kind: CacheKind,
+        path: &str,
+        now: Instant,
+    ) -> Option<CachedValue> {
+        let mut contents = self.contents(now);
+        let own = contents.partitions.get_mut(&owner.name)?;
+        let found = own.alive(kind, path, self.age(now));
         found.map(|(_, value)| value)
     }
 
-    /// Removes a file if it is stale, and tells whether it was.
-    pub(crate) fn invalidate(
+    /// Removes a file, if it is there.
+    pub(crate) fn forget_file(&self, owner: &Owner, path: &str, now: Instant) {
+        self.find(owner, CacheKind::File, path, now, |_| Verdict::Stale);
+    }
+
+    /// Removes every entry of an owner that is out of date, and returns the paths of the files among them.
+    pub(crate) fn invalidate_all(
         &self,
-        path: &str,
+        owner: &Owner,
         now: Instant,
-        is_stale: impl FnOnce(&AgentFile) -> bool,
-    ) -> bool {
+        is_stale: impl FnMut(&str, &CachedValue) -> bool,
+    ) -> Vec<String> {
         let mut contents = self.contents(now);
-        match contents.alive(CacheKind::File, path, self.age(now)) {
-            Some((at, CachedValue::File(file))) if is_stale(&file) => {
-                contents.invalidate(at);
-                true
+        match contents.partitions.get_mut(&owner.name) {
+            Some(own) => {
+                own.sweep(self.age(now));
+                own.invalidate_all(is_stale)
             }
-            _ => false,
+            None => Vec::new(),
         }
     }
 
-    /// Returns what it holds and what happened since it was created.
+    /// Returns what an owner holds and what happened to its entries.
+    #[must_use]
+    pub fn usage_of(&self, owner: &Owner, now: Instant) -> CacheUsage {
+        let (mut contents, age) = (self.contents(now), self.age(now));
+        let mut usage = self.nothing();
+        if let Some(own) = contents.partitions.get_mut(&owner.name) {
+            own.sweep(age);
+            usage.add(own);
+        }
+        usage
+    }
+
+    /// Returns what all owners hold and what happened since the cache was created.
     #[must_use]
     pub fn usage(&self, now: Instant) -> CacheUsage {
-        let mut contents = self.contents(now);
-        contents.sweep(self.age(now));
+        let (mut contents, age) = (self.contents(now), self.age(now));
+        let mut usage = self.nothing();
+        usage.counters = contents.past;
+        for partition in contents.partitions.values_mut() {
+            partition.sweep(age);
+            usage.add(partition);
+        }
+        usage
+    }
+
+    fn nothing(&self) -> CacheUsage {
         CacheUsage {
-            entries: contents.entries.len(),
-            bytes: contents.bytes,
-            max_bytes: self.max_bytes,
-            counters: contents.counters,
+            entries: 0,
+            bytes: 0,
+            max_bytes: self.room.max_bytes,
+            counters: CacheCounters::default(),
         }
     }
 
@@ -300,10 +350,9 @@ impl FileCache {
     fn contents(&self, now: Instant) -> MutexGuard<'_, CacheContents> {
         let contents = self.contents.lock();
         let mut contents = contents.unwrap_or_else(PoisonError::into_inner);
-        let is_due = now.saturating_duration_since(contents.swept) >= SWEEP_EVERY;
-        if self.ttl.is_some() && is_due {
+        if now.saturating_duration_since(contents.swept) >= SWEEP_EVERY {
             contents.swept = now;
-            contents.sweep(self.age(now));
+            contents.sweep(self.age(now), self.ttl.is_some());
         }
         contents
     }
@@ -313,59 +362,117 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(NEVER)
 }
 
+impl CacheRoom {
+    fn has(&self, bytes: u64, entries: u64) -> bool {
+        bytes <= self.max_bytes && entries <= self.max_entries
+    }
+
+    /// Refuses entries that are too large even for an empty cache.
+    fn check(&self, entries: &[(ProjectPath, CachedValue)]) -> Result<(), DoesNotFit> {
+        let sizes = entries.iter().map(|(_, value)| value.bytes());
+        let size = sizes.fold(0, u64::saturating_add);
+        if size > self.max_bytes || entries.len() as u64 > self.max_entries {
+            let limit = self.max_bytes;
+            return Err(DoesNotFit { size, limit });
+        }
+        Ok(())
+    }
+}
+
+impl CacheUsage {
+    fn add(&mut self, partition: &Partition) {
+        self.entries += partition.entries.len();
+        self.bytes += partition.bytes;
+        self.counters.add(&partition.counters);
+    }
+}
+
+impl CacheCounters {
+    fn add(&mut self, other: &CacheCounters) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.insertions += other.insertions;
+        self.updates += other.updates;
+        self.evictions += other.evictions;
+        self.evicted_bytes += other.evicted_bytes;
+        self.expirations += other.expirations;
+        self.invalidations += other.invalidations;
+    }
+}
+
 impl CacheContents {
-    /// Returns an entry that has not expired, with its slot.
-    fn alive(&mut self, kind: CacheKind, path: &str, age: u64) -> Option<(u32, CachedValue)> {
-        let at = self.entries.position(kind, path)?;
-        if self.entries.is_expired(at, age) {
-            self.expire(at);
-            return None;
-        }
-        Some((at, self.entries.value(at)?))
+    /// Returns an owner's entries, and marks them as used.
+    fn partition(&mut self, owner: &Owner, age: u64) -> &mut Partition {
+        let partition = self.partitions.entry(Arc::clone(&owner.name));
+        let partition = partition.or_insert_with(|| Partition::new(Arc::clone(&owner.holder)));
+        partition.used = age;
+        partition
     }
 
-    fn insert(&mut self, path: &str, value: CachedValue, expires: u64) -> StoreStatus {
-        self.bytes += value.bytes();
-        if let Some(at) = self.entries.position(value.kind(), path) {
-            self.counters.updates += 1;
-            let earlier = self.entries.replace(at, value, expires);
-            self.bytes -= earlier.map_or(0, |earlier| earlier.bytes());
-            return StoreStatus::Updated;
-        }
-        self.counters.insertions += 1;
-        self.entries.add(path, value, expires);
-        StoreStatus::Cached
-    }
-
-    fn remove(&mut self, at: u32) {
-        let removed = self.entries.remove(at);
-        self.bytes -= removed.map_or(0, |value| value.bytes());
-    }
-
-    fn invalidate(&mut self, at: u32) {
-        self.counters.invalidations += 1;
-        self.remove(at);
-    }
-
-    fn expire(&mut self, at: u32) {
-        self.counters.expirations += 1;
-        self.remove(at);
-    }
-
-    fn evict_oldest(&mut self) {
-        let evicted = self.entries.remove_oldest();
-        let bytes = evicted.map_or(0, |value| value.bytes());
-        self.bytes -= bytes;
-        self.counters.evictions += 1;
-        self.counters.evicted_bytes += bytes;
-    }
-
-    fn sweep(&mut self, age: u64) {
-        for at in self.entries.positions() {
-            if self.entries.is_expired(at, age) {
-                self.expire(at);
+    /// Evicts entries until the rest fits. The owner's newest entries, so many, stay: they were checked to fit.
+    fn make_room(&mut self, room: CacheRoom, owner: &str, newest: u64) {
+        let kept = |name: &str| if name == owner { newest } else { 0 };
+        let (mut bytes, mut entries) = self.totals();
+        while !room.has(bytes, entries) {
+            let Some((victim, others)) = self.victim(kept) else {
+                return;
+            };
+            let Some(partition) = self.partitions.get_mut(&victim) else {
+                return;
+            };
+            let mut is_more = true;
+            while is_more && !room.has(bytes, entries) {
+                bytes -= partition.evict_oldest();
+                entries -= 1;
+                is_more = partition.entries.len() > kept(&victim) && partition.weight() > others;
             }
         }
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        let each = self.partitions.values();
+        each.fold((0, 0), |(bytes, entries), one| {
+            (bytes + one.bytes, entries + one.entries.len())
+        })
+    }
+
+    /// Returns whose entry goes next, and what the next largest holder has. It is the holder with the most, and of its
+    /// owners the one that was not used for the longest time.
+    fn victim(&self, kept: impl Fn(&str) -> u64) -> Option<(Arc<str>, u64)> {
+        let mut weights: HashMap<&str, u64> = HashMap::new();
+        for partition in self.partitions.values() {
+            *weights.entry(&partition.holder).or_default() += partition.weight();
+        }
+        let weight = |partition: &Partition| weights.get(&*partition.holder).copied();
+        let evictable = self
+            .partitions
+            .iter()
+            .filter(|(name, partition)| partition.entries.len() > kept(name));
+        let (name, partition) = evictable
+            .max_by_key(|(_, partition)| (weight(partition), std::cmp::Reverse(partition.used)))?;
+        let others = weights
+            .iter()
+            .filter(|(holder, _)| ***holder != *partition.holder);
+        let others = others.map(|(_, weight)| *weight).max();
+        Some((Arc::clone(name), others.unwrap_or_default()))
+    }
+
+    /// Removes what has expired. If there are many owners, forgets those that hold nothing and were not heard of for a
+    /// while.
+    fn sweep(&mut self, age: u64, may_expire: bool) {
+        let past = &mut self.past;
+        let are_many = self.partitions.len() > OWNERS_KEPT;
+        self.partitions.retain(|_, partition| {
+            if may_expire {
+                partition.sweep(age);
+            }
+            let is_idle = age.saturating_sub(partition.used) > millis(REMEMBERED);
+            let is_forgotten = are_many && is_idle && partition.entries.len() == 0;
+            if is_forgotten {
+                past.add(&partition.counters);
+            }
+            !is_forgotten
+        });
     }
 }
 

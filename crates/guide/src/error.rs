@@ -79,6 +79,15 @@ pub enum ChunkFault {
     TooManyUploads,
 }
 
+/// Why a client cannot be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mute {
+    /// It does not support questions.
+    Client,
+    /// The operator's settings leave no way to ask it.
+    Setting,
+}
+
 /// A failure. Its paths are as the client gave them or in their normal form, never host paths.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(
@@ -127,7 +136,14 @@ pub enum Error {
     #[error("the agent did not answer about {path:?} in time")]
     Timeout { path: String, seconds: u64 },
     #[error("the client cannot be asked")]
-    Unsupported { path: String },
+    Unsupported { path: String, why: Mute },
+    /// `marker` is what the answer should have begun with, `said` how it begins.
+    #[error("the answer about {path:?} does not begin with its marker")]
+    Unmarked {
+        path: String,
+        marker: String,
+        said: String,
+    },
     #[error("too many questions wait for answers")]
     Busy { limit: usize },
     #[error("where {path:?} leads cannot be told")]
@@ -189,6 +205,7 @@ impl Error {
             Error::Timeout { .. } => ErrorType::Timeout,
             Error::Unsupported { .. } => ErrorType::Unsupported,
             Error::AgentFailed { .. }
+            | Error::Unmarked { .. }
             | Error::Cut { .. }
             | Error::Lacking { .. }
             | Error::Busy { .. } => ErrorType::System,
@@ -212,7 +229,8 @@ impl Error {
             | Error::Cut { path }
             | Error::Lacking { path, .. }
             | Error::Timeout { path, .. }
-            | Error::Unsupported { path }
+            | Error::Unsupported { path, .. }
+            | Error::Unmarked { path, .. }
             | Error::Unverifiable { path, .. } => Some(path),
             Error::UnknownEncoding { .. } | Error::Busy { .. } => None,
         }

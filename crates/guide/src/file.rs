@@ -1,5 +1,6 @@
 //! One file of the agent, as it was handed over.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::encoding::TextEncoding;
 
 /// Whether content is text or bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentShape {
     /// Text, held as UTF-8 whatever encoding the agent's file has.
@@ -30,19 +31,40 @@ pub struct AgentFile {
     pub mtime: Option<f64>,
     /// When it was handed over, in seconds since the epoch.
     pub stored_at: f64,
+    /// How it was handed over.
+    pub told_by: ToldBy,
+}
+
+/// How something was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToldBy {
+    /// In the answer to a question.
+    Answer,
+    /// By a tool.
+    Tool,
 }
 
 impl AgentFile {
-    /// Returns the size of the content as it is held.
+    /// Returns what the content takes in the cache.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub fn held_bytes(&self) -> u64 {
         self.content.len() as u64
     }
 
-    /// Returns the hash of the content as it is held.
+    /// Returns the size of the agent's file; of the text in UTF-8 if the file's bytes are not known.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.known_bytes().len() as u64
+    }
+
+    /// Returns the hash of the agent's file; of the text in UTF-8 if the file's bytes are not known.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
-        ContentHash::of(&self.content)
+        ContentHash::of(&self.known_bytes())
+    }
+
+    fn known_bytes(&self) -> Cow<'_, [u8]> {
+        self.bytes().unwrap_or(Cow::Borrowed(&self.content))
     }
 
     /// Tells whether the agent's file was changed after this content was taken from it.
@@ -52,14 +74,9 @@ impl AgentFile {
     }
 
     /// Returns the bytes of the agent's file, or `None` for text that its encoding cannot write.
-    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
-        match self.shape {
-            ContentShape::Text if self.encoding != TextEncoding::UTF_8 => {
-                let text = std::str::from_utf8(&self.content).ok()?;
-                self.encoding.encode(text)
-            }
-            ContentShape::Text | ContentShape::Bytes => Some(self.content.to_vec()),
-        }
+    #[must_use]
+    pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
+        encoded(&self.content, self.shape, self.encoding)
     }
 
     /// Returns the text and its encoding: the wanted one, or the first fallback that fits.
@@ -74,6 +91,21 @@ impl AgentFile {
             .with_fallbacks()
             .filter(|used| *used == wanted || *used == TextEncoding::UTF_8 || !is_binary)
             .find_map(|used| Some((used.decode(&self.content)?, used)))
+    }
+}
+
+/// Returns the bytes that content has in the agent's file, or `None` for text that its encoding cannot write.
+pub(crate) fn encoded(
+    content: &[u8],
+    shape: ContentShape,
+    encoding: TextEncoding,
+) -> Option<Cow<'_, [u8]>> {
+    match shape {
+        ContentShape::Text if encoding != TextEncoding::UTF_8 => {
+            let text = std::str::from_utf8(content).ok()?;
+            encoding.encode(text).map(Cow::Owned)
+        }
+        ContentShape::Text | ContentShape::Bytes => Some(Cow::Borrowed(content)),
     }
 }
 
@@ -125,9 +157,29 @@ mod tests {
             encoding: TextEncoding::UTF_8,
             mtime,
             stored_at: 100.0,
+            told_by: ToldBy::Tool,
         };
         assert!(file(Some(5.0)).is_older_than(6.0));
         assert!(!file(Some(5.0)).is_older_than(5.0));
         assert!(!file(None).is_older_than(99.0) && file(None).is_older_than(101.0));
+    }
+
+    #[test]
+    fn hash_and_size_are_those_of_the_bytes() {
+        let file = |encoding| AgentFile {
+            content: "é".as_bytes().into(),
+            shape: ContentShape::Text,
+            encoding: TextEncoding::named(encoding).unwrap(),
+            mtime: None,
+            stored_at: 0.0,
+            told_by: ToldBy::Tool,
+        };
+        assert_eq!(file("utf-8").size(), 2);
+        assert_eq!(file("latin-1").size(), 1);
+        assert_eq!(file("latin-1").held_bytes(), 2);
+        assert_eq!(file("latin-1").hash(), ContentHash::of(b"\xe9"));
+        // Whether the file begins with a byte order mark is not known.
+        assert_eq!(file("utf-16le").bytes(), None);
+        assert_eq!(file("utf-16le").hash(), file("utf-8").hash());
     }
 }

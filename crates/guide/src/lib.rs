@@ -5,13 +5,13 @@
 //! This crate is synchronous, never waits, and knows nothing of MCP, JSON or messages for people.
 
 mod agent;
-mod agent_answer;
 mod bridge;
 mod cache;
 mod encoding;
 mod error;
 mod file;
 mod listing;
+mod owner;
 mod policy;
 mod project_path;
 mod time;
@@ -19,18 +19,19 @@ mod upload;
 mod validator;
 
 pub use agent::{
-    Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject,
+    Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject, Told,
 };
 pub use bridge::{
-    BridgeLimits, Content, DirectoryRead, DirectoryRequest, FileRead, FileRequest,
+    BridgeLimits, ClientBridge, Content, DirectoryRead, DirectoryRequest, FileRead, FileRequest,
     FilesystemBridge, Freshness, IncomingFile, Stored, StoredFiles, StoredListing, Upload,
     Uploaded, Warning,
 };
 pub use cache::{CacheCounters, CacheUsage, Evicted, FileCache, StoreStatus};
 pub use encoding::TextEncoding;
-pub use error::{ChunkFault, Error, ErrorType, FormatFault, PolicyViolation, Result};
-pub use file::{AgentFile, ContentHash, ContentShape};
+pub use error::{ChunkFault, Error, ErrorType, FormatFault, Mute, PolicyViolation, Result};
+pub use file::{AgentFile, ContentHash, ContentShape, ToldBy};
 pub use listing::{DirectoryListing, ENTRIES_MAX, EntryKind, LEVELS_MAX, PathInfo};
+pub use owner::Owner;
 pub use policy::{AllowedFault, SecurityPolicy};
 pub use project_path::ProjectPath;
 pub use time::Now;

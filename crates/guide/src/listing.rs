@@ -1,7 +1,8 @@
 //! A directory of the agent: a tree of names with what is known about each.
 
 use crate::error::{Error, Result};
-use crate::project_path::{ProjectPath, joined};
+use crate::file::ToldBy;
+use crate::project_path::ProjectPath;
 use crate::validator::PathValidator;
 
 /// The most entries of one listing, counted over all levels.
@@ -41,7 +42,8 @@ impl PathInfo {
         (size_of::<PathInfo>() + self.name.len()) as u64 + below.sum::<u64>()
     }
 
-    fn is_deep(&self) -> bool {
+    /// Tells whether it is a file, or a directory with everything below it.
+    pub(crate) fn is_deep(&self) -> bool {
         let known = self.children.as_ref();
         self.kind != EntryKind::Directory || known.is_some_and(|below| is_deep(below))
     }
@@ -56,6 +58,8 @@ pub struct DirectoryListing {
     pub pattern: Option<Box<str>>,
     /// When it was handed over, in seconds since the epoch.
     pub stored_at: f64,
+    /// How it was handed over.
+    pub told_by: ToldBy,
 }
 
 /// A function that tells by name and path whether a file is wanted.
@@ -108,15 +112,6 @@ pub(crate) fn count(entries: &[PathInfo]) -> (u64, u64) {
         counts = (counts.0 + below.0 + files, counts.1 + below.1 + directories);
     }
     counts
-}
-
-/// Calls a function with every entry and its path, directories before their entries.
-pub(crate) fn visit(directory: &str, entries: &[PathInfo], see: &mut dyn FnMut(&str, &PathInfo)) {
-    for entry in entries {
-        let path = joined(directory, &entry.name);
-        see(&path, entry);
-        visit(&path, entry.children.as_deref().unwrap_or(&[]), see);
-    }
 }
 
 /// Checks every path of a tree and sorts each level. A name that comes twice is an error.
@@ -238,6 +233,7 @@ mod tests {
             entries,
             pattern: None,
             stored_at: 0.0,
+            told_by: ToldBy::Tool,
         }
     }
 

@@ -8,12 +8,17 @@ use std::time::{Duration, Instant};
 
 use crate::error::{ChunkFault, Error, Result};
 use crate::file::ContentHash;
+use crate::owner::Owner;
 use crate::project_path::ProjectPath;
 
 /// The most chunks of one file.
 pub const CHUNKS_MAX: u32 = 10_000;
 /// The most uploads in progress.
 const UPLOADS_MAX: usize = 256;
+/// The most uploads in progress of one holder: the others are kept for others.
+const UPLOADS_OF_ONE: usize = UPLOADS_MAX / 2;
+/// What a chunk counts at least, so that many small ones cannot fill the memory.
+const CHUNK_BYTES_MIN: u64 = 128;
 /// How many of the missing chunks are named.
 const MISSING_SHOWN: usize = 10;
 
@@ -83,31 +88,47 @@ pub(crate) struct UploadProgress {
 #[derive(Debug)]
 pub struct Uploads {
     pending: Mutex<PendingUploads>,
+    /// The most bytes of one holder. All together may have twice as many.
     max_bytes: u64,
     lifetime: Duration,
 }
 
 /// The owner and the path of an upload.
-type UploadKey = (String, ProjectPath);
+type UploadKey = (Arc<str>, ProjectPath);
 
 #[derive(Debug, Default)]
 struct PendingUploads {
     uploads: HashMap<UploadKey, ChunkedUpload>,
-    bytes: u64,
     /// The last uploads that expired, so that a client that continues one can be told.
     expired: VecDeque<UploadKey>,
 }
 
 #[derive(Debug)]
 struct ChunkedUpload {
+    /// Whose share of the room it uses.
+    holder: Arc<str>,
     count: u32,
     chunks: BTreeMap<u32, (Vec<u8>, Held)>,
     content_hash: Option<String>,
+    /// The bytes of its content so far.
     bytes: u64,
+    /// What it takes of the room.
+    weight: u64,
     touched: Instant,
 }
 
 impl ChunkedUpload {
+    /// Keeps a chunk, in the place of an earlier one with its index.
+    fn insert(&mut self, chunk: Chunk) {
+        self.bytes += chunk.bytes.len() as u64;
+        self.weight += weight(&chunk.bytes);
+        let earlier = self.chunks.insert(chunk.index, (chunk.bytes, chunk.held));
+        if let Some((bytes, _)) = earlier {
+            self.bytes -= bytes.len() as u64;
+            self.weight -= weight(&bytes);
+        }
+    }
+
     /// The first chunks that have not come.
     fn missing(&self) -> Vec<u32> {
         let missing = (0..self.count).filter(|index| !self.chunks.contains_key(index));
@@ -116,7 +137,7 @@ impl ChunkedUpload {
 }
 
 impl Uploads {
-    /// Creates a store for at most `max_bytes` of chunks. An upload expires `lifetime` after its last chunk.
+    /// Creates a store for at most `max_bytes` of chunks of one holder. An upload expires `lifetime` after its last chunk.
     #[must_use]
     pub fn new(max_bytes: u64, lifetime: Duration) -> Uploads {
         Uploads {
@@ -126,18 +147,22 @@ impl Uploads {
         }
     }
 
-    /// Returns the number of uploads in progress and the bytes that they hold.
+    /// Returns the number of an owner's uploads in progress and the bytes that they hold.
     #[must_use]
-    pub fn usage(&self, now: Instant) -> (usize, u64) {
+    pub fn usage_of(&self, owner: &Owner, now: Instant) -> (usize, u64) {
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
-        (pending.uploads.len(), pending.bytes)
+        let each = pending.uploads.iter();
+        let own = each.filter(|((name, _), _)| *name == owner.name);
+        own.fold((0, 0), |(count, bytes), (_, upload)| {
+            (count + 1, bytes + upload.bytes)
+        })
     }
 
-    /// Adds a chunk. `owner` keeps two clients' uploads of the same path apart.
+    /// Adds a chunk, whose hash was compared already.
     pub(crate) fn add(
         &self,
-        owner: &str,
+        owner: &Owner,
         path: &ProjectPath,
         chunk: Chunk,
         now: Instant,
@@ -145,11 +170,11 @@ impl Uploads {
         check(path, &chunk)?;
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
-        let key = (owner.to_owned(), path.clone());
+        let key = (Arc::clone(&owner.name), path.clone());
         let restarted = pending.remove_if(&key, |upload| upload.count != chunk.count);
-        self.check_room(&pending, &key, &chunk)?;
+        self.check_room(&pending, &key, &owner.holder, &chunk)?;
         let expired = pending.take_expired(&key);
-        let (received, missing) = pending.insert(&key, chunk, now);
+        let (received, missing) = pending.insert(&key, &owner.holder, chunk, now);
         Ok(UploadProgress {
             received,
             missing,
@@ -159,12 +184,24 @@ impl Uploads {
         })
     }
 
-    fn check_room(&self, pending: &PendingUploads, key: &UploadKey, chunk: &Chunk) -> Result<()> {
-        if !pending.uploads.contains_key(key) && pending.uploads.len() >= UPLOADS_MAX {
+    fn check_room(
+        &self,
+        pending: &PendingUploads,
+        key: &UploadKey,
+        holder: &str,
+        chunk: &Chunk,
+    ) -> Result<()> {
+        let (all, all_bytes) = pending.taken(|_| true);
+        let (own, own_bytes) = pending.taken(|upload| &*upload.holder == holder);
+        let is_new = !pending.uploads.contains_key(key);
+        if is_new && (own >= UPLOADS_OF_ONE || all >= UPLOADS_MAX) {
             return Err(bad(&key.1, ChunkFault::TooManyUploads));
         }
-        let size = pending.bytes.saturating_add(chunk.bytes.len() as u64);
-        if size > self.max_bytes {
+        let replaced = pending.weight_of(key, chunk.index);
+        let more = weight(&chunk.bytes).saturating_sub(replaced);
+        let size = own_bytes.saturating_add(more);
+        let is_full = all_bytes.saturating_add(more) > self.max_bytes.saturating_mul(2);
+        if size > self.max_bytes || is_full {
             return Err(Error::TooLarge {
                 path: key.1.to_string(),
                 size,
@@ -191,7 +228,21 @@ impl PendingUploads {
         });
         let excess = expired.len().saturating_sub(UPLOADS_MAX);
         expired.drain(..excess);
-        self.bytes = self.uploads.values().map(|upload| upload.bytes).sum();
+    }
+
+    /// Counts some uploads, and what they take of the room.
+    fn taken(&self, is_meant: impl Fn(&ChunkedUpload) -> bool) -> (usize, u64) {
+        let meant = self.uploads.values().filter(|upload| is_meant(upload));
+        meant.fold((0, 0), |(count, bytes), upload| {
+            (count + 1, bytes + upload.weight)
+        })
+    }
+
+    /// Returns what a chunk that has come before takes of the room.
+    fn weight_of(&self, key: &UploadKey, index: u32) -> u64 {
+        let upload = self.uploads.get(key);
+        let chunk = upload.and_then(|upload| upload.chunks.get(&index));
+        chunk.map_or(0, |(bytes, _)| weight(bytes))
     }
 
     /// Tells whether an upload has expired, only the first time.
@@ -208,33 +259,31 @@ impl PendingUploads {
     ) -> bool {
         let is_other = self.uploads.get(key).is_some_and(is_other);
         if is_other {
-            self.remove(key);
+            self.uploads.remove(key);
         }
         is_other
     }
 
-    fn remove(&mut self, key: &UploadKey) -> Option<ChunkedUpload> {
-        let upload = self.uploads.remove(key)?;
-        self.bytes = self.bytes.saturating_sub(upload.bytes);
-        Some(upload)
-    }
-
     /// Keeps a chunk. Returns how many have come, and the first that have not.
-    fn insert(&mut self, key: &UploadKey, chunk: Chunk, now: Instant) -> (u32, Vec<u32>) {
+    fn insert(
+        &mut self,
+        key: &UploadKey,
+        holder: &Arc<str>,
+        chunk: Chunk,
+        now: Instant,
+    ) -> (u32, Vec<u32>) {
         let upload = self.uploads.entry(key.clone()).or_insert(ChunkedUpload {
+            holder: Arc::clone(holder),
             count: chunk.count,
             chunks: BTreeMap::new(),
             content_hash: None,
             bytes: 0,
+            weight: 0,
             touched: now,
         });
-        let size = chunk.bytes.len() as u64;
-        let earlier = upload.chunks.insert(chunk.index, (chunk.bytes, chunk.held));
-        let earlier = earlier.map_or(0, |(bytes, _)| bytes.len() as u64);
-        upload.content_hash = chunk.content_hash.or(upload.content_hash.take());
+        upload.content_hash = chunk.content_hash.clone().or(upload.content_hash.take());
         upload.touched = now;
-        upload.bytes = upload.bytes + size - earlier;
-        self.bytes = self.bytes + size - earlier;
+        upload.insert(chunk);
         (upload.chunks.len() as u32, upload.missing())
     }
 
@@ -243,7 +292,7 @@ impl PendingUploads {
         if upload.chunks.len() < upload.count as usize {
             return None;
         }
-        let upload = self.remove(key)?;
+        let upload = self.uploads.remove(key)?;
         let mut whole = Vec::with_capacity(upload.bytes as usize);
         for (chunk, _) in upload.chunks.values() {
             whole.extend_from_slice(chunk);
@@ -260,8 +309,12 @@ fn check(path: &ProjectPath, chunk: &Chunk) -> Result<()> {
     if index >= count {
         return Err(bad(path, ChunkFault::BeyondCount { index, count }));
     }
-    let hash = chunk.hash.as_deref();
-    check_hash(path, Some(index), &chunk.bytes, hash)
+    Ok(())
+}
+
+/// What a chunk takes of the room.
+fn weight(bytes: &[u8]) -> u64 {
+    CHUNK_BYTES_MIN.max(bytes.len() as u64)
 }
 
 /// Compares bytes with the hash that they should have.
@@ -315,59 +368,87 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
+    fn one() -> Owner {
+        Owner::alone("one")
+    }
+
     #[test]
     fn chunks_of_two_clients_do_not_mix() {
-        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
+        let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
         let add = |owner, chunk| {
-            let progress = uploads.add(owner, &path("a"), chunk, now).unwrap();
+            let owner = Owner::alone(owner);
+            let progress = uploads.add(&owner, &path("a"), chunk, now).unwrap();
             progress.whole.map(|(bytes, _)| bytes)
         };
         assert_eq!(add("one", chunk(0, 2, b"1")), None);
         assert_eq!(add("two", chunk(1, 2, b"B")), None);
+        assert_eq!(uploads.usage_of(&one(), now), (1, 1));
         assert_eq!(add("one", chunk(1, 2, b"2")).as_deref(), Some(&b"12"[..]));
-        assert_eq!(uploads.usage(now), (1, 1));
+        assert_eq!(uploads.usage_of(&one(), now), (0, 0));
+        assert_eq!(uploads.usage_of(&Owner::alone("two"), now), (1, 1));
     }
 
     #[test]
     fn wrong_chunks_are_refused_and_change_nothing() {
-        let (uploads, now) = (Uploads::new(4, MINUTE), Instant::now());
-        let fault = |chunk| uploads.add("", &path("a"), chunk, now).unwrap_err();
+        let (uploads, now) = (Uploads::new(200, MINUTE), Instant::now());
+        let fault = |chunk| uploads.add(&one(), &path("a"), chunk, now).unwrap_err();
         let beyond = ChunkFault::BeyondCount { index: 2, count: 2 };
         assert_eq!(fault(chunk(2, 2, b"")), bad(&path("a"), beyond));
         let none = ChunkFault::BadCount { count: 0 };
         assert_eq!(fault(chunk(0, 0, b"")), bad(&path("a"), none));
         assert!(matches!(
-            fault(chunk(0, 2, b"12345")),
-            Error::TooLarge { size: 5, .. }
+            fault(chunk(0, 2, &[0; 201])),
+            Error::TooLarge { size: 201, .. }
         ));
-        let hashed = Chunk {
-            hash: Some("00".to_owned()),
-            ..chunk(0, 2, b"1")
+        assert_eq!(uploads.usage_of(&one(), now), (0, 0));
+    }
+
+    #[test]
+    fn each_holder_has_its_share() {
+        let (uploads, now) = (Uploads::new(1_000, MINUTE), Instant::now());
+        let session = |number: usize| Owner {
+            name: format!("session {number}").into(),
+            holder: "host".into(),
         };
-        assert!(matches!(
-            fault(hashed),
-            Error::HashDiffers { chunk: Some(0), .. }
-        ));
-        assert_eq!(uploads.usage(now), (0, 0));
+        let add = |owner: &Owner, name: &str, bytes: &[u8]| {
+            uploads.add(owner, &path(name), chunk(0, 2, bytes), now)
+        };
+        // Many sessions have one share of the bytes; small chunks count, too.
+        let room = (0..20).filter(|number| add(&session(*number), "a", b"x").is_ok());
+        assert_eq!(room.count(), 1_000 / 128);
+        assert!(add(&one(), "a", &[0; 900]).is_ok());
+        // Another chunk with the same index takes the place of the first.
+        assert!(add(&one(), "a", &[0; 900]).is_ok());
+        assert!(add(&one(), "b", &[0; 200]).is_err());
+        let (uploads, now) = (Uploads::new(1 << 30, MINUTE), Instant::now());
+        let add = |owner: &Owner, number: usize| {
+            let progress = uploads.add(owner, &path(&number.to_string()), chunk(0, 2, b""), now);
+            progress.is_ok()
+        };
+        let let_in = (0..300).filter(|number| add(&session(*number), *number));
+        assert_eq!(let_in.count(), UPLOADS_OF_ONE);
+        assert!(add(&one(), 0));
     }
 
     #[test]
     fn incomplete_uploads_expire() {
-        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
-        uploads.add("", &path("a"), chunk(0, 2, b"1"), now).unwrap();
+        let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
+        uploads
+            .add(&one(), &path("a"), chunk(0, 2, b"1"), now)
+            .unwrap();
         let later = now + MINUTE;
-        let progress = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
+        let progress = uploads.add(&one(), &path("a"), chunk(1, 2, b"2"), later);
         let progress = progress.unwrap();
         assert_eq!(progress.received, 1, "the first is gone");
         assert!(progress.expired, "and the reply says so");
-        let again = uploads.add("", &path("a"), chunk(1, 2, b"2"), later);
+        let again = uploads.add(&one(), &path("a"), chunk(1, 2, b"2"), later);
         assert!(!again.unwrap().expired, "only once");
     }
 
     #[test]
     fn another_number_of_chunks_begins_anew() {
-        let (uploads, now) = (Uploads::new(100, MINUTE), Instant::now());
-        let add = |chunk| uploads.add("", &path("a"), chunk, now).unwrap();
+        let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
+        let add = |chunk| uploads.add(&one(), &path("a"), chunk, now).unwrap();
         add(chunk(0, 3, b"old"));
         let progress = add(chunk(0, 2, b"new"));
         assert!(progress.restarted && progress.received == 1);
@@ -382,19 +463,19 @@ mod tests {
             size in 1usize..40,
             order in proptest::collection::vec(any::<usize>(), 0..60),
         ) {
-            let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
+            let (uploads, now) = (Uploads::new(100_000, MINUTE), Instant::now());
             let pieces: Vec<&[u8]> = content.chunks(size).collect();
             let count = pieces.len() as u32;
             let (last, others) = pieces.split_last().expect("at least one");
             let add = |index: usize, bytes: &[u8]| {
-                uploads.add("", &path("a"), chunk(index as u32, count, bytes), now).unwrap().whole
+                uploads.add(&one(), &path("a"), chunk(index as u32, count, bytes), now).unwrap().whole
             };
             let shuffled = order.iter().filter_map(|n| n.checked_rem(others.len()));
             for index in shuffled.chain(0..others.len()) {
                 prop_assert_eq!(add(index, others[index]), None);
             }
             prop_assert_eq!(add(others.len(), last), Some((content.clone(), None)));
-            prop_assert_eq!(uploads.usage(now), (0, 0));
+            prop_assert_eq!(uploads.usage_of(&one(), now), (0, 0));
         }
     }
 }

@@ -20,7 +20,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// Tells whether nobody has a file open for writing, in this process or any other.
 ///
-/// `file` has to be open for reading only. The answer is no also where the kernel refuses to say: the file is another user's,
+/// `file` has to be open for reading only. The answer is no also if the kernel refuses to say: the file is another user's,
 /// or its file system has no leases.
 #[must_use]
 pub fn is_unwritten(file: BorrowedFd<'_>) -> bool {

@@ -284,6 +284,11 @@ impl Connection {
         }
     }
 
+    /// Whether only a session would let the client answer, and the settings give it none.
+    pub(crate) fn is_asking_off(&self, is_newest: bool) -> bool {
+        !is_newest && !self.hears_answers
+    }
+
     fn is_running(&self, id: &RequestId) -> bool {
         let running = self.running();
         running.get(id).is_some_and(|own| !own.gone.is_cancelled())
@@ -366,6 +371,8 @@ pub(crate) struct RequestClient {
     pub(crate) context: RequestContext,
     pub(crate) progress: Option<ProgressToken>,
     pub(crate) asking: AskBy,
+    pub(crate) is_asking_off: bool,
+    pub(crate) asking_person: AskBy,
     pub(crate) begun: BegunSubscriptions,
 }
 
@@ -405,6 +412,14 @@ impl Client for RequestClient {
 
     fn asking(&self) -> AskBy {
         self.asking
+    }
+
+    fn is_asking_off(&self) -> bool {
+        self.is_asking_off
+    }
+
+    fn asking_person(&self) -> AskBy {
+        self.asking_person
     }
 
     fn ask(&self, method: &'static str, params: Value) -> PendingQuestion<'_> {

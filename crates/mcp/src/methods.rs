@@ -1,5 +1,6 @@
 //! What clients can ask for: one match over the methods, for every revision and every transport.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ops::{ReplyRoom, Reserved};
@@ -8,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolset::prompts::GET;
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
-use toolset::{Answers, AskBy, CallOutcome, Caller};
+use toolset::{Answers, AskBy, CallOutcome, Caller, Encoded, Encoder};
 
 use crate::connection::{BegunSubscriptions, Connection, RequestClient, RequestContext, Response};
 use crate::message::{LISTEN, Params, Request};
 use crate::resources::unknown_method;
-use crate::result;
+use crate::result::{self, Wording};
 use crate::revision::{self, Agreed, ClientName, DISCOVER, Greeting, INITIALIZE, Meta};
 
 /// Serves one request to its end.
@@ -147,22 +148,16 @@ impl AgreedRequest<'_> {
             narrowed,
             ..self.caller(params)?
         };
-        let mut message = Vec::new();
-        let mut encode = |outcome: &CallOutcome| {
-            message = match outcome {
-                CallOutcome::Result(result) => result::tool_result(id, result, wording),
-                CallOutcome::Question(question) => result::result(id, question),
-                // Only other methods fail so.
-                CallOutcome::Refused(_) => Vec::new(),
-            };
-            message.len()
-        };
         let service = server.service();
-        let called = service.call_encoded(&name, arguments, &caller, &mut encode);
-        if called.await.is_none() {
+        let encoder = ToolEncoder {
+            id: Cow::Borrowed(id),
+            wording,
+        };
+        let called = service.call_encoded(&name, arguments, &caller, &encoder);
+        let Some(Encoded { message, .. }) = called.await else {
             let unknown = server.service().catalogue().unknown_tool(&name);
             return Err(invalid_params(unknown));
-        }
+        };
         let room = caller.room.as_ref();
         let held = room.and_then(|room| room.hand_over(message.len() as u64));
         Ok((message, held))
@@ -178,12 +173,11 @@ impl AgreedRequest<'_> {
         self,
         mut params: Params,
     ) -> Result<(Caller, BegunSubscriptions), ErrorData> {
-        let asking = if self.agreed.samples {
-            self.context.connection.asks_by(self.agreed.is_newest())
-        } else {
-            AskBy::Never
-        };
-        let answers = if asking == AskBy::Result {
+        let asks_by = self.context.connection.asks_by(self.agreed.is_newest());
+        let able = |is_able| if is_able { asks_by } else { AskBy::Never };
+        let asking = able(self.agreed.samples);
+        let asking_person = able(self.agreed.elicits);
+        let answers = if [asking, asking_person].contains(&AskBy::Result) {
             answers(&mut params)?
         } else {
             None
@@ -211,8 +205,13 @@ impl AgreedRequest<'_> {
             narrowed: None,
             client: Arc::new(RequestClient {
                 progress: meta.progress(),
+                is_asking_off: self
+                    .context
+                    .connection
+                    .is_asking_off(self.agreed.is_newest()),
                 context: self.context,
                 asking,
+                asking_person,
                 begun: begun.clone(),
             }),
         };
@@ -248,4 +247,28 @@ fn answers(params: &mut Params) -> Result<Option<Answers>, ErrorData> {
 
 pub(crate) fn invalid_params(message: impl Into<String>) -> ErrorData {
     ErrorData::invalid_params(message.into(), None)
+}
+
+/// Makes the messages that answer a call of a tool.
+struct ToolEncoder<'call> {
+    id: Cow<'call, RequestId>,
+    wording: Wording,
+}
+
+impl Encoder for ToolEncoder<'_> {
+    fn encode(&self, outcome: &CallOutcome) -> Vec<u8> {
+        match outcome {
+            CallOutcome::Result(result) => result::tool_result(&self.id, result, self.wording),
+            CallOutcome::Question(question) => result::result(&self.id, question),
+            // Only other methods fail so.
+            CallOutcome::Refused(_) => Vec::new(),
+        }
+    }
+
+    fn apart(&self) -> Box<dyn Encoder> {
+        Box::new(ToolEncoder {
+            id: Cow::Owned(RequestId::clone(&self.id)),
+            wording: self.wording,
+        })
+    }
 }

@@ -24,7 +24,7 @@ pub enum Origin {
 /// A client on HTTP. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    /// The address and port, or the address alone where a proxy told it.
+    /// The address and port, or the address alone if a proxy told it.
     address: Arc<str>,
     /// The host of the address, see [`host_of`].
     host: Arc<str>,

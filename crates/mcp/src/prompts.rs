@@ -63,7 +63,7 @@ impl AgreedRequest<'_> {
             .await
     }
 
-    /// The root of a prompt, which may be left out where there is one.
+    /// The root of a prompt, which may be left out if there is one.
     fn prompt_root(&self, given: Option<String>) -> Result<String, ErrorData> {
         let roots = self.prompt_roots();
         match (given, roots.as_slice()) {

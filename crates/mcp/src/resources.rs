@@ -2,12 +2,17 @@
 //!
 //! What a resource is and who may read it is decided in `toolset`; the work takes the road of every call.
 
-use rmcp::model::{ErrorCode, ErrorData};
+use std::borrow::Cow;
+
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolset::resources::uri::{self, BadUri, ResourcePlace};
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
-use toolset::{CallOutcome, Caller, MethodFailure, RefusalKind, Service, shortened};
+use toolset::{
+    CallOutcome, Caller, Encoded, Encoder, MethodFailure, NoMessage, RefusalKind, Service,
+    shortened,
+};
 
 use crate::message::Params;
 use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
@@ -130,19 +135,14 @@ impl AgreedRequest<'_> {
         let (id, wording) = (self.id, self.agreed.wording());
         let service = self.context.connection.server().service().clone();
         let caller = self.caller(params)?;
-        let mut message = Vec::new();
-        let mut encode = |outcome: &CallOutcome| {
-            message = match outcome {
-                CallOutcome::Result(done) => result::method_result(id, done, wording, lifetime),
-                CallOutcome::Question(question) => result::result(id, question),
-                CallOutcome::Refused(failure) => {
-                    result::error(Some(id), &error(failure, uri.as_deref(), wording))
-                }
-            };
-            message.len()
+        let encoder = MethodEncoder {
+            id: Cow::Borrowed(id),
+            wording,
+            lifetime,
+            uri: uri.as_deref().map(Cow::Borrowed),
         };
-        let called = service.call_method(method, root, arguments, &caller, &mut encode);
-        let outcome = called.await.ok_or_else(|| unknown_method(method))?;
+        let called = service.call_method(method, root, arguments, &caller, &encoder);
+        let Encoded { outcome, message } = called.await.ok_or_else(|| unknown_method(method))?;
         if let CallOutcome::Refused(failure) = outcome {
             return Err(error(&failure, uri.as_deref(), wording));
         }
@@ -174,6 +174,39 @@ impl AgreedRequest<'_> {
     }
 }
 
+/// Makes the messages that answer a method which is no tool.
+struct MethodEncoder<'call> {
+    id: Cow<'call, RequestId>,
+    wording: Wording,
+    lifetime: Option<Lifetime>,
+    uri: Option<Cow<'call, str>>,
+}
+
+impl Encoder for MethodEncoder<'_> {
+    fn encode(&self, outcome: &CallOutcome) -> Vec<u8> {
+        match outcome {
+            CallOutcome::Result(done) => {
+                result::method_result(&self.id, done, self.wording, self.lifetime)
+            }
+            CallOutcome::Question(question) => result::result(&self.id, question),
+            CallOutcome::Refused(failure) => {
+                let error = error(failure, self.uri.as_deref(), self.wording);
+                result::error(Some(&self.id), &error)
+            }
+        }
+    }
+
+    fn apart(&self) -> Box<dyn Encoder> {
+        let uri = self.uri.as_deref();
+        Box::new(MethodEncoder {
+            id: Cow::Owned(RequestId::clone(&self.id)),
+            wording: self.wording,
+            lifetime: self.lifetime,
+            uri: uri.map(|uri| Cow::Owned(uri.to_owned())),
+        })
+    }
+}
+
 /// Begins to watch a resource, which its client then has.
 pub(crate) async fn subscribe(
     service: &Service,
@@ -183,9 +216,9 @@ pub(crate) async fn subscribe(
 ) -> Result<CallOutcome, ErrorData> {
     let ResourcePlace { root, path } = parsed(uri)?;
     let arguments = json!({ "root": root, "path": path, "uri": uri });
-    let mut size = CallOutcome::size;
-    let called = service.call_method(SUBSCRIBE, &root, arguments, caller, &mut size);
-    match called.await.ok_or_else(|| unknown_method(SUBSCRIBE))? {
+    let called = service.call_method(SUBSCRIBE, &root, arguments, caller, &NoMessage);
+    let called = called.await.ok_or_else(|| unknown_method(SUBSCRIBE))?;
+    match called.outcome {
         CallOutcome::Refused(failure) => Err(error(&failure, Some(uri), wording)),
         outcome => Ok(outcome),
     }

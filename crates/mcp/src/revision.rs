@@ -38,6 +38,8 @@ pub(crate) struct Greeting {
     pub(crate) client: Option<ClientName>,
     /// Whether it can be asked to let its model answer.
     pub(crate) samples: bool,
+    /// Whether the client can ask its person something.
+    pub(crate) elicits: bool,
     /// Whether it can be asked which directories it works in.
     pub(crate) has_roots: bool,
 }
@@ -49,6 +51,7 @@ impl Greeting {
             revision,
             client: None,
             samples: false,
+            elicits: false,
             has_roots: false,
         }
     }
@@ -62,6 +65,7 @@ impl Greeting {
                 version: params.client_info.version.clone(),
             }),
             samples: params.capabilities.sampling.is_some(),
+            elicits: elicits(&params.capabilities),
             has_roots: params.capabilities.roots.is_some(),
         }
     }
@@ -174,6 +178,8 @@ pub(crate) struct Agreed {
     pub(crate) is_legacy: bool,
     /// Whether the client can be asked to let its model answer.
     pub(crate) samples: bool,
+    /// Whether the client can ask its person something.
+    pub(crate) elicits: bool,
 }
 
 impl Agreed {
@@ -226,6 +232,7 @@ pub(crate) fn agree(
             revision: ProtocolVersion::LATEST_WITH_INITIALIZE,
             is_legacy: true,
             samples: false,
+            elicits: false,
         });
     }
     let named = meta.revision().map(known).transpose()?;
@@ -239,13 +246,25 @@ pub(crate) fn agree(
     }
     let revision = named.or_else(|| greeting.map(|greeting| greeting.revision.clone()));
     let revision = revision.unwrap_or(UNSAID);
-    let own = meta.capabilities().map(|own| own.sampling.is_some());
-    let earlier = greeting.filter(|_| !lifecycle.introduces_itself);
+    let own = meta.capabilities();
+    let able = |own: Option<bool>, earlier: fn(&Greeting) -> bool| {
+        let greeted = greeting.filter(|_| !lifecycle.introduces_itself);
+        own.unwrap_or_else(|| greeted.is_some_and(earlier))
+    };
     Ok(Agreed {
         is_legacy: is_legacy(greets, introduces_itself, &revision),
-        samples: own.unwrap_or_else(|| earlier.is_some_and(|greeting| greeting.samples)),
+        samples: able(own.as_ref().map(|own| own.sampling.is_some()), |greeting| {
+            greeting.samples
+        }),
+        elicits: able(own.as_ref().map(elicits), |greeting| greeting.elicits),
         revision,
     })
+}
+
+/// Whether a client can show its person a form. One that names no mode can.
+fn elicits(capabilities: &ClientCapabilities) -> bool {
+    let elicitation = capabilities.elicitation.as_ref();
+    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
 /// A revision by its name.

@@ -52,6 +52,19 @@ impl Server {
         }
     }
 
+    /// The same endpoint for a client that has a part of its tools. It ends with this one.
+    #[must_use]
+    pub fn for_client(&self, service: Service) -> Server {
+        Server {
+            inner: Arc::new(ServerState {
+                service,
+                older_lists: ToolLists::default(),
+                newest_lists: ToolLists::default(),
+                ending: self.inner.ending.clone(),
+            }),
+        }
+    }
+
     /// Its tools.
     #[must_use]
     pub fn service(&self) -> &Service {
@@ -89,8 +102,12 @@ impl Server {
         let known = ProtocolVersion::KNOWN_VERSIONS.to_vec();
         let info = self.inner.service.catalogue().info().clone();
         let mut discovered = DiscoverResult::from_server_info(known, info);
-        discovered.ttl_ms = LIST_LIFETIME_MS;
-        discovered.cache_scope = CacheScope::Public;
+        (discovered.ttl_ms, discovered.cache_scope) =
+            if self.inner.service.catalogue().has_uniform_resources() {
+                (LIST_LIFETIME_MS, CacheScope::Public)
+            } else {
+                (0, CacheScope::Private)
+            };
         discovered
     }
 

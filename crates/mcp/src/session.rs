@@ -120,9 +120,21 @@ impl Sessions {
         owner: Owner,
         client: HttpClient,
     ) -> Result<(Option<Arc<Session>>, Response), NoRoom> {
+        self.begin_with(self.server.clone(), greeting, owner, client)
+            .await
+    }
+
+    /// Begins a session like [`Sessions::begin`], with what its client has of the endpoint.
+    pub async fn begin_with(
+        self: &Arc<Sessions>,
+        server: Server,
+        greeting: Request,
+        owner: Owner,
+        client: HttpClient,
+    ) -> Result<(Option<Arc<Session>>, Response), NoRoom> {
         self.make_room(&client.allowance())?;
         let id = random_id().ok_or(NoRoom)?;
-        let session = Session::new(id.into(), self.server.clone(), owner, &client);
+        let session = Session::new(id.into(), server, owner, &client);
         let origin = session.origin(client);
         // Nothing is sent before the answer to `initialize`.
         let serving = session

@@ -103,6 +103,7 @@ fn searches(criterion: &mut Criterion) {
     build(directory.path());
     let root = Arc::new(Root::open(directory.path()).unwrap());
     let context = Context {
+        consent: ops::Consent::default(),
         limits: Arc::new(Limits::for_tests()),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),

@@ -33,6 +33,7 @@ fn build(top: &Path, files: usize) {
 
 fn context() -> Context {
     Context {
+        consent: ops::Consent::default(),
         limits: Arc::new(Limits::for_tests()),
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::byte_budget::ReplyRoom;
+use crate::consent::{Consent, Planned};
 use crate::error::{Error, Result};
 use crate::line_index_cache::LineIndexCache;
 use crate::pool;
@@ -56,6 +57,8 @@ pub struct Context {
     pub search_memory: Arc<SearchMemory>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
+    /// What it may remove and overwrite.
+    pub consent: Consent,
     /// What the reply has to say of the change.
     pub change_notes: sandbox::ChangeNotes,
     /// The room for the reply, where bytes are counted.
@@ -63,8 +66,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// Begins the change of a call.
-    pub(crate) fn change(&self) -> sandbox::Change {
+    /// Begins the change of a call, if it may do what it plans without asking anybody first.
+    pub(crate) fn change(&self, planned: Planned) -> Result<sandbox::Change> {
+        self.consent.check(planned)?;
+        Ok(self.unseen_change())
+    }
+
+    /// Begins a change that nobody sees yet, or that takes another one back. Whoever makes it seen has to ask first.
+    pub(crate) fn unseen_change(&self) -> sandbox::Change {
         sandbox::Change::begin_noting(self.limits.durability, &self.change_notes)
     }
 

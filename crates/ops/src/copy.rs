@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sandbox::{Change, FileKind, Follow, HiddenTree, Located, NewDirs, OnExisting, Parents};
 
+use crate::consent::{Planned, files_replaced};
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{
     Attributes, CopyOptions, CopySide, CopyTally, FileCopy, OnSkip, Skipped, copy_tree, merge,
@@ -87,11 +88,12 @@ impl Copy {
         let place = target(&self.destination, &source, self.on_directory)?;
         let target = place.locate(Follow::Last)?;
         check(&source, &target, self.on_existing)?;
+        let planned = planned(&source, &target, context)?;
         let copying = Copying {
             source,
             place: &place,
             on_existing: self.on_existing,
-            change: context.change(),
+            change: context.change(planned)?,
             cancel: &context.cancel,
         };
         let (tally, version) = match (is_directory, target.require()) {
@@ -112,6 +114,25 @@ impl Copy {
             version,
         })
     }
+}
+
+/// What is replaced. A tree is counted only if that can matter.
+fn planned(
+    source: &TransferSource<'_, '_>,
+    target: &Located<'_>,
+    context: &Context,
+) -> Result<Planned> {
+    let files = match target.metadata() {
+        None => 0,
+        Some(there) if !there.is_directory() => 1,
+        Some(_) if context.consent.is_limited() => files_replaced(
+            source.located.open_dir()?,
+            target.open_dir()?,
+            &context.cancel,
+        )?,
+        Some(_) => 0,
+    };
+    Ok(Planned::overwriting(files))
 }
 
 /// A copy under way.
@@ -742,7 +763,7 @@ mod tests {
 
     /// Builds a chain of directories with a file in each through descriptors: no path is that long.
     fn deep_tree(tree: &Tree, depth: u64) {
-        let change = context().change();
+        let change = context().unseen_change();
         let name = sandbox::Name::new(b"d").unwrap();
         let (early, late) = (
             sandbox::Name::new(b"a").unwrap(),

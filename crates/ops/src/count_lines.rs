@@ -52,7 +52,7 @@ struct StrideCount {
 }
 
 impl LineCount {
-    /// Counts one stride; `None` where it cannot be read whole.
+    /// Counts one stride; `None` if it cannot be read whole.
     fn stride(&self, offset: u64, buffer: &mut [u8]) -> Option<StrideCount> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

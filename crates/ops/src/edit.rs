@@ -13,6 +13,7 @@ use sandbox::{
     copy_part,
 };
 
+use crate::consent::Planned;
 use crate::context::Context;
 use crate::descriptor_share::DescriptorShare;
 use crate::edit_lock::{EditLock, LockKey};
@@ -111,6 +112,10 @@ impl<'a> Edited<'a> {
     /// Tells whether the file is there already.
     pub(crate) fn exists(&self) -> bool {
         self.located.metadata().is_some()
+    }
+
+    fn planned(&self) -> Planned {
+        Planned::overwriting(u64::from(self.exists()))
     }
 
     /// Opens the file, which must be there, be text, writable and not too large.
@@ -248,7 +253,7 @@ impl<'a> Edited<'a> {
                 Ok(staged.commit().map(drop)?)
             }),
             None => self.place.locate(Follow::Last).and_then(|made| {
-                let change = self.context.change();
+                let change = self.context.unseen_change();
                 Ok(change.unlink(&made)?)
             }),
         };
@@ -279,7 +284,7 @@ impl<'a> Edited<'a> {
     }
 
     fn stage(&self) -> Result<Staged> {
-        let change = self.context.change();
+        let change = self.context.unseen_change();
         Ok(match self.old.get() {
             Some(old) => change.stage_over(&self.located, old)?,
             None => change.stage(&self.located, OnExisting::Fail, Parents::Create)?,
@@ -295,6 +300,7 @@ impl<'a> Edited<'a> {
 
     fn commit(&self, staged: Staged) -> Result<Metadata> {
         self.context.cancel.check()?;
+        self.context.consent.check(self.planned())?;
         self.lock.as_ref().map_or(Ok(()), EditLock::confirm)?;
         staged.commit().map_err(|error| self.commit_failed(error))
     }
@@ -366,6 +372,9 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
     pub(crate) fn commit_all(mut self, turn: &BatchTurn) -> Result<Vec<Metadata>> {
         if let Some((edited, _)) = self.0.first() {
             edited.context.cancel.check()?;
+            let mut planned = Planned::NOTHING;
+            self.0.iter().for_each(|(one, _)| planned += one.planned());
+            edited.context.consent.check(planned)?;
         }
         turn.lock.confirm()?;
         let mut done = CommittedFiles::default();

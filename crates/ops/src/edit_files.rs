@@ -58,7 +58,7 @@ pub struct EditFiles {
     pub edits: Vec<FileEdit>,
     /// Whether files are changed.
     pub rehearsal: Rehearsal,
-    /// How many lines around each change a unified diff shows, where one is wanted.
+    /// How many lines around each change a unified diff shows, if one is wanted.
     pub diff_context: Option<usize>,
 }
 

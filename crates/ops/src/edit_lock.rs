@@ -178,7 +178,7 @@ pub(crate) struct EditLock {
 }
 
 impl EditLock {
-    /// Looks up the file to write and waits for its turn. Fails where it is not the version that the caller requires.
+    /// Looks up the file to write and waits for its turn. Fails if it is not the version that the caller requires.
     pub(crate) fn take<'place>(
         place: &'place Place,
         cancel: &Cancel,

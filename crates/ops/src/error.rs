@@ -172,6 +172,8 @@ pub enum Error {
         path: String,
         wanted: Wanted,
         near: Vec<String>,
+        /// The view of the root hides it, whether or not something is there: for the log only.
+        denied: bool,
     },
     /// A link on the way leads to `target`, where nothing is.
     #[error("{path:?} does not exist: the link {link:?} leads to nothing")]
@@ -225,7 +227,7 @@ pub enum Error {
         count: u64,
         lines: Vec<u64>,
     },
-    /// A patch for several files, or one that names none, where the call does not fit that.
+    /// A patch for several files, or one that names none, if the call does not fit that.
     #[error("the patch is for {files} files")]
     PatchFiles { files: usize },
     /// A patch for more files than one call may change.
@@ -272,6 +274,9 @@ pub enum Error {
     LineOutOfRange { path: String, line: i64, max: u64 },
     #[error("permission denied on {path:?}")]
     PermissionDenied { path: String },
+    /// The client may not do this in the root.
+    #[error("this client may not {} in this root: {path:?}", right.name())]
+    NotGranted { path: String, right: sandbox::Right },
     #[error("no space left while writing {path:?}")]
     DiskFull { path: String },
     /// The root would hold more than its operator allows.
@@ -311,6 +316,9 @@ pub enum Error {
     /// A tree operation failed when a part of its work was done.
     #[error("{done:?}, then: {cause}")]
     Unfinished { done: TreeWork, cause: Box<Error> },
+    /// A person has to be asked first, so nothing was changed.
+    #[error("it would remove {} files and overwrite {}, which nobody confirmed", planned.removes, planned.overwrites)]
+    Unconfirmed { planned: crate::Planned },
     /// Too much is held for the client already to read so many bytes more for it.
     #[error("no room for {bytes} bytes")]
     NoRoom { bytes: u64 },
@@ -391,7 +399,9 @@ impl Error {
             Error::StringNotFound { .. } => ErrorKind::StringNotFound,
             Error::StringNotUnique { .. } => ErrorKind::StringNotUnique,
             Error::LineOutOfRange { .. } => ErrorKind::LineOutOfRange,
-            Error::PermissionDenied { .. } => ErrorKind::PermissionDenied,
+            Error::PermissionDenied { .. } | Error::NotGranted { .. } => {
+                ErrorKind::PermissionDenied
+            }
             Error::DiskFull { .. } | Error::QuotaExceeded { .. } => ErrorKind::DiskFull,
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
@@ -410,6 +420,7 @@ impl Error {
                 }
                 UndoRefusal::Failed { .. } => ErrorKind::Io,
             },
+            Error::Unconfirmed { .. } => ErrorKind::PermissionDenied,
             Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
             Error::Cancelled => ErrorKind::Cancelled,
@@ -447,6 +458,7 @@ impl Error {
             | Error::StringNotUnique { path, .. }
             | Error::LineOutOfRange { path, .. }
             | Error::PermissionDenied { path }
+            | Error::NotGranted { path, .. }
             | Error::DiskFull { path }
             | Error::QuotaExceeded { path, .. }
             | Error::IntoItself { path }
@@ -463,7 +475,8 @@ impl Error {
                 _ => None,
             },
             Error::Unfinished { cause, .. } => cause.path(),
-            Error::PatchMalformed { .. }
+            Error::Unconfirmed { .. }
+            | Error::PatchMalformed { .. }
             | Error::PatchFiles { .. }
             | Error::PatchTooManyFiles { .. }
             | Error::InvalidPattern { .. }
@@ -497,7 +510,7 @@ impl From<sandbox::Error> for Error {
                 leads_to,
                 link,
             },
-            E::NotFound { path, .. } => not_found(path),
+            E::NotFound { path, denied, .. } => not_found(path, denied),
             E::NotADirectory { path } => Error::NotADirectory { path },
             E::IsADirectory { path } => Error::IsADirectory { path },
             E::NotAFile { path, kind } => Error::NotAFile { path, kind },
@@ -513,6 +526,7 @@ impl From<sandbox::Error> for Error {
             E::RootProtected => Error::RootProtected,
             E::IntoItself { path } => Error::IntoItself { path },
             E::PermissionDenied { path } => Error::PermissionDenied { path },
+            E::NotGranted { path, right } => Error::NotGranted { path, right },
             E::DiskFull { path } => Error::DiskFull { path },
             E::OverQuota {
                 path,
@@ -546,11 +560,12 @@ impl From<sandbox::Error> for Error {
     }
 }
 
-fn not_found(path: String) -> Error {
+fn not_found(path: String, denied: bool) -> Error {
     Error::NotFound {
         path,
         wanted: Wanted::Anything,
         near: Vec::new(),
+        denied,
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn told_entry<Entry>(path_length: usize) -> u64 {
 /// How often work begins again.
 const TRIES: usize = 4;
 
-/// Runs work that counts what it gathers. Where there is no room for it, waits for twice as much and begins again.
+/// Runs work that counts what it gathers. If there is no room for it, waits for twice as much and begins again.
 pub(crate) fn with_room<T>(
     context: &Context,
     mut work: impl FnMut(&Arc<Gathered>) -> Result<T>,

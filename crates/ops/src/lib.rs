@@ -7,6 +7,7 @@
 mod byte_budget;
 mod character_glob;
 mod compare;
+mod consent;
 mod content_type;
 mod context;
 mod copy;
@@ -62,6 +63,7 @@ pub use byte_budget::{
     ByteBudget, ByteLimits, OverBudget, ReplyRoom, Reserved, Reserving, SMALL_BYTES,
 };
 pub use compare::{Compare, Compared, ComparedDirectories, ComparedFiles, ToldPaths};
+pub use consent::{Consent, Planned};
 pub use content_type::{by_name as type_by_name, content_type};
 pub use context::{Cancel, Context, Limits};
 pub use copy::{Copied, Copy};
@@ -116,6 +118,6 @@ pub use write_files::{FileToWrite, WriteFiles};
 pub use sandbox::{
     Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
-    QuotaLimit, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars, is_within,
-    parse_change_id, truncated,
+    QuotaLimit, Right, Rights, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars,
+    is_within, parse_change_id, truncated,
 };

@@ -2,17 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandbox::{
     Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, RelPath, Seen, WalkEvent,
     WalkFault, WalkItem, WalkOptions, Walker,
 };
 
-use crate::context::Context;
+use crate::context::{Cancel, Context};
 use crate::error::{Error, PatternRole, Result, Wanted};
 use crate::gathered::{Gathered, told_entry, with_room};
 use crate::operation::Operation;
-use crate::ordered::{self, Halt, Stages, Worked};
+use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::FileFilter;
 use crate::place::Place;
 use crate::pool;
@@ -97,6 +98,8 @@ pub struct Listed {
     pub entries: Vec<ListEntry>,
     /// Whether there are more.
     pub truncated: bool,
+    /// Whether the time was over before everything was listed; only if a part is wanted then.
+    pub timed_out: bool,
     /// Directories below that could not be read: the first hundred.
     pub faults: Vec<WalkFault>,
     /// How many there are.
@@ -116,14 +119,28 @@ impl List {
     pub fn run_after(self, after: Option<&str>, context: &Context) -> Result<Listed> {
         let after = after.map(RelPath::parse).transpose()?;
         let after = after.and_then(|path| path.file_name());
+        let time = ListTime::of_call(context);
         with_room(context, |gathered| {
-            self.try_run(after.clone(), context, gathered)
+            self.try_run(after.clone(), &time, context, gathered)
+        })
+    }
+
+    /// Lists like [`Operation::run`], but for so long only: then it returns what it has. The call needs some more time, in
+    /// which entries that were found are described.
+    pub fn run_within(self, timeout: Duration, context: &Context) -> Result<Listed> {
+        let time = ListTime {
+            cancel: context.cancel.within(timeout),
+            on_timeout: OnTimeout::Return,
+        };
+        with_room(context, |gathered| {
+            self.try_run(None, &time, context, gathered)
         })
     }
 
     fn try_run(
         &self,
         after: Option<Name>,
+        time: &ListTime,
         context: &Context,
         gathered: &Arc<Gathered>,
     ) -> Result<Listed> {
@@ -142,6 +159,7 @@ impl List {
             request: self,
             after,
             describe,
+            time,
             context,
             gathered: Arc::clone(gathered),
         };
@@ -150,6 +168,7 @@ impl List {
             path: located.path(),
             entries: Vec::new(),
             truncated: false,
+            timed_out: false,
             faults: Vec::new(),
             faults_total: 0,
         };
@@ -171,8 +190,44 @@ impl Listed {
     }
 }
 
+/// How long a listing may take.
+struct ListTime {
+    cancel: Cancel,
+    on_timeout: OnTimeout,
+}
+
+/// What becomes of a listing whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnTimeout {
+    Fail,
+    /// What was found is returned.
+    Return,
+}
+
+impl ListTime {
+    fn of_call(context: &Context) -> ListTime {
+        ListTime {
+            cancel: context.cancel.clone(),
+            on_timeout: OnTimeout::Fail,
+        }
+    }
+
+    /// Whether there is time left; an error if the call has to stop.
+    fn is_left(&self) -> Result<bool> {
+        let is_over = self.on_timeout == OnTimeout::Return
+            && self.cancel.is_expired()
+            && !self.cancel.is_cancelled();
+        if is_over {
+            return Ok(false);
+        }
+        self.cancel.check_and_give_way()?;
+        Ok(true)
+    }
+}
+
 struct ListRun<'a> {
     request: &'a List,
+    time: &'a ListTime,
     /// Only entries behind this name are listed.
     after: Option<Name>,
     describe: Describe,
@@ -195,20 +250,31 @@ impl ListRun<'_> {
             if found.len().is_multiple_of(SHARED_UNIT) {
                 pool::give_way(&self.context.cancel);
             }
-            let must_stop = self.context.cancel.must_stop() || self.gathered.is_refused();
+            let must_stop = self.time.cancel.must_stop() || self.gathered.is_refused();
             let is_behind = self.after.as_ref().is_none_or(|after| entry.name > *after);
             if !must_stop && is_behind && filter.wants(&seen) && self.takes(name.len()) {
                 found.push(entry);
             }
         })?;
-        self.context.cancel.check()?;
+        listed.timed_out = !self.time.is_left()?;
         if self.gathered.is_refused() {
             return Ok(());
         }
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
-        listed.entries = self.described(dir, found)?;
+        let more_time = ListTime {
+            cancel: self.context.cancel.share(),
+            on_timeout: self.time.on_timeout,
+        };
+        let time = if listed.timed_out {
+            &more_time
+        } else {
+            self.time
+        };
+        let (entries, is_whole) = self.described(dir, found, time)?;
+        listed.timed_out |= !is_whole;
+        listed.entries = entries;
         Ok(())
     }
 
@@ -217,27 +283,33 @@ impl ListRun<'_> {
         self.gathered.add(told_entry::<ListEntry>(length))
     }
 
-    /// Describes entries, on several threads if there are many.
-    fn described(&self, dir: &Dir, found: Vec<DirEntry>) -> Result<Vec<ListEntry>> {
-        let cancel = &self.context.cancel;
+    /// Describes entries, on several threads if there are many; tells whether there was time for all.
+    fn described(
+        &self,
+        dir: &Dir,
+        found: Vec<DirEntry>,
+        time: &ListTime,
+    ) -> Result<(Vec<ListEntry>, bool)> {
+        let mut entries = Vec::with_capacity(found.len());
         if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
-            return found
-                .into_iter()
-                .map(|entry| {
-                    cancel.check_and_give_way()?;
-                    Ok(self.describe.entry(dir, &entry))
-                })
-                .filter_map(Result::transpose)
-                .collect();
+            for entry in &found {
+                if !time.is_left()? {
+                    return Ok((entries, false));
+                }
+                entries.extend(self.describe.entry(dir, entry));
+            }
+            return Ok((entries, true));
         }
         let describing = Describing {
             dir: dir.clone(),
             describe: self.describe.clone(),
         };
-        let entries = Vec::with_capacity(found.len());
-        let (entries, _) = ordered::run(describing, found.into_iter(), entries, cancel)?;
-        cancel.check()?;
-        Ok(entries)
+        let (entries, end) = ordered::run(describing, found.into_iter(), entries, &time.cancel)?;
+        let is_whole = end == RunEnd::Complete;
+        if !is_whole {
+            time.is_left()?;
+        }
+        Ok((entries, is_whole))
     }
 
     fn tree(&self, dir: Dir, filter: &mut Filter, listed: &mut Listed) -> Result<()> {
@@ -251,7 +323,10 @@ impl ListRun<'_> {
         );
         self.context.cancel.check()?;
         while let Some(visit) = walker.step(filter) {
-            self.context.cancel.check_and_give_way()?;
+            if !self.time.is_left()? {
+                listed.timed_out = true;
+                break;
+            }
             match visit {
                 WalkEvent::Item(_) if listed.entries.len() >= self.request.max_entries => {
                     listed.truncated = true;
@@ -545,6 +620,24 @@ mod tests {
         let mut list = request(&tree, "d");
         list.max_entries = 6;
         assert!(!list.run(&context()).unwrap().truncated);
+    }
+
+    #[test]
+    fn what_was_found_is_returned_when_the_time_is_over() {
+        let tree = sample();
+        for depth in [Some(1), None] {
+            for time in [Duration::ZERO, Duration::from_secs(60)] {
+                let mut list = request(&tree, "d");
+                list.max_depth = depth;
+                let listed = list.run_within(time, &context()).unwrap();
+                assert_eq!(listed.timed_out, time.is_zero());
+                assert_eq!(listed.entries.is_empty(), time.is_zero());
+            }
+            let mut list = request(&tree, "d");
+            list.max_depth = depth;
+            let failure = list.run_within(Duration::ZERO, &cancelled()).unwrap_err();
+            assert_eq!(failure.kind(), ErrorKind::Cancelled);
+        }
     }
 
     #[test]

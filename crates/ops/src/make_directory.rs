@@ -2,6 +2,7 @@
 
 use sandbox::{FileKind, Follow, Parents};
 
+use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
@@ -52,9 +53,9 @@ impl Operation for MakeDirectory {
         ) {
             (Some(FileKind::Directory), _) if self.on_existing == OnExistingDirectory::Succeed => 0,
             (Some(kind), _) => return Err(Error::AlreadyExists { path, kind }),
-            (None, Parents::Create) => context.change().make_dirs(&located)?,
+            (None, Parents::Create) => context.change(Planned::NOTHING)?.make_dirs(&located)?,
             (None, Parents::Require) => {
-                let made = context.change().make_dir(&located);
+                let made = context.change(Planned::NOTHING)?.make_dir(&located);
                 made.map_err(|error| self.place.explain(error, Wanted::Directory))?;
                 1
             }

@@ -4,12 +4,11 @@
 //! too where the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is
 //! moved by copying.
 
-use std::sync::Arc;
-
 use sandbox::{
     Change, ChangePlace, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker,
 };
 
+use crate::consent::Planned;
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{Attributes, CopyTally, FileCopy};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
@@ -165,11 +164,13 @@ impl Move {
             }
         }
         // Neither root's history can take back a move between two alone.
-        let is_inside = Arc::ptr_eq(&self.source.root, &ends.place.root);
+        let replaces = !is_same && target.metadata().is_some_and(|there| !there.is_directory());
+        let change = context.change(Planned::overwriting(u64::from(replaces)))?;
+        let is_inside = self.source.root.is_same(&ends.place.root);
         let change = if is_inside {
-            context.change()
+            change
         } else {
-            context.change().irrevocable()
+            change.irrevocable()
         };
         act(&Moving {
             change,
@@ -225,7 +226,7 @@ impl Move {
     /// Tells whether a rename gives what a copy would give.
     fn may_rename(&self, context: &Context) -> Result<bool> {
         let ends = self.ends()?;
-        let same_root = Arc::ptr_eq(&self.source.root, &ends.place.root);
+        let same_root = self.source.root.is_same(&ends.place.root);
         Ok(match ends.metadata.kind {
             _ if same_root => true,
             FileKind::File => true,
@@ -431,7 +432,7 @@ impl Moving<'_, '_> {
     }
 }
 
-/// Fails where what is replaced is a file that the process may not write, although its directory would allow it.
+/// Fails if what is replaced is a file that the process may not write, although its directory would allow it.
 fn check_writable(target: &Located<'_>) -> Result<()> {
     let is_file = target
         .metadata()

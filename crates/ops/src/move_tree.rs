@@ -31,7 +31,7 @@ const PRIVATE: u32 = 0o700;
 /// Moves a directory to where a rename cannot.
 pub(crate) fn by_copying(request: &Move, context: &Context) -> Result<Moved> {
     // Whatever the process's durability: the source goes next.
-    let change = context.change().synced().irrevocable();
+    let change = context.unseen_change().synced().irrevocable();
     let begun = request.without_turn(context, |moving| TreeMove::begin(moving, &change, context));
     let (mut tree_move, made) = begun?;
     let moved = tree_move
@@ -106,7 +106,7 @@ impl<'a> TreeMove<'a> {
             .appear_as(name, moving.on_existing)
             .map_err(|error| moving.occupied(error))?;
         let source = moving.source.located;
-        // It goes entry by entry, even where it could be kept whole: what came since it was copied has to stay.
+        // It goes entry by entry, even if it could be kept whole: what came since it was copied has to stay.
         let hidden = self.change.note_lost(source);
         let hidden = match hidden.and_then(|()| self.change.hide_tree(source)) {
             Ok(hidden) => hidden,

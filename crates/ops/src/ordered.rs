@@ -49,7 +49,7 @@ pub(crate) trait Stages: Send + Sync + 'static {
 
 /// What a unit did.
 pub(crate) struct Worked<Found, Batch> {
-    /// What it found; `None` where that is yet to come from the rest.
+    /// What it found; `None` if that is yet to come from the rest.
     pub found: Option<Found>,
     /// What is left of its batch: too much for one unit, or interrupted.
     pub rest: Option<Batch>,

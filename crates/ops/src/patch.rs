@@ -232,7 +232,7 @@ mod tests {
         assert!(tree.outside_is_untouched());
     }
 
-    /// The patch, the files before it, and those that it changes; none where it is refused.
+    /// The patch, the files before it, and those that it changes; none if it is refused.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
 
     #[test]

@@ -57,7 +57,7 @@ impl Place {
 
     /// Tells whether it is written like another one. Two that differ may still be the same file.
     pub(crate) fn is_same(&self, other: &Place) -> bool {
-        let is_same_root = Arc::ptr_eq(&self.root, &other.root);
+        let is_same_root = self.root.is_same(&other.root);
         is_same_root && self.path == other.path && self.versioning == other.versioning
     }
 
@@ -236,6 +236,7 @@ impl Place {
                 path,
                 parent,
                 missing,
+                denied,
             } => match self.dangling_link() {
                 Some((link, target)) => Error::Dangling {
                     path,
@@ -250,6 +251,7 @@ impl Place {
                         Some(rest) => vec![rest],
                         None => self.near_names(&parent, &missing),
                     },
+                    denied,
                 },
             },
             other => other.into(),

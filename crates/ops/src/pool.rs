@@ -191,7 +191,7 @@ impl Pool {
         self
     }
 
-    /// How many threads work at a time; none where the system refuses threads.
+    /// How many threads work at a time; none if the system refuses threads.
     pub(crate) fn workers(&self) -> usize {
         self.seats.get().copied().unwrap_or(0)
     }

@@ -10,6 +10,7 @@ use sandbox::{
     RemovalStep, TreeRemover, WalkOptions, Walker,
 };
 
+use crate::consent::{Planned, files_below};
 use crate::context::{Cancel, Context};
 use crate::edit_lock::EditLock;
 use crate::error::{Error, ErrorKind, Result, TreeWork, Wanted};
@@ -71,7 +72,7 @@ pub struct Remove {
 pub struct Removed {
     /// The resolved path.
     pub path: String,
-    /// What it was; `None` where nothing was there.
+    /// What it was; `None` if nothing was there.
     pub kind: Option<FileKind>,
     /// How many files, links and special files went.
     pub files: u64,
@@ -129,6 +130,7 @@ impl Remove {
     fn collects(&self, fault: &Error) -> bool {
         self.on_fault == OnFault::Collect
             && !matches!(fault.kind(), ErrorKind::Timeout | ErrorKind::Cancelled)
+            && !matches!(fault, Error::Unconfirmed { .. })
     }
 
     fn missing(&self, located: &Located<'_>) -> Result<Removed> {
@@ -169,14 +171,26 @@ impl Remove {
         }
     }
 
-    /// Removes it; `None` where a directory went in one step.
+    /// How many files go. A tree is counted only if that can matter.
+    fn planned(&self, located: &Located<'_>, kind: FileKind, context: &Context) -> Result<Planned> {
+        let files = match (kind, self.recurse) {
+            (FileKind::Directory, Recurse::Yes) if context.consent.is_limited() => {
+                files_below(located.open_dir()?, &context.cancel)?
+            }
+            (FileKind::Directory, _) => 0,
+            _ => 1,
+        };
+        Ok(Planned::removing(files))
+    }
+
+    /// Removes it; `None` if a directory went in one step.
     fn remove(
         &self,
         located: &Located<'_>,
         kind: FileKind,
         context: &Context,
     ) -> Result<Option<Removal>> {
-        let change = context.change();
+        let change = context.change(self.planned(located, kind, context)?)?;
         let removal = match (kind, self.recurse) {
             (FileKind::Directory, Recurse::Yes) => {
                 return remove_tree(located, &change, self.on_fault, context);
@@ -211,7 +225,7 @@ pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     }
 }
 
-/// Removes a directory and everything in it; large trees use several threads. `None` where it went in one step.
+/// Removes a directory and everything in it; large trees use several threads. `None` if it went in one step.
 fn remove_tree(
     located: &Located<'_>,
     change: &Change,
@@ -506,7 +520,10 @@ mod tests {
         let place = tree.place("dir");
         let located = place.locate(sandbox::Follow::Never).unwrap();
         let (on_fault, cancel) = (OnFault::Collect, context.cancel.clone());
-        let remover = context.change().tree_remover(&located, on_fault).unwrap();
+        let remover = context
+            .unseen_change()
+            .tree_remover(&located, on_fault)
+            .unwrap();
         let halt = Halt::new(&cancel);
         let unit = TreeRemoval { on_fault, cancel }.work(remover, &halt);
         // Each directory takes two steps: the way in and the way out.

@@ -210,7 +210,10 @@ mod tests {
         let tree = Tree::new();
         tree.file("dir/report.txt", "").file("dir/unlike", "");
         let failure = stat(&tree, "dir/reprot.txt").unwrap_err();
-        let Error::NotFound { path, wanted, near } = failure else {
+        let Error::NotFound {
+            path, wanted, near, ..
+        } = failure
+        else {
             panic!("{failure:?}")
         };
         assert_eq!(path.as_str(), "dir/reprot.txt");

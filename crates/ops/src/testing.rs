@@ -186,6 +186,7 @@ pub(crate) fn with_limits(limits: Limits) -> Context {
         users: Arc::new(Users::load()),
         line_index_cache: Arc::default(),
         search_memory: Arc::default(),
+        consent: crate::Consent::default(),
         change_notes: sandbox::ChangeNotes::default(),
         cancel: Cancel::never(),
         room: None,

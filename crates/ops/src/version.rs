@@ -212,7 +212,7 @@ impl Place {
         Some(hashed.unwrap_or_else(|| Version::of_times(metadata)))
     }
 
-    /// The version of what is here now; `None` where it is no file, or where the caller does not want it.
+    /// The version of what is here now; `None` if it is no file, or if the caller does not want it.
     pub(crate) fn version_now(&self, cancel: &Cancel) -> Option<Version> {
         if self.versioning == Versioning::None {
             return None;

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use sandbox::{Located, Metadata, OnExisting, Parents};
 
+use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
@@ -141,7 +142,8 @@ impl Write {
     }
 
     fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {
-        let appended = context.change().append(located, &self.bytes, self.parents);
+        let change = context.change(Planned::NOTHING)?;
+        let appended = change.append(located, &self.bytes, self.parents);
         appended.map_err(|error| self.place.explain(error, Wanted::Directory))
     }
 
@@ -156,7 +158,10 @@ impl Write {
             // What another process makes meanwhile is not locked, and must not be replaced unseen.
             None => OnExisting::Fail,
         };
-        let staged = context.change().stage(located, on_existing, self.parents);
+        let planned = Planned::overwriting(u64::from(located.metadata().is_some()));
+        let staged = context
+            .change(planned)?
+            .stage(located, on_existing, self.parents);
         let mut staged = staged.map_err(|error| self.place.explain(error, Wanted::Directory))?;
         staged.reserve(self.bytes.len() as u64)?;
         for piece in self.bytes.chunks(PIECE) {

@@ -47,7 +47,7 @@ pub(crate) fn drop_foreign_lists(from: impl AsFd, to: impl AsFd) {
 
 /// The mode of a copy.
 ///
-/// Security: a copy has no list, so the group gets nothing where the group bits were only the list's upper bound.
+/// Security: a copy has no list, so the group gets nothing if the group bits were only the list's upper bound.
 pub(crate) fn copied_mode(from: BorrowedFd<'_>, metadata: &Metadata) -> u32 {
     let has_group_rights = metadata.mode & 0o070 != 0;
     let list_kept = !has_group_rights || !syscall::has_xattr_unchecked(from, ACCESS_LIST);

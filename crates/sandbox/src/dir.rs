@@ -14,9 +14,14 @@ use crate::name::{Name, shown};
 use crate::open_file::{self, OpenFile};
 use crate::replace::UnnamedFiles;
 use crate::reserved::is_reserved;
-use crate::resolve::{Resolved, Tail, joined};
+use crate::resolve::{Resolved, Tail, denied, joined};
 use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose, Stamping};
+use crate::view::{EntryJudge, RootView, Standing};
+use crate::watch::file_clock;
+
+/// Takes the name and the kind of an entry.
+pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], FileKind);
 
 /// An open directory; clones share the descriptor.
 #[derive(Debug, Clone)]
@@ -33,6 +38,10 @@ struct Open {
     listed: AtomicBool,
     /// Its device and what the times of entries there show, asked on first use.
     stamping: OnceLock<(u64, Stamping)>,
+    /// How the view judges it, found out on first use.
+    standing: OnceLock<Standing>,
+    /// It is not at its path, but will be or was.
+    is_elsewhere: bool,
 }
 
 /// What the directories of a root share.
@@ -40,6 +49,8 @@ struct Open {
 pub(crate) struct RootShare {
     pub(crate) unnamed: UnnamedFiles,
     pub(crate) observers: Observers,
+    /// What of the root exists; everything if there is none.
+    pub(crate) view: Option<Arc<RootView>>,
 }
 
 /// Which entries a listing has beside those that clients see.
@@ -75,6 +86,10 @@ pub struct DirEntry {
 
 impl Dir {
     pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, share: RootShare) -> Dir {
+        Dir::placed(fd, path, share, false)
+    }
+
+    fn placed(fd: OwnedFd, path: Vec<u8>, share: RootShare, is_elsewhere: bool) -> Dir {
         Dir(Arc::new(Open {
             fd,
             path,
@@ -82,18 +97,20 @@ impl Dir {
             shown: OnceLock::new(),
             listed: AtomicBool::new(false),
             stamping: OnceLock::new(),
+            standing: OnceLock::new(),
+            is_elsewhere,
         }))
     }
 
     /// Another directory of the same root.
     pub(crate) fn kin(&self, fd: OwnedFd, path: Vec<u8>) -> Dir {
-        Dir::new(fd, path, self.0.share.clone())
+        Dir::placed(fd, path, self.0.share.clone(), self.0.is_elsewhere)
     }
 
     /// The same directory under another path.
     pub(crate) fn named(&self, path: Vec<u8>) -> Result<Dir, Errno> {
         let fd = self.fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
-        Ok(self.kin(fd, path))
+        Ok(Dir::placed(fd, path, self.0.share.clone(), true))
     }
 
     /// The same directory, in which no change is written down: what nobody sees is nobody's change.
@@ -102,6 +119,7 @@ impl Dir {
         let share = RootShare {
             unnamed: self.0.share.unnamed,
             observers: self.observers().unrecorded(),
+            view: self.0.share.view.clone(),
         };
         Ok(Dir::new(fd, self.path_bytes().to_vec(), share))
     }
@@ -181,6 +199,108 @@ impl Dir {
         unlisted: Unlisted,
         take: &mut dyn FnMut(&[u8], FileKind),
     ) -> Result<()> {
+        let mut list = |take: &mut dyn FnMut(&[u8], FileKind)| self.for_each_stored(unlisted, take);
+        self.for_each_seen(unlisted, &mut list, take)
+    }
+
+    /// Feeds those names of a list to `take` that exist.
+    ///
+    /// Security: the directory may be moved away while it is listed, and back. It is confirmed before that; a name that may
+    /// have come since is told only if it is found here.
+    pub(crate) fn for_each_seen(
+        &self,
+        unlisted: Unlisted,
+        list: &mut dyn FnMut(TakeName<'_>) -> Result<()>,
+        take: &mut dyn FnMut(&[u8], FileKind),
+    ) -> Result<()> {
+        let Some(mut judge) = self.judge(unlisted) else {
+            return list(take);
+        };
+        let begun = file_clock();
+        self.confirm()?;
+        let (mut names, mut entries) = (Vec::new(), Vec::new());
+        list(&mut |name, kind| {
+            if judge.shows(name, kind) {
+                names.extend_from_slice(name);
+                entries.push((names.len(), kind));
+            }
+        })?;
+        let settled = syscall::stat_content_unchecked(self.fd());
+        let settled = settled.is_ok_and(|now| now.changed.max(now.modified) < begun);
+        let mut start = 0;
+        for (end, kind) in entries {
+            let name = names.get(start..end).unwrap_or_default();
+            start = end;
+            if settled || self.is_here(name) {
+                take(name, kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether an entry of this name is in the directory at its path now.
+    fn is_here(&self, name: &[u8]) -> bool {
+        let found = Name::new(name).and_then(|name| {
+            let fd = syscall::look_unchecked(self.fd(), &name).ok()?;
+            self.confirm_entry(fd.as_fd(), &name).ok()
+        });
+        found.is_some()
+    }
+
+    /// Says which of its entries exist, if some may not and the listing is one that clients see.
+    fn judge(&self, unlisted: Unlisted) -> Option<EntryJudge<'_>> {
+        let view = self.0.share.view.as_ref();
+        let view = view.filter(|_| unlisted == Unlisted::LeftOut)?;
+        Some(view.view().entries_of(self.standing(view)))
+    }
+
+    fn standing(&self, view: &RootView) -> &Standing {
+        let judge = || view.view().standing(self.path_bytes());
+        self.0.standing.get_or_init(judge)
+    }
+
+    /// Tells whether an entry of its name exists, or may be made.
+    pub(crate) fn shows(&self, name: &Name, kind: FileKind) -> bool {
+        let view = self.0.share.view.as_ref();
+        view.is_none_or(|view| {
+            let at = view.step(self.standing(view), name);
+            view.view().judges(&at, kind)
+        })
+    }
+
+    /// Fails unless an entry that is about to be made may exist.
+    pub(crate) fn check_new(&self, name: &Name, kind: FileKind) -> Result<()> {
+        if leftovers::is_temporary(name.as_bytes()) || self.shows(name, kind) {
+            return Ok(());
+        }
+        Err(denied(&self.join(name), self.path_bytes(), name))
+    }
+
+    /// Fails if it is not where it was found any more, so that what was read from it may not be told.
+    ///
+    /// Asks only if some entries of the root do not exist: then it may have been moved to where nothing of it does.
+    pub fn confirm(&self) -> Result<()> {
+        let Some(view) = self.0.share.view.as_ref().filter(|_| !self.0.is_elsewhere) else {
+            return Ok(());
+        };
+        let confirmed = view.confirm(self.fd(), self.path_bytes());
+        confirmed.map_err(|errno| Error::from_errno("open", self.path(), errno))
+    }
+
+    /// Fails unless a descriptor that was opened by a name in it is there.
+    fn confirm_entry(&self, fd: BorrowedFd<'_>, name: &Name) -> Result<()> {
+        let Some(view) = self.0.share.view.as_ref().filter(|_| !self.0.is_elsewhere) else {
+            return Ok(());
+        };
+        let confirmed = view.confirm(fd, &joined(self.path_bytes(), name));
+        confirmed.map_err(|errno| self.failed("open", name, errno))
+    }
+
+    pub(crate) fn for_each_stored(
+        &self,
+        unlisted: Unlisted,
+        take: &mut dyn FnMut(&[u8], FileKind),
+    ) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
         let own = !self.0.listed.swap(true, Ordering::Relaxed);
         let fresh = if own {
@@ -216,11 +336,18 @@ impl Dir {
     /// Opens an entry's content for reading: regular files only, links are refused.
     pub fn open_file(&self, name: &Name) -> Result<OpenFile> {
         let mut opened = self.open_file_unnamed(name)?;
+        self.confirm_file(&opened, name)?;
         opened.path = self.join(name);
         Ok(opened)
     }
 
-    /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files.
+    /// Fails if a file that was opened by a name in this directory is not there any more; see [`Dir::confirm`].
+    pub fn confirm_file(&self, file: &OpenFile, name: &Name) -> Result<()> {
+        self.confirm_entry(file.file.as_fd(), name)
+    }
+
+    /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files. Such a
+    /// caller asks [`Dir::confirm_file`] before it tells anything of the content.
     pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;
@@ -236,16 +363,21 @@ impl Dir {
 
     /// The text of a link.
     pub fn read_link(&self, name: &Name) -> Result<Vec<u8>> {
-        syscall::read_link_at_unchecked(self.fd(), name)
-            .map_err(|errno| self.failed("readlink", name, errno))
+        let text = syscall::read_link_at_unchecked(self.fd(), name)
+            .map_err(|errno| self.failed("readlink", name, errno))?;
+        self.confirm()?;
+        Ok(text)
     }
 
     /// An entry as a place, not followed.
     pub fn locate<'root>(&self, root: &'root Root, name: &Name) -> Result<Located<'root>> {
         let failed = |errno| self.failed("open", name, errno);
+        self.check_new(name, FileKind::Unknown)?;
         let tail = match syscall::look_unchecked(self.fd(), name) {
             Ok(fd) => {
                 let metadata = syscall::stat_unchecked(fd.as_fd()).map_err(failed)?;
+                self.check_new(name, metadata.kind)?;
+                self.confirm_entry(fd.as_fd(), name)?;
                 Tail::Existing {
                     name: name.clone(),
                     fd,
@@ -288,6 +420,7 @@ impl Dir {
                 path: self.join(name),
                 parent: self.path().to_owned(),
                 missing: name.shown().into_owned(),
+                denied: false,
             },
             errno => Error::from_errno(operation, &self.join(name), errno),
         }

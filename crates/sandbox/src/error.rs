@@ -50,6 +50,8 @@ pub enum Error {
         parent: String,
         /// The name that is missing in that directory.
         missing: String,
+        /// The view of the root hides it, whether or not something is there.
+        denied: bool,
     },
     /// A component on the way, or the thing itself, is not a directory.
     #[error("{path:?} is not a directory")]
@@ -109,6 +111,14 @@ pub enum Error {
     PermissionDenied {
         /// What access was refused to.
         path: String,
+    },
+    /// Whoever has the root may not do this in it. Nothing was changed.
+    #[error("there is no right to {} {path:?}", right.name())]
+    NotGranted {
+        /// What would have been changed.
+        path: String,
+        /// The right that is missing.
+        right: crate::Right,
     },
     /// No space, inodes or quota left.
     #[error("no space left while writing {path:?}")]
@@ -189,6 +199,7 @@ impl Error {
                 path,
                 parent: String::new(),
                 missing: String::new(),
+                denied: false,
             },
             Errno::NOTDIR => Error::NotADirectory { path },
             Errno::ISDIR => Error::IsADirectory { path },

@@ -15,6 +15,7 @@ use crate::name::Name;
 use crate::quota::Amount;
 use crate::remove::TreeRemover;
 use crate::resolve::joined;
+use crate::rights::Right;
 use crate::syscall::{self, Errno};
 use crate::{OnFault, Removal};
 
@@ -70,8 +71,11 @@ impl Change {
     /// Hides a directory: from then on nobody reaches it by its name.
     pub fn hide_tree(&self, place: &Located<'_>) -> Result<HiddenTree> {
         let (name, ..) = place.entry()?;
+        place.judge(Right::Remove)?;
         let failed = |errno| place.failed("rename", errno);
-        let top = place.open_dir()?;
+        place.check_whole(None, &|| false)?;
+        let top = place.open_dir()?.named(place.path_bytes());
+        let top = top.map_err(failed)?;
         let hidden = leftovers::temporary_name().map_err(failed)?;
         let parent = place.parent().try_clone_to_owned();
         let parent = parent.map_err(|_| failed(Errno::MFILE))?;
@@ -194,7 +198,7 @@ impl HiddenTree {
         sync.finish_change(|| self.top.path().to_owned())
     }
 
-    /// Removes it with all it holds on a thread that gives way to everything else. Where no thread can be started, the
+    /// Removes it with all it holds on a thread that gives way to everything else. If no thread can be started, the
     /// sweep at the next start removes it.
     pub fn discard_later(self) {
         background::run("take-back", move || drop(self.discard(&|| false)));

@@ -47,6 +47,7 @@ mod remove;
 mod replace;
 mod reserved;
 mod resolve;
+mod rights;
 mod root;
 mod roots;
 mod shorten;
@@ -56,6 +57,7 @@ mod tests;
 mod together;
 mod top_path;
 mod users;
+mod view;
 mod walk;
 mod watch;
 
@@ -86,11 +88,13 @@ pub use rel_path::RelPath;
 pub use remove::{Approval, EmptiedDir, OnFault, Removal, RemovalStep, TreeRemover};
 pub use replace::Staged;
 pub use resolve::{Follow, Resolver};
+pub use rights::{Right, Rights};
 pub use root::Root;
 pub use roots::{NamedRoot, Roots};
 pub use shorten::{first_chars, truncated};
 pub use together::{ChangePlace, Cluster, Extent, HeldPlaces};
 pub use users::Users;
+pub use view::{GlobFault, GlobReason, HiddenEntries, SECRETS, SECRETS_WORD, View};
 pub use walk::{
     AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,
     Walker,

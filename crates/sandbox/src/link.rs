@@ -55,6 +55,7 @@ impl Located<'_> {
     /// Where inside the root a link leads that leads to nothing; `None` for any other link.
     #[must_use]
     pub fn dangling_target(&self) -> Option<String> {
+        // Security: the target of a link that leads to what is hidden is an error here, so that nobody hears of it.
         let found = follow(self).ok()?;
         let is_missing = matches!(found.tail, Tail::Missing { .. });
         let target = Located::new(self.root(), self.given().to_owned(), found);

@@ -161,8 +161,20 @@ impl ListingVisit {
         unlisted: Unlisted,
         take: &mut dyn FnMut(&[u8], FileKind),
     ) -> Result<()> {
+        // Security: what is remembered is for everybody, so it is judged again for each.
+        let mut list =
+            |take: &mut dyn FnMut(&[u8], FileKind)| self.for_each_known(dir, unlisted, take);
+        dir.for_each_seen(unlisted, &mut list, take)
+    }
+
+    fn for_each_known(
+        &self,
+        dir: &Dir,
+        unlisted: Unlisted,
+        take: &mut dyn FnMut(&[u8], FileKind),
+    ) -> Result<()> {
         let Some(before) = dir.list_stamp() else {
-            return dir.for_each_name(unlisted, take);
+            return dir.for_each_stored(unlisted, take);
         };
         let mut feed = |name: &[u8], kind| {
             if unlisted.lists(name) {

@@ -7,16 +7,23 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Result;
+use crate::rights::Rights;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
+use crate::view::View;
 
-/// Opens a root again where its path leads to another directory now, with all the checks of the start.
+/// Opens a root again if its path leads to another directory now, with all the checks of the start.
 pub type Reopen = Box<dyn Fn() -> Option<Root> + Send + Sync>;
+
+/// Makes of a root what somebody has of it.
+type Derive = Box<dyn Fn(&Root) -> Root + Send + Sync>;
 
 /// A root by the path it was opened at.
 pub struct LiveRoot {
     state: RwLock<LiveState>,
     reopen: Option<Reopen>,
+    /// It is another one as somebody has it.
+    derived: Option<(Arc<LiveRoot>, Derive)>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,18 +64,62 @@ impl LiveRoot {
                 is_gone: false,
             }),
             reopen,
+            derived: None,
         }
+    }
+
+    /// The same root, in which only what a view shows exists.
+    #[must_use]
+    pub fn seen_through(self: &Arc<LiveRoot>, view: Arc<View>) -> LiveRoot {
+        self.derived(Box::new(move |root| root.seen_through(Arc::clone(&view))))
+    }
+
+    /// The same root for somebody who has only some rights in it.
+    #[must_use]
+    pub fn with_rights(self: &Arc<LiveRoot>, rights: Rights) -> LiveRoot {
+        self.derived(Box::new(move |root| root.with_rights(rights)))
+    }
+
+    /// What somebody has of this root. It follows this one, which is looked after.
+    fn derived(self: &Arc<LiveRoot>, derive: Derive) -> LiveRoot {
+        let root = Arc::new(derive(&self.state().root));
+        LiveRoot {
+            derived: Some((Arc::clone(self), derive)),
+            ..LiveRoot::new(root, None)
+        }
+    }
+
+    /// What is had of the base now: made once for each directory that the base had.
+    fn derived_now(&self, base: &Root, derive: &Derive) -> Arc<Root> {
+        let known = self.state().root;
+        if known.is_same(base) {
+            return known;
+        }
+        let root = Arc::new(derive(base));
+        let state = LiveState {
+            root: Arc::clone(&root),
+            is_gone: false,
+        };
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        root
     }
 
     /// The root; `None` while its directory is gone.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Root>> {
+        if let Some((base, derive)) = &self.derived {
+            let base = base.current()?;
+            return Some(self.derived_now(&base, derive));
+        }
         let state = self.state();
         (!state.is_gone).then_some(state.root)
     }
 
     /// Compares the directory with what is at its path, and tells what changed.
     pub fn check(&self) -> Option<RootChange> {
+        if let Some((base, _)) = &self.derived {
+            return base.check();
+        }
         let before = self.state();
         let at_path = at_path(&before.root);
         let (root, is_gone, change) = match (at_path, before.is_gone) {

@@ -9,6 +9,7 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::{Name, shown};
 use crate::open_file::{self, OpenFile};
 use crate::resolve::{self, Resolved, Tail, joined};
+use crate::rights::Right;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
@@ -235,6 +236,12 @@ impl<'root> Located<'root> {
             Some(name) => resolve::not_found(&self.given, &self.found.parent_path, name),
             None => self.failed("open", Errno::NOENT),
         }
+    }
+
+    /// Fails if whoever has the root lacks a right in it.
+    pub(crate) fn judge(&self, right: Right) -> Result<()> {
+        let observers = self.root.observers();
+        observers.judge(right, &|| self.given.clone())
     }
 
     pub(crate) fn failed(&self, operation: &'static str, errno: Errno) -> Error {

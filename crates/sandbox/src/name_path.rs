@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
-/// Names with one slash between each two, and nothing else. Where no link is followed, such a path can only lead down.
+/// Names with one slash between each two, and nothing else. If no link is followed, such a path can only lead down.
 ///
 /// Security: every `openat2` of this crate takes one, so that none can be given a `..` or a slash at its beginning.
 #[derive(Debug, PartialEq, Eq)]

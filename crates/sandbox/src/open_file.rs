@@ -46,7 +46,7 @@ impl OpenFile {
         Ok(OpenFile::new(file, self.metadata, self.path.clone()))
     }
 
-    /// Tells whether nobody has it open for writing, by a descriptor or a mapping; no also where the kernel does not say.
+    /// Tells whether nobody has it open for writing, by a descriptor or a mapping; no also if the kernel does not say.
     #[must_use]
     pub fn is_unwritten(&self) -> bool {
         syscall::is_unwritten_unchecked(self.file.as_fd())

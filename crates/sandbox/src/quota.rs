@@ -389,6 +389,7 @@ impl Ledger {
         let share = RootShare {
             unnamed: UnnamedFiles::Avoided,
             observers: Observers::default(),
+            view: None,
         };
         let top = syscall::reopen_dir_unchecked(self.top.as_fd())
             .map_err(|errno| Error::from_errno("open", ".", errno))?;

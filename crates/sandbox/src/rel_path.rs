@@ -162,7 +162,7 @@ impl RelPath {
         })
     }
 
-    fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes.as_bytes()
     }
 }

@@ -10,6 +10,7 @@ use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::located::Located;
+use crate::rights::Right;
 use crate::syscall::{self, Errno};
 use crate::walk::{
     AllLeaves, Choice, Cut, Seen, WalkEvent, WalkItem, WalkOptions, WalkOrder, Walker,
@@ -119,6 +120,8 @@ impl Change {
     /// Begins to remove everything in a directory; [`remove_emptied`](Self::remove_emptied) removes it itself.
     pub fn tree_remover(&self, place: &Located<'_>, on_fault: OnFault) -> Result<TreeRemover> {
         place.entry()?;
+        place.check_whole(None, &|| false)?;
+        place.judge(Right::Remove)?;
         Ok(TreeRemover::new(self.clone(), place.open_dir()?, on_fault))
     }
 

@@ -134,6 +134,7 @@ impl Change {
 
     /// Begins a file in an open directory. What is there keeps none of its attributes.
     pub fn stage_in(&self, dir: &Dir, name: &Name, on_existing: OnExisting) -> Result<Staged> {
+        dir.check_new(name, FileKind::File)?;
         let path = dir.join(name);
         self.begin_file(Target::in_dir(dir, name), path, on_existing)
             .map_err(|errno| Error::from_errno("create", &dir.join(name), errno))
@@ -141,6 +142,7 @@ impl Change {
 
     /// Begins a file in a tree that nobody sees. It has its name from the start, which costs less than one without.
     pub fn stage_hidden(&self, dir: &Dir, name: &Name) -> Result<Staged> {
+        dir.check_new(name, FileKind::File)?;
         // The account of a quota compares what comes with what is there, so nothing may be there.
         if dir.observers().quota.is_none() {
             match syscall::create_unchecked(dir.fd(), name, dir.observers().audience.mode(NEW_MODE))

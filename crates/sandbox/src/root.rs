@@ -23,19 +23,21 @@ use crate::rel_path::{self, PathStep, RelPath};
 use crate::replace::UnnamedFiles;
 use crate::reserved::may_name_reserved;
 use crate::resolve::{self, Follow, Resolver};
+use crate::rights::Rights;
 use crate::syscall;
 use crate::together::{Cluster, RootLocks, SharedAccount};
 use crate::top_path;
+use crate::view::{RootView, View};
 
 /// An open directory; every path is looked up inside it, by descriptor.
 pub struct Root {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     real_path: PathBuf,
     /// The path by which its places are compared with those of other roots.
     compared_as: Arc<Path>,
     /// The absolute spellings under which links may name this root: the real one, then the configured.
     spellings: Vec<Vec<Name>>,
-    openat2: AtomicBool,
+    openat2: Arc<AtomicBool>,
     proc: bool,
     /// Its files are this machine's own.
     local: bool,
@@ -44,6 +46,8 @@ pub struct Root {
     observers: Observers,
     /// How changes in it are ordered with those of other processes.
     locks: Arc<RootLocks>,
+    /// What of it exists; everything if there is none.
+    view: Option<Arc<RootView>>,
 }
 
 impl Root {
@@ -67,15 +71,79 @@ impl Root {
         Ok(Root {
             locks: Arc::new(RootLocks::new(fd.try_clone()?, proc)),
             local: syscall::is_local_unchecked(fd.as_fd()),
-            fd,
+            fd: Arc::new(fd),
             compared_as: top_path::of(&top, &real_path),
             real_path,
             spellings,
-            openat2: AtomicBool::new(resolver == Resolver::Auto),
+            openat2: Arc::new(AtomicBool::new(resolver == Resolver::Auto)),
             proc,
             host_paths: false,
             observers: Observers::default(),
+            view: None,
         })
+    }
+
+    /// The same root, in which only what a view shows exists. It shares everything else with this one.
+    #[must_use]
+    pub fn seen_through(&self, view: Arc<View>) -> Root {
+        let view = RootView::new(view, Arc::clone(&self.fd), &self.real_path, self.proc);
+        let mut root = self.again();
+        root.view = Some(Arc::new(view));
+        root
+    }
+
+    /// The same root for somebody who has only some rights in it. It shares everything else with this one.
+    #[must_use]
+    pub fn with_rights(&self, rights: Rights) -> Root {
+        let mut root = self.again();
+        root.observers.rights = root.observers.rights.and(rights);
+        root
+    }
+
+    /// The same open directory once more.
+    fn again(&self) -> Root {
+        Root {
+            fd: Arc::clone(&self.fd),
+            real_path: self.real_path.clone(),
+            compared_as: Arc::clone(&self.compared_as),
+            spellings: self.spellings.clone(),
+            openat2: Arc::clone(&self.openat2),
+            proc: self.proc,
+            local: self.local,
+            host_paths: self.host_paths,
+            observers: self.observers.clone(),
+            locks: Arc::clone(&self.locks),
+            view: self.view.clone(),
+        }
+    }
+
+    /// Tells whether this is the same open directory as another root, seen through whatever view.
+    #[must_use]
+    pub fn is_same(&self, other: &Root) -> bool {
+        Arc::ptr_eq(&self.fd, &other.fd)
+    }
+
+    /// Tells whether what is at a resolved path inside exists for whoever has this root.
+    #[must_use]
+    pub fn shows(&self, path: &str, kind: FileKind) -> bool {
+        let Some(view) = &self.view else { return true };
+        let path = match path {
+            "." => "",
+            path => path,
+        };
+        let path = RelPath::parse(path);
+        path.is_ok_and(|path| view.view().shows(path.as_bytes(), kind))
+    }
+
+    /// Tells whether all of it exists for whoever has this root.
+    #[must_use]
+    pub fn shows_everything(&self) -> bool {
+        self.view.is_none()
+    }
+
+    /// What of it exists; `None` if all does.
+    pub(crate) fn view(&self) -> Option<&Arc<RootView>> {
+        self.view.as_ref()
     }
 
     /// Takes absolute paths on the host that lead into the root as paths inside it.
@@ -201,6 +269,7 @@ impl Root {
             .direct_path(path)
             .filter(|_| self.local && self.uses_proc())?;
         let entry = syscall::openat2_look_in_memory_unchecked(self.fd(), &direct).ok()?;
+        self.confirm(entry.as_fd(), direct.as_bytes()).ok()?;
         open_looked_at(&entry, &direct)
     }
 
@@ -208,6 +277,7 @@ impl Root {
     fn open_entry(&self, path: &RelPath) -> Option<OpenFile> {
         let direct = self.direct_path(path).filter(|_| self.uses_proc())?;
         let entry = syscall::openat2_look_unchecked(self.fd(), &direct).ok()?;
+        self.confirm(entry.as_fd(), direct.as_bytes()).ok()?;
         open_looked_at(&entry, &direct)
     }
 
@@ -218,6 +288,19 @@ impl Root {
         }
         path.downward()
             .filter(|names| !may_name_reserved(names.as_bytes()))
+            .filter(|names| self.shows_plainly(names.as_bytes(), FileKind::File))
+    }
+
+    /// Tells whether a path without links may exist as this kind, and can be judged as it is written.
+    pub(crate) fn shows_plainly(&self, path: &[u8], kind: FileKind) -> bool {
+        let view = self.view.as_ref();
+        view.is_none_or(|view| view.shows_plainly(path, kind))
+    }
+
+    /// Fails unless a descriptor is where it was found; asked only if not everything exists.
+    pub(crate) fn confirm(&self, fd: BorrowedFd<'_>, path: &[u8]) -> syscall::SysResult<()> {
+        let view = self.view.as_ref();
+        view.map_or(Ok(()), |view| view.confirm(fd, path))
     }
 
     /// What is known of the root directory itself.
@@ -263,6 +346,7 @@ impl Root {
         RootShare {
             unnamed: self.unnamed_files(),
             observers: self.observers.clone(),
+            view: self.view.clone(),
         }
     }
 

@@ -6,6 +6,7 @@ mod attributes;
 mod kept;
 mod notify;
 mod stamps;
+mod stat;
 mod together;
 
 use std::io::IoSliceMut;
@@ -19,7 +20,7 @@ pub(crate) use rustix::io::Errno;
 use rustix::io::ReadWriteFlags;
 use rustix::path::DecInt;
 
-use crate::metadata::{FileKind, Metadata, Time};
+use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::name_path::NamePath;
 use crate::planted_fault::{self, PlantedFault};
@@ -33,6 +34,11 @@ pub(crate) use kept::{
     exchange_unchecked, lock_unchecked, open_own_unchecked, sync_data_unchecked,
     try_lock_unchecked, unlock_unchecked,
 };
+pub(crate) use stat::{
+    is_mount_point_unchecked, stat_at_unchecked, stat_content_unchecked, stat_unchecked,
+};
+use stat::{kind, statx};
+
 pub(crate) use stamps::{Stamping, is_unwritten_unchecked, stamping_unchecked};
 
 pub(crate) use notify::{
@@ -50,6 +56,8 @@ pub(crate) type SysResult<T> = Result<T, Errno>;
 const TRIES: usize = 16;
 /// How many bytes of directory entries are fetched at a time.
 const DIRENT_BUFFER: usize = 32 * 1024;
+/// Room for the path of a descriptor: the kernel tells none that is longer than a page.
+const PATH_BUFFER: usize = 4096;
 
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const LOOK_DIR: OFlags = LOOK.union(OFlags::DIRECTORY);
@@ -317,6 +325,20 @@ pub(crate) fn proc_fds() -> Option<BorrowedFd<'static>> {
     .map(AsFd::as_fd)
 }
 
+/// Where a descriptor is now, as an absolute path; the kernel adds ` (deleted)` if it is nowhere.
+pub(crate) fn path_of_unchecked(fd: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
+    let proc = proc_fds().ok_or(Errno::NOSYS)?;
+    before("readlinkat");
+    let mut buffer = [MaybeUninit::uninit(); PATH_BUFFER];
+    let number = fd_number(fd);
+    let (path, _) = sys::readlinkat_raw(proc, number.as_c_str(), &mut buffer)?;
+    // A path that fills the buffer may be cut.
+    if path.len() >= PATH_BUFFER {
+        return Err(Errno::NAMETOOLONG);
+    }
+    Ok(path.to_vec())
+}
+
 fn fd_number(fd: BorrowedFd<'_>) -> DecInt {
     DecInt::from_fd(fd)
 }
@@ -428,93 +450,6 @@ pub(crate) fn read_link_unchecked(link: BorrowedFd<'_>) -> SysResult<Vec<u8>> {
 pub(crate) fn read_link_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Vec<u8>> {
     before("readlinkat");
     sys::readlinkat(dir, name.as_c_str(), Vec::new()).map(|text| text.into_bytes())
-}
-
-/// What is known of the file of a descriptor.
-pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
-    before("statx");
-    statx(fd, c"", AtFlags::EMPTY_PATH)
-}
-
-/// What is known of the file of a descriptor, but for its birth time: cheaper than [`stat_unchecked`].
-pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
-    before("fstat");
-    let stat = sys::fstat(fd)?;
-    let time = |seconds, nanoseconds| Time {
-        seconds,
-        nanoseconds: u32::try_from(nanoseconds).unwrap_or_default(),
-    };
-    Ok(Metadata {
-        kind: kind(sys::FileType::from_raw_mode(stat.st_mode)),
-        size: u64::try_from(stat.st_size).unwrap_or_default(),
-        mode: stat.st_mode & 0o7777,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
-        modified: time(stat.st_mtime, stat.st_mtime_nsec),
-        accessed: time(stat.st_atime, stat.st_atime_nsec),
-        changed: time(stat.st_ctime, stat.st_ctime_nsec),
-        created: None,
-        device: stat.st_dev,
-        inode: stat.st_ino,
-    })
-}
-
-/// What is known of an entry, never following it.
-pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
-    before("statx");
-    statx(dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// Tells whether something is mounted at an entry.
-pub(crate) fn is_mount_point_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<bool> {
-    before("statx");
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let stat = sys::statx(dir, name.as_c_str(), flags, sys::StatxFlags::TYPE)?;
-    Ok(stat
-        .stx_attributes
-        .contains(sys::StatxAttributes::MOUNT_ROOT))
-}
-
-fn statx<P: rustix::path::Arg>(
-    dir: BorrowedFd<'_>,
-    path: P,
-    flags: AtFlags,
-) -> SysResult<Metadata> {
-    let wanted = sys::StatxFlags::BASIC_STATS | sys::StatxFlags::BTIME;
-    let stat = sys::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted)?;
-    let time = |t: sys::StatxTimestamp| Time {
-        seconds: t.tv_sec,
-        nanoseconds: t.tv_nsec,
-    };
-    let has_birth = stat.stx_mask & sys::StatxFlags::BTIME.bits() != 0;
-    Ok(Metadata {
-        kind: kind(sys::FileType::from_raw_mode(stat.stx_mode.into())),
-        size: stat.stx_size,
-        mode: u32::from(stat.stx_mode) & 0o7777,
-        uid: stat.stx_uid,
-        gid: stat.stx_gid,
-        links: stat.stx_nlink,
-        modified: time(stat.stx_mtime),
-        accessed: time(stat.stx_atime),
-        changed: time(stat.stx_ctime),
-        created: has_birth.then(|| time(stat.stx_btime)),
-        device: sys::makedev(stat.stx_dev_major, stat.stx_dev_minor),
-        inode: stat.stx_ino,
-    })
-}
-
-fn kind(file_type: sys::FileType) -> FileKind {
-    match file_type {
-        sys::FileType::RegularFile => FileKind::File,
-        sys::FileType::Directory => FileKind::Directory,
-        sys::FileType::Symlink => FileKind::Symlink,
-        sys::FileType::Fifo => FileKind::Fifo,
-        sys::FileType::Socket => FileKind::Socket,
-        sys::FileType::CharacterDevice => FileKind::CharDevice,
-        sys::FileType::BlockDevice => FileKind::BlockDevice,
-        _ => FileKind::Unknown,
-    }
 }
 
 /// Feeds every entry of an open directory to `take`, without `.` and `..`.

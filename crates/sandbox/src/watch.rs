@@ -46,7 +46,7 @@ pub struct TreeWatch {
     root: Arc<Root>,
     /// The path that is watched, in bytes.
     top: Vec<u8>,
-    /// The one entry that counts, where a file is watched: its directory tells of it also after it was replaced.
+    /// The one entry that counts, if a file is watched: its directory tells of it also after it was replaced.
     only: Option<Vec<u8>>,
     directories: HashMap<i32, Vec<u8>>,
     /// How many directories may be watched.
@@ -98,7 +98,7 @@ impl TreeWatch {
             top: dir.path_bytes().to_owned(),
             directories: HashMap::new(),
             most: if only.is_some() { 1 } else { most },
-            begun: now(),
+            begun: file_clock(),
             changes: BTreeMap::new(),
             truncated: false,
             overflowed: false,
@@ -158,7 +158,7 @@ impl TreeWatch {
         self.changes.clear();
         self.truncated = false;
         self.overflowed = false;
-        self.begun = now();
+        self.begun = file_clock();
     }
 
     /// The old and the new path of a directory that was moved inside the tree.
@@ -261,9 +261,21 @@ impl TreeWatch {
         })
     }
 
+    /// Tells whether a path exists for whoever watches; one that is there has to be where it was told to be.
+    fn may_tell(&self, path: &[u8], change: SeenChange) -> bool {
+        let Some(view) = self.root.view() else {
+            return true;
+        };
+        let may_exist = view.view().shows(path, FileKind::Unknown);
+        may_exist && (change == SeenChange::Removed || self.is_there(path))
+    }
+
     /// Notes the sum of what happened to a path.
     fn note(&mut self, path: Vec<u8>, change: SeenChange) {
         use SeenChange::{Changed, Created, Removed};
+        if !self.may_tell(&path, change) {
+            return;
+        }
         let sum = match (self.changes.get(&path), change) {
             // Made and removed again: nothing to tell.
             (Some(Created), Removed) => {
@@ -383,7 +395,7 @@ fn told(path: &[u8]) -> String {
 }
 
 /// Now, as the times of files have it: their clock is a little behind.
-fn now() -> Time {
+pub(crate) fn file_clock() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().saturating_sub(FILE_CLOCK_BEHIND);
     Time {

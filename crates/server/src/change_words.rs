@@ -33,6 +33,7 @@ impl OperatorContext {
     /// The context of one call.
     pub(crate) fn context(&self) -> Context {
         Context {
+            consent: ops::Consent::default(),
             limits: Arc::clone(&self.limits),
             users: Arc::default(),
             line_index_cache: Arc::default(),

@@ -87,9 +87,11 @@ enum CommandArgs {
         /// The tool's name.
         #[arg(value_name = "TOOL")]
         tool: String,
-        /// The tool's arguments as a JSON object; `-` reads them from standard input.
-        #[arg(value_name = "JSON|-")]
-        arguments: Option<String>,
+        /// The tool's arguments: NAME=VALUE each, or one JSON object; `-` reads the object from standard input.
+        #[arg(value_name = "NAME=VALUE|JSON|-")]
+        arguments: Vec<String>,
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
     /// Show the changes of roots that keep a history, the newest first.
     History {
@@ -107,7 +109,7 @@ enum CommandArgs {
         /// Its name, such as 4f2a.
         #[arg(value_name = "CHANGE")]
         change: String,
-        /// The root, where there are several.
+        /// The root, if there are several.
         #[arg(value_name = "ROOT")]
         root: Option<String>,
         /// Take back everything after it too.
@@ -123,6 +125,12 @@ enum CommandArgs {
         #[arg(value_name = "URL")]
         url: Option<String>,
     },
+    /// Make a token for a client: the token itself, and the digest for `clients` of the config file.
+    Token {
+        /// The client's name.
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// Look after the audit file.
     Audit {
         #[command(subcommand)]
@@ -136,6 +144,40 @@ enum CommandArgs {
     },
     /// Print the manual page (roff): mcp-filesystem man | man -l -
     Man,
+}
+
+/// The running server that a call goes to.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+struct RemoteArgs {
+    /// Call a running server, such as http://127.0.0.1:8091, instead of working here.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A file whose first line is the bearer token for that server [default: $MCP_FILESYSTEM_TOKEN].
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
+    /// Certificates (PEM) to trust instead of the system's.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    ca_file: Option<PathBuf>,
+}
+
+/// A running server, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RemoteServer {
+    /// Its URL, as it was typed.
+    pub(crate) url: String,
+    /// The file of the token.
+    pub(crate) token_file: Option<PathBuf>,
+    /// The file of the certificates to trust.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// A call that was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CallRequest {
+    /// The tool's name.
+    pub(crate) tool: String,
+    /// Its arguments.
+    pub(crate) arguments: CallArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -163,7 +205,7 @@ enum HistoryAction {
         /// The path inside the root.
         #[arg(value_name = "PATH")]
         path: String,
-        /// The root, where there are several.
+        /// The root, if there are several.
         #[arg(value_name = "ROOT")]
         root: Option<String>,
     },
@@ -218,6 +260,8 @@ pub(crate) enum Task {
     History(HistoryRequest),
     /// Ask a server whether it is well.
     Health(Option<String>),
+    /// Make a token for the client of this name.
+    Token(String),
     /// Verify audit files.
     VerifyAudit {
         /// The files, the oldest first.
@@ -231,10 +275,10 @@ pub(crate) enum Task {
     Man,
     /// Call one tool.
     Call {
-        /// The tool's name.
-        tool: String,
-        /// Where its arguments come from.
-        arguments: CallArguments,
+        /// The tool and its arguments.
+        request: CallRequest,
+        /// The server to call, if not this process.
+        remote: Option<RemoteServer>,
     },
 }
 
@@ -282,8 +326,10 @@ pub(crate) enum SettingsFormat {
 pub(crate) enum CallArguments {
     /// There are none.
     None,
-    /// They were typed.
-    Text(String),
+    /// They were typed as a JSON object.
+    Json(String),
+    /// They were typed one by one, as NAME=VALUE.
+    Pairs(Vec<String>),
     /// They come on standard input.
     Stdin,
 }
@@ -373,6 +419,7 @@ impl Cli {
                 dry_run: *dry_run,
             }),
             Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
+            Some(CommandArgs::Token { name }) => Task::Token(name.clone()),
             Some(CommandArgs::Audit { command }) => {
                 let AuditArgs::Verify { files, head } = command;
                 Task::VerifyAudit {
@@ -382,9 +429,16 @@ impl Cli {
             }
             Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
             Some(CommandArgs::Man) => Task::Man,
-            Some(CommandArgs::Call { tool, arguments }) => Task::Call {
-                tool: tool.clone(),
-                arguments: CallArguments::from(arguments),
+            Some(CommandArgs::Call {
+                tool,
+                arguments,
+                remote,
+            }) => Task::Call {
+                request: CallRequest {
+                    tool: tool.clone(),
+                    arguments: CallArguments::of(arguments),
+                },
+                remote: remote.server(),
             },
         }
     }
@@ -469,19 +523,36 @@ impl Cli {
         self.flags.no_history
     }
 
+    /// The first tool set that was named, if any.
+    pub(crate) fn first_toolset(&self) -> Option<Toolset> {
+        self.given.toolsets.as_deref()?.first().copied()
+    }
+
     /// Tells whether the project of `guide` was named.
     pub(crate) fn names_project_root(&self) -> bool {
         self.given.guide_project_root.is_some()
     }
 }
 
-impl From<&Option<String>> for CallArguments {
-    fn from(typed: &Option<String>) -> CallArguments {
-        match typed.as_deref() {
-            None => CallArguments::None,
-            Some("-") => CallArguments::Stdin,
-            Some(text) => CallArguments::Text(text.to_owned()),
+impl CallArguments {
+    fn of(words: &[String]) -> CallArguments {
+        match words {
+            [] => CallArguments::None,
+            [word] if word == "-" => CallArguments::Stdin,
+            [word] if word.trim_start().starts_with('{') => CallArguments::Json(word.clone()),
+            pairs => CallArguments::Pairs(pairs.to_vec()),
         }
+    }
+}
+
+impl RemoteArgs {
+    fn server(&self) -> Option<RemoteServer> {
+        let url = self.url.clone()?;
+        Some(RemoteServer {
+            url,
+            token_file: self.token_file.clone(),
+            ca_file: self.ca_file.clone(),
+        })
     }
 }
 
@@ -550,14 +621,13 @@ pub(crate) mod tests {
             );
         }
         let cli = typed(&["a", "call", "read_file", "{}"]);
-        let arguments = CallArguments::Text("{}".to_owned());
-        assert_eq!(
-            cli.task(),
-            Task::Call {
-                tool: "read_file".to_owned(),
-                arguments
-            }
-        );
+        let arguments = CallArguments::Json("{}".to_owned());
+        let request = CallRequest {
+            tool: "read_file".to_owned(),
+            arguments,
+        };
+        let remote = None;
+        assert_eq!(cli.task(), Task::Call { request, remote });
         assert_eq!(cli.directories(Path::new("/")).served, [Path::new("/a")]);
         assert_eq!(typed(&["./check"]).task(), Task::Serve);
     }
@@ -565,7 +635,7 @@ pub(crate) mod tests {
     #[test]
     fn call_takes_its_arguments_from_where_it_is_told() {
         let arguments = |words: &[&str]| match typed(words).task() {
-            Task::Call { arguments, .. } => arguments,
+            Task::Call { request, .. } => request.arguments,
             other => panic!("{other:?}"),
         };
         assert_eq!(arguments(&["call", "list_roots"]), CallArguments::None);

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sandbox::{Cluster, LiveRoot, NamedRoot, Reopen, Roots, Users};
-use toolset::{Allowlist, Deployment, MemoryToolChoices, RootGrant};
+use sandbox::{Cluster, LiveRoot, NamedRoot, Reopen, Rights, Roots, Users, View};
+use toolset::{
+    Allowlist, ClientGrant, ClientRootGrant, ConfirmRule, Deployment, MemoryToolChoices, RootGrant,
+};
 
-use crate::settings::{AllowedTools, RootSettings, Settings, Toolset};
+use crate::settings::{AllowedTools, ClientRoot, ClientSettings, RootSettings, Settings, Toolset};
 use crate::{open_roots, operator_files};
 
 /// Whether a directory that takes the place of a root's is opened while the server runs.
@@ -51,6 +53,7 @@ pub(crate) fn deployment(
         text: settings.text,
         root_header: settings.root_header,
         home: operator_files::home_directory(),
+        confirm_timeout: settings.confirm_timeout,
         memory_tool: MemoryToolChoices {
             store: settings.memory_tool_store,
             create: settings.memory_tool_create,
@@ -75,13 +78,65 @@ fn grant(
     RootGrant {
         root: Arc::new(LiveRoot::new(Arc::clone(&root.root), reopen)),
         read_only: root.read_only,
-        tools: match &own.tools {
-            AllowedTools::All => Allowlist::All,
-            AllowedTools::Only(names) => Allowlist::Only(names.clone()),
-        },
+        tools: allowlist(&own.tools),
+        confirm: own.confirm.as_ref().map(|confirm| ConfirmRule {
+            removes: confirm.remove,
+            overwrites: confirm.overwrite,
+            tools: confirm.tools.as_ref().map(allowlist),
+        }),
         home_of: homes(own, settings),
         ..RootGrant::new(root.name.clone(), Arc::clone(&root.root))
     }
+}
+
+fn allowlist(tools: &AllowedTools) -> Allowlist {
+    match tools {
+        AllowedTools::All => Allowlist::All,
+        AllowedTools::Only(names) => Allowlist::Only(names.clone()),
+    }
+}
+
+/// What a named client may do: its part of each root is made here, once.
+pub(crate) fn client_grant(
+    client: &ClientSettings,
+    settings: &Settings,
+    deployment: &Deployment,
+) -> ClientGrant {
+    let part = |grant: &RootGrant| {
+        let own = settings.roots.iter().find(|own| own.name == grant.name)?;
+        client_root(grant, own, client.root(&grant.name)?)
+    };
+    let names = |sets: &Vec<Toolset>| sets.iter().map(|set| set.name().to_owned()).collect();
+    ClientGrant {
+        name: client.name.as_str().into(),
+        roots: deployment.roots.iter().filter_map(part).collect(),
+        toolsets: client.toolsets.as_ref().map(names),
+        rate: client.rate,
+        max_calls: client.max_calls,
+    }
+}
+
+/// A client's part of a root; none if its globs cannot be read, which the settings have seen to.
+fn client_root(
+    grant: &RootGrant,
+    own: &RootSettings,
+    part: &ClientRoot,
+) -> Option<ClientRootGrant> {
+    let mut root = Arc::clone(&grant.root);
+    if !part.paths.is_empty() {
+        // What the root denies stays denied: a root has one view.
+        let view = View::new(&part.paths, &own.deny).ok()??;
+        root = Arc::new(root.seen_through(Arc::new(view)));
+    }
+    if part.rights != Rights::ALL {
+        root = Arc::new(root.with_rights(part.rights));
+    }
+    Some(ClientRootGrant {
+        name: grant.name.clone(),
+        root,
+        tools: allowlist(&part.tools),
+        rights: part.rights,
+    })
 }
 
 /// The single-root sets that use this root.

@@ -14,6 +14,8 @@ use crate::operator_files::reason;
 use crate::settings::{KeyPath, SettingsError};
 use crate::settings::{Settings, Toolset};
 
+/// The directories that may be named unless the operator names others.
+const ALLOWED_PATHS: [&str; 5] = ["docs", "src", "tests", ".guide", ".todo"];
 /// The size of a generated key, in bytes.
 const KEY_SIZE: usize = 32;
 
@@ -26,6 +28,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
     let project = GuideProject {
         allowed: validator.policy().allowed().map(str::to_owned).collect(),
         missing: validator.policy().missing().map(str::to_owned).collect(),
+        is_configured: settings.guide_allowed_paths.is_some(),
         path: validator.root().real_path().to_owned(),
         state: Arc::new(state(settings, validator)?),
     };
@@ -43,12 +46,15 @@ pub(crate) struct GuideProject {
     pub(crate) allowed: Vec<String>,
     /// The allowed directories that do not exist.
     pub(crate) missing: Vec<String>,
+    /// Whether the operator named the allowed directories.
+    is_configured: bool,
 }
 
 impl GuideProject {
-    /// Warns of allowed directories that do not exist, which may be a mistake.
+    /// Warns of configured directories that do not exist, which may be a mistake. No project has all the usual ones.
     pub(crate) fn warn(&self) {
-        for path in &self.missing {
+        let configured = self.missing.iter().filter(|_| self.is_configured);
+        for path in configured {
             tracing::warn!(
                 toolset = "guide",
                 path,
@@ -68,7 +74,9 @@ fn validator(settings: &Settings) -> Result<PathValidator> {
         path: path.clone(),
         reason: reason(&error),
     })?;
-    let validator = PathValidator::new(root, &path, &settings.guide_allowed_paths);
+    let allowed = settings.guide_allowed_paths.clone();
+    let allowed = allowed.unwrap_or_else(|| ALLOWED_PATHS.map(str::to_owned).to_vec());
+    let validator = PathValidator::new(root, &path, &allowed);
     Ok(validator.map_err(|fault| not_allowed(&fault, settings))?)
 }
 
@@ -86,12 +94,14 @@ fn not_allowed(fault: &AllowedFault, settings: &Settings) -> SettingsError {
 }
 
 fn state(settings: &Settings, validator: PathValidator) -> Result<GuideState> {
-    let ttl = settings.guide_cache_ttl;
+    let unless_zero = |duration: Duration| (duration > Duration::ZERO).then_some(duration);
     let limits = BridgeLimits {
         cache_size: settings.guide_cache_size,
-        cache_ttl: (ttl > Duration::ZERO).then_some(ttl),
+        cache_ttl: unless_zero(settings.guide_cache_ttl),
+        recheck: unless_zero(settings.guide_recheck),
     };
     let options = GuideOptions {
+        sharing: settings.guide_cache,
         bridge: FilesystemBridge::new(validator, limits),
         sampling_timeout: settings.guide_sampling_timeout,
         state_key: state_key(settings)?,

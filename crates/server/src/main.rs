@@ -13,6 +13,7 @@ mod open_roots;
 mod operator_files;
 mod process_figures;
 mod root_watch;
+mod service_manager;
 mod settings;
 mod signals;
 mod stdio;

@@ -7,11 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use ops::text::near::nearest;
 use sandbox::{
     Change, Cluster, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot,
-    OnExisting, Parents, RelPath, Root, Roots,
+    OnExisting, Parents, RelPath, Root, Roots, View,
 };
 
+use crate::command_line;
 use crate::operator_files::{self, reason};
 use crate::settings::SettingsError;
 use crate::settings::{
@@ -143,11 +145,16 @@ fn open_directory(
         Some(cluster) => opened.with_cluster(Arc::clone(cluster), &root.name)?,
         None => opened,
     };
-    match &root.history {
+    let opened = match &root.history {
         Some(kept) if root.access == RootAccess::ReadWrite => {
-            opened.with_history(history_settings(kept))
+            opened.with_history(history_settings(kept))?
         }
-        _ => Ok(opened),
+        _ => opened,
+    };
+    // The globs were read when the settings were.
+    match View::new(&[], &root.deny).map_err(io::Error::other)? {
+        Some(view) => Ok(opened.seen_through(Arc::new(view))),
+        None => Ok(opened),
     }
 }
 
@@ -200,12 +207,28 @@ fn bad_directory(root: &RootSettings, settings: &Settings, error: &io::Error) ->
     let fault = SettingsError::BadDirectory {
         origin: root.origin.clone(),
         path: root.path.clone(),
-        reason: reason(error),
+        reason: reason(error) + &meant_command(root, error),
     };
     match &settings.config_file {
         Some(file) if root.origin.starts_with("roots[") => fault.in_file(file),
         _ => fault,
     }
+}
+
+/// What to add if a directory that was typed is missing and reads like a command.
+fn meant_command(root: &RootSettings, error: &io::Error) -> String {
+    let name = root.path.file_name().map(|name| name.to_string_lossy());
+    let is_missing = root.origin == TYPED && error.kind() == io::ErrorKind::NotFound;
+    let commands: Vec<String> = command_line::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    let near = name
+        .filter(|_| is_missing)
+        .and_then(|name| nearest(&name, &commands).cloned());
+    near.map_or_else(String::new, |near| {
+        format!("; did you mean the command {near}?")
+    })
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn may_make_files(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens what the kernel tells of this process, by its name in `/proc/self`; `None` where there is no `/proc`.
+/// Opens what the kernel tells of this process, by its name in `/proc/self`; `None` if there is no `/proc`.
 pub(crate) fn open_own_proc(name: &str) -> Option<File> {
     File::open(Path::new("/proc/self").join(name)).ok()
 }
@@ -132,7 +132,7 @@ pub(crate) fn read_from(file: &File, position: u64, length: u64) -> io::Result<V
     Ok(bytes)
 }
 
-/// Locks a file against other processes that lock it. False where the file system has no locks.
+/// Locks a file against other processes that lock it. False if the file system has no locks.
 pub(crate) fn lock(file: &File) -> bool {
     file.lock().is_ok()
 }
@@ -152,6 +152,27 @@ pub(crate) fn keep_room(file: &File, position: u64, length: u64) -> io::Result<(
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => Ok(()),
         kept => Ok(kept?),
     }
+}
+
+/// The files that looking up a host's name reads, as far as they exist. A file that programs replace from time to time is
+/// named by its directory, unless that is `/etc` with everything in it.
+pub(crate) fn resolver_files() -> Vec<PathBuf> {
+    let names = [
+        "resolv.conf",
+        "hosts",
+        "nsswitch.conf",
+        "host.conf",
+        "gai.conf",
+    ];
+    let etc = Path::new("/etc");
+    let files = names
+        .iter()
+        .filter_map(|name| std::fs::canonicalize(etc.join(name)).ok());
+    let files = files.map(|file| match file.parent() {
+        Some(directory) if directory != etc => directory.to_owned(),
+        _ => file,
+    });
+    files.collect()
 }
 
 /// The directory of a file. It has to stay reachable if the file may be replaced by a new one.

@@ -8,6 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::http::CredentialStore;
+use crate::service_manager;
 
 /// How long running calls may continue after the process is asked to stop; then they are cut.
 pub(crate) const FINISHING: Duration = Duration::from_secs(3);
@@ -21,6 +22,7 @@ pub(crate) fn stop_on_signals() -> std::io::Result<CancellationToken> {
     tokio::spawn(async move {
         next(&mut interrupt, &mut terminate).await;
         tracing::info!("stopping");
+        service_manager::tell_stopping();
         token.cancel();
         next(&mut interrupt, &mut terminate).await;
         tracing::warn!("stopped by a second signal");

@@ -247,7 +247,7 @@ fn check_reads_tokens_as_a_start_would_and_tells_who_else_can() {
     assert_eq!(broken.status.code(), Some(1), "{broken:?}");
     assert!(error_line(&broken).contains("there is no token in it"));
 
-    std::fs::write(&tokens, "one\ntwo\n").unwrap();
+    std::fs::write(&tokens, "one-of-the-two-tokens\ntwo-of-the-two-tokens\n").unwrap();
     std::fs::set_permissions(&tokens, PermissionsExt::from_mode(0o604)).unwrap();
     let text = String::from_utf8(check().stdout).unwrap();
     for expected in [

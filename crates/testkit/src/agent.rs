@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
-    Implementation, ProgressNotificationParam, ProtocolVersion,
+    ElicitRequestParams, ElicitResult, Implementation, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -26,15 +26,20 @@ pub(crate) type Sampled = Pin<Box<dyn Future<Output = Result<Value, String>> + S
 pub(crate) struct Agent {
     pub(crate) revision: ProtocolVersion,
     pub(crate) sampler: Option<Sampler>,
+    /// Answers for the person in front of the client.
+    pub(crate) person: Option<Sampler>,
     pub(crate) progress: Arc<Mutex<Vec<Value>>>,
 }
 
 impl ClientHandler for Agent {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = match self.sampler {
-            Some(_) => json!({"sampling": {}}),
-            None => json!({}),
-        };
+        let mut capabilities = json!({});
+        if self.sampler.is_some() {
+            capabilities["sampling"] = json!({});
+        }
+        if self.person.is_some() {
+            capabilities["elicitation"] = json!({});
+        }
         let capabilities: ClientCapabilities =
             serde_json::from_value(capabilities).expect("capabilities");
         let name = Implementation::new("testkit", env!("CARGO_PKG_VERSION"));
@@ -56,15 +61,33 @@ impl ClientHandler for Agent {
     async fn create_message(
         &self,
         params: CreateMessageRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let refused = |reason: String| ErrorData::internal_error(reason, None);
         let sampler = self
             .sampler
             .clone()
             .ok_or_else(|| refused("no sampling".to_owned()))?;
-        let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
+        let mut params =
+            serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
+        // The SDK takes the metadata of a request out of its parameters.
+        if params.get("_meta").is_none() {
+            params["_meta"] = serde_json::to_value(&context.meta).unwrap_or_default();
+        }
         let result = sampler(params).await.map_err(refused)?;
+        serde_json::from_value(result).map_err(|error| refused(error.to_string()))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let refused = |reason: String| ErrorData::internal_error(reason, None);
+        let person = self.person.clone();
+        let person = person.ok_or_else(|| refused("no person".to_owned()))?;
+        let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
+        let result = person(params).await.map_err(refused)?;
         serde_json::from_value(result).map_err(|error| refused(error.to_string()))
     }
 }

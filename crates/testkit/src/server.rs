@@ -101,6 +101,7 @@ impl Server {
         let agent = Agent {
             revision: setup.revision.clone(),
             sampler: setup.sampler.clone(),
+            person: setup.person.clone(),
             progress: Arc::clone(&progress),
         };
         let connecting = connect(agent, setup, &mut started);
@@ -128,6 +129,22 @@ impl Server {
             log,
             report,
             _files: files,
+        }
+    }
+
+    /// Connects another client to this server, which talks over HTTP. Only what the setup says of the client counts.
+    pub async fn another_client(&self, setup: &Setup) -> AnotherClient {
+        let agent = Agent {
+            revision: setup.revision.clone(),
+            sampler: setup.sampler.clone(),
+            person: setup.person.clone(),
+            progress: Arc::default(),
+        };
+        let connecting = connect_http(agent, setup, self.http());
+        let client = timeout(PATIENCE, connecting).await;
+        let client = client.expect("connecting takes too long");
+        AnotherClient {
+            client: client.expect("a connection"),
         }
     }
 
@@ -302,12 +319,7 @@ async fn connect(
 ) -> Result<RunningService<RoleClient, Agent>, ClientInitializeError> {
     let lifecycle = lifecycle(&setup.revision);
     match &started.http {
-        Some(http) => {
-            let config = StreamableHttpClientTransportConfig::with_uri(http.url(&setup.endpoint))
-                .max_concurrent_requests(64);
-            let transport = StreamableHttpClientTransport::with_client(http.client(), config);
-            agent.serve_with_lifecycle(transport, lifecycle).await
-        }
+        Some(http) => connect_http(agent, setup, http).await,
         None => {
             let output = started
                 .child
@@ -317,6 +329,43 @@ async fn connect(
             let input = started.child.stdin.take().expect("standard input is piped");
             agent.serve_with_lifecycle((output, input), lifecycle).await
         }
+    }
+}
+
+async fn connect_http(
+    agent: Agent,
+    setup: &Setup,
+    http: &Http,
+) -> Result<RunningService<RoleClient, Agent>, ClientInitializeError> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(http.url(&setup.endpoint))
+        .max_concurrent_requests(64);
+    if let Some(token) = &setup.token {
+        config = config.auth_header(token.clone());
+    }
+    let transport = StreamableHttpClientTransport::with_client(http.client(), config);
+    let lifecycle = lifecycle(&setup.revision);
+    agent.serve_with_lifecycle(transport, lifecycle).await
+}
+
+/// One more client of a server over HTTP.
+pub struct AnotherClient {
+    client: RunningService<RoleClient, Agent>,
+}
+
+impl AnotherClient {
+    /// The SDK's client, for requests without a method here.
+    pub fn client(&self) -> &rmcp::Peer<RoleClient> {
+        self.client.peer()
+    }
+
+    /// Calls a tool; a JSON-RPC error fails the test.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+        let call = format!("[another client] {tool} {arguments}");
+        let called = self.client.call_tool(params(tool, arguments));
+        let Ok(result) = timeout(CALL, called).await else {
+            panic!("no answer within {CALL:?}: {call}");
+        };
+        Outcome::new(call, &result.expect("a result"))
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Setup {
     pub(crate) endpoint: String,
     pub(crate) revision: ProtocolVersion,
     pub(crate) sampler: Option<Sampler>,
+    pub(crate) token: Option<String>,
+    pub(crate) person: Option<Sampler>,
 }
 
 #[derive(Clone)]
@@ -67,6 +69,8 @@ impl Setup {
             endpoint: "/mcp".to_owned(),
             revision: ProtocolVersion::V_2025_11_25,
             sampler: None,
+            token: None,
+            person: None,
         }
     }
 
@@ -162,6 +166,13 @@ impl Setup {
         self
     }
 
+    /// Gives the client a bearer token.
+    #[must_use]
+    pub fn token(mut self, token: &str) -> Setup {
+        self.token = Some(token.to_owned());
+        self
+    }
+
     /// Answers sampling requests: parameters in, result or error message out.
     #[must_use]
     pub fn sampling<Answer>(self, answer: Answer) -> Setup
@@ -179,6 +190,18 @@ impl Setup {
         Later: Future<Output = Result<Value, String>> + Send + 'static,
     {
         self.sampler = Some(Arc::new(move |params| Box::pin(answer(params))));
+        self
+    }
+
+    /// Answers questions to the person in front of the client: parameters in, result or error message out.
+    #[must_use]
+    pub fn person<Answer>(mut self, answer: Answer) -> Setup
+    where
+        Answer: Fn(Value) -> Result<Value, String> + Send + Sync + 'static,
+    {
+        self.person = Some(Arc::new(move |params| {
+            Box::pin(std::future::ready(answer(params)))
+        }));
         self
     }
 

@@ -214,6 +214,11 @@ impl Tree {
     }
 }
 
+/// Writes a document of the repository.
+pub fn write_text(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
 /// The text of a file on the host.
 pub fn text_of(path: &Path) -> String {
     fs::read_to_string(path)

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ops::text::near::nearest;
-use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Root, SearchMemory};
+use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Right, Root, SearchMemory};
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments;
 use crate::client_stats::{ClientStats, StatsTable};
+use crate::confirm::Confirmations;
 use crate::contract::{CallSubject, Failure};
-use crate::deployment::{Deployment, RootGrant};
+use crate::deployment::{ClientGrant, Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull, Turn};
 use crate::host_paths::{HostDirectories, HostRoots};
 use crate::rate::RateLimit;
@@ -26,7 +27,7 @@ use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
 use crate::watch::WatchCounts;
 
 /// How long a client that finds the queue full should wait: by then many of the waiting calls have run.
-const LATER_MS: u64 = 1000;
+pub(crate) const LATER_MS: u64 = 1000;
 /// How long to look whether the directory of a root is gone.
 const LOOK_MAX: Duration = Duration::from_millis(500);
 
@@ -35,7 +36,11 @@ const LOOK_MAX: Duration = Duration::from_millis(500);
 pub struct Admission {
     deployment: Deployment,
     by_name: HashMap<String, usize>,
-    rate: Option<RateLimit>,
+    rate: Option<Arc<RateLimit>>,
+    /// How many calls of the client may run at once, if it has a limit of its own.
+    places: Option<Arc<Semaphore>>,
+    /// Whether others see other roots or tools.
+    is_of_client: bool,
     slots: Arc<CallSlots>,
     client_stats: Arc<StatsTable>,
     line_index_cache: Arc<LineIndexCache>,
@@ -43,8 +48,9 @@ pub struct Admission {
     byte_budget: Arc<ByteBudget>,
     closing: CancellationToken,
     watches: Arc<WatchCounts>,
-    subscriptions: SubscriptionCounts,
+    subscriptions: Arc<SubscriptionCounts>,
     host_directories: Arc<HostDirectories>,
+    confirmations: Arc<Confirmations>,
 }
 
 impl Admission {
@@ -58,18 +64,75 @@ impl Admission {
         let host_directories = Arc::new(HostDirectories::of(&deployment));
         Arc::new(Admission {
             host_directories,
-            rate: deployment.rate.map(RateLimit::new),
+            rate: deployment.rate.map(RateLimit::new).map(Arc::new),
+            places: None,
+            is_of_client: false,
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
             byte_budget: ByteBudget::new(deployment.held_bytes),
             search_memory: Arc::new(SearchMemory::new(deployment.limits.search_memory)),
+            confirmations: Arc::new(Confirmations::new(deployment.confirm_timeout)),
             deployment,
             by_name,
             line_index_cache: Arc::default(),
             closing: CancellationToken::new(),
             watches: WatchCounts::of_tool(),
-            subscriptions: SubscriptionCounts::default(),
+            subscriptions: Arc::default(),
         })
+    }
+
+    /// The same process as a named client sees it: only its roots and tools exist. Turns, memory and statistics are shared.
+    #[must_use]
+    pub fn for_client(&self, client: &ClientGrant) -> Arc<Admission> {
+        let deployment = self.deployment.for_client(client);
+        let rate = match client.rate {
+            Some(rate) => Some(Arc::new(RateLimit::new(rate))),
+            None => self.rate.clone(),
+        };
+        let names = deployment.roots.iter().enumerate();
+        Arc::new(Admission {
+            by_name: names
+                .map(|(index, grant)| (grant.name.clone(), index))
+                .collect(),
+            host_directories: Arc::new(HostDirectories::of(&deployment)),
+            deployment,
+            rate,
+            places: client.max_calls.map(|most| {
+                let most = most.min(Semaphore::MAX_PERMITS);
+                Arc::new(Semaphore::new(most))
+            }),
+            is_of_client: true,
+            slots: Arc::clone(&self.slots),
+            client_stats: Arc::clone(&self.client_stats),
+            line_index_cache: Arc::clone(&self.line_index_cache),
+            search_memory: Arc::clone(&self.search_memory),
+            byte_budget: Arc::clone(&self.byte_budget),
+            closing: self.closing.clone(),
+            watches: Arc::clone(&self.watches),
+            subscriptions: Arc::clone(&self.subscriptions),
+            confirmations: Arc::clone(&self.confirmations),
+        })
+    }
+
+    /// Whether this is one client's part of the process.
+    pub(crate) fn is_of_client(&self) -> bool {
+        self.is_of_client
+    }
+
+    /// Takes one of the client's places for calls at once, which is its own until dropped.
+    pub(crate) fn take_place(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let Some(places) = &self.places else {
+            return Ok(None);
+        };
+        let place = Arc::clone(places).try_acquire_owned();
+        place.map(Some).map_err(|_| Failure::RateLimited {
+            retry_after_ms: LATER_MS,
+        })
+    }
+
+    /// What persons were asked.
+    pub(crate) fn confirmations(&self) -> &Confirmations {
+        &self.confirmations
     }
 
     /// The line indexes that all calls of the process share.
@@ -498,7 +561,7 @@ fn root_gone(grant: &RootGrant) -> Failure {
 }
 
 fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure> {
-    if grant.tools.allows(set, tool) {
+    if grant.tools.allows(set, tool) && grant.client_tools.allows(set, tool) {
         Ok(())
     } else {
         Err(Failure::ToolNotAllowed {
@@ -508,11 +571,15 @@ fn check_allowed(grant: &RootGrant, set: &str, tool: &str) -> Result<(), Failure
 }
 
 fn check_access(grant: &RootGrant, access: PlaceAccess) -> Result<(), Failure> {
-    if grant.read_only && access == PlaceAccess::Write {
-        Err(Failure::ReadOnly {
-            root: grant.name.clone(),
-        })
-    } else {
-        Ok(())
+    let root = || grant.name.clone();
+    match access {
+        PlaceAccess::Read => Ok(()),
+        PlaceAccess::Write | PlaceAccess::Remove if grant.read_only => {
+            Err(Failure::ReadOnly { root: root() })
+        }
+        PlaceAccess::Remove if !grant.rights.has(Right::Remove) => {
+            Err(Failure::ToolNotAllowed { root: root() })
+        }
+        PlaceAccess::Write | PlaceAccess::Remove => Ok(()),
     }
 }

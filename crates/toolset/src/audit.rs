@@ -255,6 +255,8 @@ pub(crate) fn violation(failure: &Failure) -> Option<RefusedAttempt<'_>> {
             fault: ops::PathFault::Nul,
             ..
         })
+        | Failure::Operation(ops::Error::NotFound { denied: true, .. })
+        | Failure::Operation(ops::Error::NotGranted { .. })
         | Failure::ToolNotAllowed { .. }
         | Failure::ReadOnly { .. } => Some(RefusedAttempt::default()),
         Failure::Guide(guide::Error::Violation {

@@ -15,7 +15,7 @@ use rmcp::model::{
 use crate::admission::Admission;
 use crate::arguments::shortened;
 use crate::contract::Contract;
-use crate::deployment::{Deployment, ReplyHalves, RootGrant};
+use crate::deployment::{ClientGrant, Deployment, ReplyHalves, RootGrant};
 use crate::media;
 use crate::metrics::{CallCounters, ToolMetrics};
 use crate::prompts::{self, PromptInfo};
@@ -131,11 +131,12 @@ pub enum SetupError {
 }
 
 /// A tool in its set.
+#[derive(Clone)]
 pub(crate) struct ToolEntry {
-    pub(crate) tool: Box<dyn AnyTool>,
+    pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) contract: &'static dyn Contract,
     pub(crate) root_infos: Arc<[RootInfo]>,
-    pub(crate) counters: CallCounters,
+    pub(crate) counters: Arc<CallCounters>,
 }
 
 /// The tools of one endpoint.
@@ -191,17 +192,50 @@ impl Catalogue {
             return Err(SetupError::Alone { set });
         }
         let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
-        let mut info = introduction(&sets, admission).ok_or(SetupError::Empty)?;
-        declare_resources(&mut info.capabilities, &methods, admission);
         let entries: Vec<ToolEntry> = sets
             .into_iter()
             .flat_map(|set| entries(set, admission))
             .collect();
-        let names = entries.iter().map(|entry| entry.tool.definition().name);
+        let mut info = introduction(&entries, admission).ok_or(SetupError::Empty)?;
+        declare_resources(&mut info.capabilities, &methods, admission);
         Ok(Catalogue {
             info,
             admission: Arc::clone(admission),
-            by_name: names.zip(0..).collect(),
+            by_name: by_name(&entries),
+            entries,
+            methods,
+            descriptions: OnceLock::new(),
+        })
+    }
+
+    /// The same tools for a client: those that it may not use do not exist. `None` if it may use none of the sets.
+    pub(crate) fn for_client(
+        &self,
+        client: &ClientGrant,
+        admission: &Arc<Admission>,
+    ) -> Option<Catalogue> {
+        let own = |entries: &[ToolEntry]| -> Vec<ToolEntry> {
+            let entries = entries.iter();
+            let entries = entries.filter(|entry| client.may_use(entry.contract.name()));
+            entries.cloned().collect()
+        };
+        let (mut entries, methods) = (own(&self.entries), own(&self.methods));
+        let infos: HashMap<&str, Arc<[RootInfo]>> = entries
+            .chunk_by(|one, next| one.contract.name() == next.contract.name())
+            .filter_map(|set| Some((set.first()?.contract, set)))
+            .map(|(contract, set)| (contract.name(), root_infos(contract.name(), set, admission)))
+            .collect();
+        for entry in &mut entries {
+            if let Some(infos) = infos.get(entry.contract.name()) {
+                entry.root_infos = Arc::clone(infos);
+            }
+        }
+        let mut info = introduction(&entries, admission)?;
+        declare_resources(&mut info.capabilities, &methods, admission);
+        Some(Catalogue {
+            info,
+            admission: Arc::clone(admission),
+            by_name: by_name(&entries),
             entries,
             methods,
             descriptions: OnceLock::new(),
@@ -252,7 +286,7 @@ impl Catalogue {
     /// Whether every client sees the same list of tools.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
-        self.admission.deployment().replies.is_uniform()
+        self.admission.deployment().replies.is_uniform() && !self.admission.is_of_client()
     }
 
     /// Every tool, also those that no root allows, in order.
@@ -326,7 +360,7 @@ impl Catalogue {
     /// Whether every client sees the same resources.
     #[must_use]
     pub fn has_uniform_resources(&self) -> bool {
-        true
+        !self.admission.is_of_client()
     }
 
     /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.
@@ -359,12 +393,15 @@ impl Catalogue {
     }
 }
 
-fn introduction(sets: &[ToolSet], admission: &Admission) -> Option<ServerConfig> {
-    let first = sets.first()?.contract;
-    let instructions: Vec<String> = sets
-        .iter()
-        .map(|set| instructions(set, admission))
-        .collect();
+fn by_name(entries: &[ToolEntry]) -> HashMap<&'static str, usize> {
+    let names = entries.iter().map(|entry| entry.tool.definition().name);
+    names.zip(0..).collect()
+}
+
+fn introduction(entries: &[ToolEntry], admission: &Admission) -> Option<ServerConfig> {
+    let first = entries.first()?.contract;
+    let sets = entries.chunk_by(|one, next| one.contract.name() == next.contract.name());
+    let instructions: Vec<String> = sets.map(|set| instructions(set, admission)).collect();
     let mut server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
         .with_title(first.server_title())
         .with_icons(vec![icon()]);
@@ -387,9 +424,11 @@ fn icon() -> Icon {
 }
 
 /// How the tools of a set are meant to be used; how to change files only if some root lets them.
-fn instructions(set: &ToolSet, admission: &Admission) -> String {
-    let contract = set.contract;
-    let mut definitions = set.tools.iter().map(|tool| tool.definition());
+fn instructions(set: &[ToolEntry], admission: &Admission) -> String {
+    let Some(contract) = set.first().map(|entry| entry.contract) else {
+        return String::new();
+    };
+    let mut definitions = set.iter().map(|entry| entry.tool.definition());
     let changes = |tool: &Definition| tool.effect != ToolEffect::Read;
     let may_change =
         definitions.any(|tool| changes(tool) && admission.offers(contract.name(), tool));
@@ -400,15 +439,19 @@ fn instructions(set: &ToolSet, admission: &Admission) -> String {
 }
 
 fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
-    let root_infos = root_infos(&set, admission);
     let contract = set.contract;
-    let entry = |tool| ToolEntry {
-        tool,
+    let entry = |tool: Box<dyn AnyTool>| ToolEntry {
+        tool: tool.into(),
         contract,
-        root_infos: Arc::clone(&root_infos),
-        counters: CallCounters::default(),
+        root_infos: Arc::default(),
+        counters: Arc::default(),
     };
-    set.tools.into_iter().map(entry).collect()
+    let mut entries: Vec<ToolEntry> = set.tools.into_iter().map(entry).collect();
+    let infos = root_infos(contract.name(), &entries, admission);
+    for entry in &mut entries {
+        entry.root_infos = Arc::clone(&infos);
+    }
+    entries
 }
 
 /// The methods of a set whose files are resources.
@@ -416,10 +459,10 @@ fn methods(set: &ToolSet) -> impl Iterator<Item = ToolEntry> + use<> {
     let contract = set.contract;
     let methods = resources::methods(contract).into_iter();
     methods.map(move |tool| ToolEntry {
-        tool,
+        tool: tool.into(),
         contract,
         root_infos: Arc::default(),
-        counters: CallCounters::default(),
+        counters: Arc::default(),
     })
 }
 
@@ -477,17 +520,15 @@ fn prompt_roots<'own>(methods: &[ToolEntry], admission: &'own Admission) -> Vec<
 }
 
 /// What clients of a set may know of every root.
-fn root_infos(set: &ToolSet, admission: &Admission) -> Arc<[RootInfo]> {
-    let name = set.contract.name();
+fn root_infos(name: &str, set: &[ToolEntry], admission: &Admission) -> Arc<[RootInfo]> {
     let grants = admission.deployment().roots.iter();
     grants
         .map(|grant| RootInfo {
             name: grant.name.clone(),
             read_only: grant.read_only,
             allowed_tools: set
-                .tools
                 .iter()
-                .map(|tool| tool.definition())
+                .map(|entry| entry.tool.definition())
                 // A tool that names no root is always there; no root allows or forbids it.
                 .filter(|tool| Admission::lets_use(grant, name, tool))
                 .map(|tool| tool.name)

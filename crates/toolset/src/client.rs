@@ -35,6 +35,16 @@ pub trait Client: fmt::Debug + Send + Sync {
         AskBy::Never
     }
 
+    /// Whether only the operator's settings leave no way to ask the client.
+    fn is_asking_off(&self) -> bool {
+        false
+    }
+
+    /// How the client can be told to ask its person something.
+    fn asking_person(&self) -> AskBy {
+        AskBy::Never
+    }
+
     /// Asks the client by a request of ours, such as `sampling/createMessage`; `None` if it cannot be reached that way.
     fn ask(&self, _method: &'static str, _params: Value) -> PendingQuestion<'_> {
         Box::pin(std::future::ready(None))
@@ -126,7 +136,7 @@ pub struct Caller {
     pub trace: Option<TraceContext>,
     /// The client's answers to an earlier question, if it calls again.
     pub answers: Option<Answers>,
-    /// The directories on the host that the client works in, where it named some of those that are served.
+    /// The directories on the host that the client works in, if it named some of those that are served.
     pub narrowed: Option<Arc<HostDirectories>>,
     /// The way to the client.
     pub client: Arc<dyn Client>,

@@ -15,7 +15,7 @@ pub(crate) struct Comparison {
     path: String,
     /// The other, as it was given.
     other: String,
-    /// True where nothing differs.
+    /// True if nothing differs.
     identical: bool,
     /// Directories: what only path has, the first thousand. A directory ends with a slash and stands for all in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,7 +38,7 @@ pub(crate) struct Comparison {
     /// Files: the sizes in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     sizes: Option<[u64; 2]>,
-    /// True where not everything is told.
+    /// True if not everything is told.
     truncated: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Comparison {
 struct DifferReply {
     /// Its path, relative to both directories.
     path: String,
-    /// True where both have the same size.
+    /// True if both have the same size.
     same_size: bool,
 }
 

@@ -7,6 +7,7 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::{Value, json};
 
 use crate::arguments::BadArgument;
+use crate::confirm::NotConfirmed;
 use crate::host_paths::{HostDirectories, HostNames};
 use crate::text_form::{is_unshowable, shown};
 use crate::tool::{Definition, RootSource, ToolEffect};
@@ -38,6 +39,13 @@ pub enum Failure {
     RootGone { root: String },
     /// The change could not be recorded in the audit file, so it was not made.
     Unrecordable,
+    /// A person has to confirm the call and did not, so nothing was changed.
+    NotConfirmed {
+        planned: ops::Planned,
+        /// What would have passed unasked.
+        limits: ops::Consent,
+        why: NotConfirmed,
+    },
     /// The client calls too often.
     RateLimited { retry_after_ms: u64 },
     /// The operator keeps the client out for now.
@@ -344,7 +352,7 @@ pub trait Contract: Send + Sync + 'static {
         None
     }
 
-    /// The tools that read, list and watch its files, where those are resources too.
+    /// The tools that read, list and watch its files, if those are resources too.
     fn resources(&self) -> Option<ResourceTools> {
         None
     }

@@ -6,14 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::{ByteLimits, Limits, LiveRoot, Root, Users};
+use ops::{ByteLimits, Limits, LiveRoot, Rights, Root, Users};
 
+use crate::confirm::ConfirmRule;
 use crate::known_clients::drops_text;
 use crate::observer::CallObserver;
 use crate::rate::CallRate;
 
 /// Everything the tool sets need to know of this deployment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Deployment {
     /// The roots, in the operator's order. Names are unique.
     pub roots: Vec<RootGrant>,
@@ -37,6 +38,8 @@ pub struct Deployment {
     pub root_header: bool,
     /// The directory that `~` is, for sets whose clients give paths on the host.
     pub home: Option<String>,
+    /// How long a person may take to confirm a call.
+    pub confirm_timeout: Duration,
     /// The choices of `memory_tool`.
     pub memory_tool: MemoryToolChoices,
     /// Where calls are recorded; `None` without an audit file.
@@ -73,6 +76,20 @@ pub enum Recorded {
 }
 
 impl Deployment {
+    /// The deployment as a client has it: only its roots exist.
+    pub(crate) fn for_client(&self, client: &ClientGrant) -> Deployment {
+        let part = |grant: &RootGrant| {
+            let mut roots = client.roots.iter();
+            let part = roots.find(|part| part.name == grant.name)?;
+            Some(grant.for_client(part))
+        };
+        Deployment {
+            roots: self.roots.iter().filter_map(part).collect(),
+            rate: client.rate.or(self.rate),
+            ..self.clone()
+        }
+    }
+
     /// Creates a deployment without roots for tests. The program takes every field from its settings.
     #[must_use]
     pub fn for_tests() -> Deployment {
@@ -91,6 +108,7 @@ impl Deployment {
             text: TextForm::Compact,
             root_header: true,
             home: None,
+            confirm_timeout: Duration::from_secs(300),
             memory_tool: MemoryToolChoices::default(),
             recorder: None,
             observer: None,
@@ -109,8 +127,14 @@ pub struct RootGrant {
     pub read_only: bool,
     /// The tools allowed.
     pub tools: Allowlist,
+    /// The tools that the client may use there, inside those; all for a caller that is no named client.
+    pub client_tools: Allowlist,
+    /// What the client may do to its files. The root itself knows this too, and judges every change by it.
+    pub rights: Rights,
     /// The tool sets whose one root this is (`files`, `memory`).
     pub home_of: BTreeSet<String>,
+    /// What a person has to be asked about.
+    pub confirm: Option<ConfirmRule>,
 }
 
 impl RootGrant {
@@ -122,9 +146,60 @@ impl RootGrant {
             root: Arc::new(LiveRoot::new(root, None)),
             read_only: false,
             tools: Allowlist::All,
+            client_tools: Allowlist::All,
+            rights: Rights::ALL,
             home_of: BTreeSet::new(),
+            confirm: None,
         }
     }
+
+    /// The root as a client has it.
+    fn for_client(&self, part: &ClientRootGrant) -> RootGrant {
+        RootGrant {
+            root: Arc::clone(&part.root),
+            read_only: self.read_only || !part.rights.may_change(),
+            client_tools: part.tools.clone(),
+            rights: part.rights,
+            ..self.clone()
+        }
+    }
+}
+
+/// What the operator lets a named client do.
+#[derive(Debug, Clone)]
+pub struct ClientGrant {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The roots that exist for it.
+    pub roots: Vec<ClientRootGrant>,
+    /// The tool sets it may use; `None` for all.
+    pub toolsets: Option<BTreeSet<String>>,
+    /// How often it may call, if that is its own.
+    pub rate: Option<CallRate>,
+    /// How many of its calls run at once.
+    pub max_calls: Option<usize>,
+}
+
+impl ClientGrant {
+    /// Tells whether it may use a set.
+    #[must_use]
+    pub fn may_use(&self, set: &str) -> bool {
+        let sets = self.toolsets.as_ref();
+        sets.is_none_or(|sets| sets.contains(set))
+    }
+}
+
+/// A root as one client has it.
+#[derive(Debug, Clone)]
+pub struct ClientRootGrant {
+    /// The name of the root.
+    pub name: String,
+    /// The directory, as the client sees it.
+    pub root: Arc<LiveRoot>,
+    /// The tools it may use there, inside the root's own.
+    pub tools: Allowlist,
+    /// What it may do to files.
+    pub rights: Rights,
 }
 
 /// The tools that a root allows.

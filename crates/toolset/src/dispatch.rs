@@ -1,14 +1,18 @@
 //! The one road of a call: admit → decode → run → word → record.
 
+mod asking_first;
+mod encoding;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use ops::{Cancel, Context};
+use ops::{Cancel, Context, Planned};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
+pub use self::encoding::{Encoded, Encoder, NoMessage};
 use crate::admission::{self, Admission, crashed, run_in_pool, run_with};
 use crate::arguments;
 use crate::audit::{self, CallRecord};
@@ -16,12 +20,13 @@ use crate::call_watch::CallWatch;
 use crate::catalogue::{Catalogue, SetupError, ToolEntry};
 use crate::client::Caller;
 use crate::client_stats::ClientStats;
+use crate::confirm;
 use crate::contract::{CallSubject, Failure, FailureText, Worded};
-use crate::deployment::{Recorded, ReplyHalves};
+use crate::deployment::{ClientGrant, Recorded, ReplyHalves};
 use crate::fair_queue::{CallSlot, Turn};
 use crate::history::{account_of, client_of};
 use crate::host_paths::HostDirectories;
-use crate::late_end::LateEnd;
+use crate::late_end::{LateEnd, observed};
 use crate::metrics::OK;
 use crate::observer::{Observation, ObservedCall};
 use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
@@ -55,6 +60,19 @@ impl Service {
         })
     }
 
+    /// The same endpoint for a named client, by its own admission; `None` if the client may use none of its sets.
+    #[must_use]
+    pub fn for_client(&self, client: &ClientGrant, admission: &Arc<Admission>) -> Option<Service> {
+        let catalogue = self.inner.catalogue.for_client(client, admission)?;
+        Some(Service {
+            inner: Arc::new(ServiceParts {
+                catalogue,
+                admission: Arc::clone(admission),
+                running: self.inner.running.clone(),
+            }),
+        })
+    }
+
     /// The tools of the endpoint.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
@@ -63,21 +81,21 @@ impl Service {
 
     /// Runs a call to its result or its question; `None` if no tool has this name.
     pub async fn call(&self, tool: &str, arguments: Value, caller: &Caller) -> Option<CallOutcome> {
-        self.call_encoded(tool, arguments, caller, &mut CallOutcome::size)
-            .await
+        let called = self.call_encoded(tool, arguments, caller, &NoMessage);
+        called.await.map(|called| called.outcome)
     }
 
-    /// Runs a call like [`Service::call`]. `encode` makes the message of its outcome and tells how long that is: the record
-    /// of the call says what goes over the wire.
+    /// Runs a call like [`Service::call`] and makes the message of its outcome: the record of the call says what goes over
+    /// the wire.
     pub async fn call_encoded(
         &self,
         tool: &str,
         arguments: Value,
         caller: &Caller,
-        encode: &mut Encode<'_>,
-    ) -> Option<CallOutcome> {
+        encoder: &dyn Encoder,
+    ) -> Option<Encoded> {
         let entry = self.inner.catalogue.entry(tool)?;
-        Some(self.dispatch(entry, arguments, caller, encode).await)
+        Some(self.dispatch(entry, arguments, caller, encoder).await)
     }
 
     /// Runs a method of the protocol on a root; `None` if no set of the endpoint has it. It takes the road of a call.
@@ -87,10 +105,10 @@ impl Service {
         root: &str,
         arguments: Value,
         caller: &Caller,
-        encode: &mut Encode<'_>,
-    ) -> Option<CallOutcome> {
+        encoder: &dyn Encoder,
+    ) -> Option<Encoded> {
         let entry = self.inner.catalogue.method(method, root)?;
-        Some(self.dispatch(entry, arguments, caller, encode).await)
+        Some(self.dispatch(entry, arguments, caller, encoder).await)
     }
 
     async fn dispatch(
@@ -98,8 +116,8 @@ impl Service {
         entry: &ToolEntry,
         arguments: Value,
         caller: &Caller,
-        encode: &mut Encode<'_>,
-    ) -> CallOutcome {
+        encoder: &dyn Encoder,
+    ) -> Encoded {
         let _running = self.inner.running.token();
         let dispatch = Dispatch {
             entry,
@@ -107,7 +125,7 @@ impl Service {
             running: &self.inner.running,
             caller,
         };
-        dispatch.call(arguments, encode).await
+        dispatch.call(arguments, encoder).await
     }
 
     /// Waits for the next change of a resource that is watched; `None` once nothing more can be seen.
@@ -167,9 +185,6 @@ struct ToldCall<'call> {
     observation: Option<Observation>,
 }
 
-/// Makes the message of an outcome and tells its length in bytes.
-pub type Encode<'encode> = dyn FnMut(&CallOutcome) -> usize + Send + 'encode;
-
 /// What is left of work that could not end inline.
 struct RestOfWork {
     work: Blocking,
@@ -179,7 +194,7 @@ struct RestOfWork {
 }
 
 impl<'call> Dispatch<'call> {
-    async fn call(self, arguments: Value, encode: &mut Encode<'_>) -> CallOutcome {
+    async fn call(self, arguments: Value, encoder: &dyn Encoder) -> Encoded {
         let start = Instant::now();
         self.count();
         let (arguments, wrong) = match arguments {
@@ -196,31 +211,48 @@ impl<'call> Dispatch<'call> {
             subject: &subject,
             start,
         };
-        let begun = match wrong {
-            Some(wrong) => Err(wrong.into()),
-            None => self.begin(arguments, &subject).await,
+        // Kept for a call that may have to run again after a question.
+        let kept = self.may_ask_first().then(|| arguments.clone());
+        // Held until the call has ended: the client's calls at once are counted by it.
+        let place = self.admission.take_place();
+        let begun = match (wrong, &place) {
+            (Some(wrong), _) => Err(wrong.into()),
+            (None, Err(_)) => Err(Failure::RateLimited {
+                retry_after_ms: admission::LATER_MS,
+            }),
+            (None, Ok(_)) => self.begin_confirmed(arguments, &subject).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
-            Err(failure) => return self.refused(told, &failure, encode),
+            Err(failure) => return self.refused(told, &failure, encoder),
         };
-        match self.run(begun, &subject).await {
+        let ended = match kept {
+            Some(arguments) => self.run_asking(begun, &arguments, &subject).await,
+            None => self.run(begun, &subject).await,
+        };
+        match ended {
             Ok(Ended::Question(question)) => {
-                let outcome = CallOutcome::Question(question);
-                let size = encode(&outcome);
-                self.record(told, size).success();
-                outcome
+                let encoded = Encoded::here(CallOutcome::Question(question), encoder);
+                self.record(told, encoded.size()).success();
+                encoded
             }
-            Ok(Ended::Reply(reply)) if self.fits(&reply) => self.succeeded(told, reply, encode),
+            Ok(Ended::Reply(reply)) if self.fits(&reply) => {
+                let is_error = false;
+                let outcome = CallOutcome::Result(ToolResult { reply, is_error });
+                match Encoded::new(outcome, encoder, &self.caller.allowance).await {
+                    Ok(encoded) => self.succeeded(told, encoded),
+                    Err(failure) => self.fail(told, &failure, true, encoder),
+                }
+            }
             Ok(Ended::Reply(reply)) => {
                 let bytes = reply.bytes() as u64;
                 // Nothing was changed, so the client may call again.
                 let failure = ops::Error::NoRoom { bytes }.into();
-                self.fail(told, &failure, true, encode)
+                self.fail(told, &failure, true, encoder)
             }
             Err(failure) => {
                 let failure = self.admission.if_root_is_gone(failure, &subject).await;
-                self.fail(told, &failure, true, encode)
+                self.fail(told, &failure, true, encoder)
             }
         }
     }
@@ -280,9 +312,12 @@ impl<'call> Dispatch<'call> {
         self,
         arguments: JsonObject,
         subject: &CallSubject,
+        allowed: Option<Planned>,
     ) -> Result<BegunCall<'call>, Failure> {
-        self.admission.check_client(&self.caller.allowance)?;
-        let (call, prepared) = self.admit_and_decode(arguments, subject)?;
+        let (mut call, prepared) = self.admit_and_decode(arguments, subject)?;
+        if let Some(allowed) = allowed {
+            call.context.consent = call.context.consent.widened(allowed);
+        }
         let cancel = call.context.cancel.clone();
         let mut watch = CallWatch::new(cancel, prepared.timeout, self.caller, self.admission);
         self.wait_for_record(&mut watch).await?;
@@ -335,6 +370,7 @@ impl<'call> Dispatch<'call> {
                 search_memory: Arc::clone(self.admission.search_memory()),
                 change_notes: self.change_notes(),
                 cancel,
+                consent: confirm::consent(&grants, definition, set),
                 room: self.caller.room.clone(),
             },
             root_index: grants.first().and_then(|first| {
@@ -467,37 +503,23 @@ impl<'call> Dispatch<'call> {
             })
     }
 
-    fn succeeded(
-        self,
-        told: ToldCall<'_>,
-        reply: EncodedReply,
-        encode: &mut Encode<'_>,
-    ) -> CallOutcome {
-        let outcome = CallOutcome::Result(ToolResult {
-            reply,
-            is_error: false,
-        });
-        let size = encode(&outcome);
+    fn succeeded(self, told: ToldCall<'_>, encoded: Encoded) -> Encoded {
+        let size = encoded.size();
         let record = self.record(told, size);
         self.entry.counters.add(OK, record.duration, size);
         record.success();
-        outcome
+        encoded
     }
 
     /// Ends a call that has not begun. It may not have waited for room, so without room it is counted and not recorded:
     /// a client that is refused again and again must not use up memory.
-    fn refused(
-        self,
-        told: ToldCall<'_>,
-        failure: &Failure,
-        encode: &mut Encode<'_>,
-    ) -> CallOutcome {
+    fn refused(self, told: ToldCall<'_>, failure: &Failure, encoder: &dyn Encoder) -> Encoded {
         let recorder = self.admission.deployment().recorder.as_ref();
         let full = recorder.filter(|recorder| !recorder.has_room(Recorded::Read));
         if let Some(recorder) = full {
             recorder.count_unrecorded();
         }
-        self.fail(told, failure, full.is_none(), encode)
+        self.fail(told, failure, full.is_none(), encoder)
     }
 
     fn fail(
@@ -505,13 +527,13 @@ impl<'call> Dispatch<'call> {
         told: ToldCall<'_>,
         failure: &Failure,
         is_recorded: bool,
-        encode: &mut Encode<'_>,
-    ) -> CallOutcome {
+        encoder: &dyn Encoder,
+    ) -> Encoded {
         let contract = self.entry.contract;
         let subject = told.subject;
         let worded = contract.word(failure, subject).readable(failure, subject);
-        let outcome = self.failed_outcome(failure, &worded);
-        let size = encode(&outcome);
+        let encoded = Encoded::here(self.failed_outcome(failure, &worded), encoder);
+        let size = encoded.size();
         let mut record = self.record(told, size);
         if audit::violation(failure).is_some() {
             record.stats = self.admission.violated(&self.caller.account);
@@ -522,7 +544,7 @@ impl<'call> Dispatch<'call> {
         } else {
             record.unrecorded(failure, &worded);
         }
-        outcome
+        encoded
     }
 
     /// A tool's failure is a result; that of another method is an error of the protocol.
@@ -569,23 +591,6 @@ impl<'call> Dispatch<'call> {
             response_size,
             observation: told.observation,
         }
-    }
-}
-
-/// The work of a call, with its beginning and its end noted if it is a change.
-fn observed(
-    work: Blocking,
-    late_end: Option<Arc<LateEnd>>,
-) -> impl FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static {
-    move |call| {
-        if let Some(late_end) = &late_end {
-            late_end.begin();
-        }
-        let reply = work.run(call);
-        if let Some(late_end) = late_end {
-            late_end.end(&reply);
-        }
-        reply
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Turn {
     roots: RootPair,
 }
 
-/// The roots of a call, told apart by numbers; zeros where they do not matter.
+/// The roots of a call, told apart by numbers; zeros if they do not matter.
 type RootPair = [usize; 2];
 
 impl Turn {

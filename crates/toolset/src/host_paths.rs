@@ -177,7 +177,7 @@ impl HostDirectories {
 #[derive(Debug)]
 pub(crate) struct HostRoots {
     directories: Arc<HostDirectories>,
-    /// By their numbers; nothing where the tool is not allowed, or where the directory is gone.
+    /// By their numbers; nothing if the tool is not allowed, or if the directory is gone.
     roots: Vec<Option<Arc<Root>>>,
 }
 
@@ -262,7 +262,7 @@ fn path_of(uri: &str) -> Option<String> {
     path.starts_with('/').then(|| decoded(path)).flatten()
 }
 
-/// A text without percent escapes; `None` where that is no text.
+/// A text without percent escapes; `None` if that is no text.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

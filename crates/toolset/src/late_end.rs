@@ -9,6 +9,7 @@ use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Contract, Failure};
 use crate::reply::EncodedReply;
+use crate::tool::{Blocking, Call};
 use crate::trace::TraceContext;
 
 /// The work of a change, as seen from its call and from the thread that makes it.
@@ -74,5 +75,22 @@ impl LateEnd {
     /// Says that the call does not wait any longer. Tells whether the work may still have an effect.
     pub(crate) fn leave(&self) -> bool {
         self.progress.swap(WAS_LEFT, Ordering::Relaxed) != WAITS
+    }
+}
+
+/// The work of a call, with its beginning and its end noted if it is a change.
+pub(crate) fn observed(
+    work: Blocking,
+    late_end: Option<Arc<LateEnd>>,
+) -> impl FnOnce(&Call) -> Result<EncodedReply, Failure> + Send + 'static {
+    move |call| {
+        if let Some(late_end) = &late_end {
+            late_end.begin();
+        }
+        let reply = work.run(call);
+        if let Some(late_end) = late_end {
+            late_end.end(&reply);
+        }
+        reply
     }
 }

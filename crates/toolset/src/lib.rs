@@ -12,6 +12,7 @@ mod catalogue;
 mod client;
 mod client_stats;
 mod comparison;
+mod confirm;
 mod contract;
 mod defaults;
 mod deployment;
@@ -56,14 +57,15 @@ pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, fi
 pub use client::{
     AccountKind, Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent,
 };
+pub use confirm::{ConfirmRule, NotConfirmed};
 pub use contract::{
     CallSubject, Contract, Failure, FailureText, NamedPlace, ResourceTools, Worded,
 };
 pub use deployment::{
-    Allowlist, Deployment, MemoryCreate, MemoryStore, MemoryToolChoices, Recorded, Recorder,
-    ReplyHalves, ReplyPolicy, RootGrant, TextForm,
+    Allowlist, ClientGrant, ClientRootGrant, Deployment, MemoryCreate, MemoryStore,
+    MemoryToolChoices, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
-pub use dispatch::{Encode, Service};
+pub use dispatch::{Encoded, Encoder, NoMessage, Service};
 pub use history::refusal_words;
 pub use host_paths::HostDirectories;
 pub use json::escape;
@@ -72,7 +74,7 @@ pub use media::{Media, MediaKind};
 pub use metrics::{DURATION_BUCKETS, ToolMetrics};
 pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 /// For callers that know only this crate.
-pub use ops::first_chars;
+pub use ops::{Right, Rights, first_chars};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 pub use tool::{

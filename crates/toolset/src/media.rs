@@ -38,7 +38,7 @@ pub(crate) struct MediaFacts {
     pub(crate) pixels: Option<(u32, u32)>,
 }
 
-/// Tells what image or sound bytes are; nothing where they are neither.
+/// Tells what image or sound bytes are; nothing if they are neither.
 pub(crate) fn recognized(bytes: &[u8]) -> Option<MediaFacts> {
     let image = |mime_type, name, pixels| MediaFacts {
         kind: MediaKind::Image,

@@ -66,7 +66,7 @@ impl EncodedReply {
         self.with_media(media)
     }
 
-    /// The block that is seen or heard, where there is one.
+    /// The block that is seen or heard, if there is one.
     #[must_use]
     pub fn media(&self) -> Option<&Media> {
         self.media.as_ref()
@@ -100,7 +100,7 @@ impl EncodedReply {
         }
     }
 
-    /// The whole reply object as JSON, where it is sent.
+    /// The whole reply object as JSON, if it is sent.
     #[must_use]
     pub fn structured(&self) -> Option<&[u8]> {
         self.structured.as_deref()
@@ -218,6 +218,7 @@ impl RefusalKind {
                 retry_after_ms: None,
             },
             Failure::ToolNotAllowed { .. }
+            | Failure::NotConfirmed { .. }
             | Failure::ReadOnly { .. }
             | Failure::BadArguments(_) => RefusalKind::Invalid,
             Failure::LeftRunning(_)

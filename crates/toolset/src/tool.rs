@@ -79,7 +79,7 @@ pub trait Tool: Send + Sync + 'static {
         Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
     }
 
-    /// The text block as a model reads it; `None` where it is the reply's JSON. `replies` says whether it is sent alone.
+    /// The text block as a model reads it; `None` if it is the reply's JSON. `replies` says whether it is sent alone.
     /// The words and the rules are in `text_form`.
     fn text(_reply: &Self::Reply, _replies: ReplyHalves) -> Option<String> {
         None
@@ -187,6 +187,8 @@ impl RootUse {
     pub const READ: RootUse = RootUse::named("root", "path", PlaceAccess::Read);
     /// The usual `root` and `path` of a tool that changes something.
     pub const WRITE: RootUse = RootUse::named("root", "path", PlaceAccess::Write);
+    /// The usual `root` and `path` of a tool that removes something.
+    pub const REMOVE: RootUse = RootUse::named("root", "path", PlaceAccess::Remove);
 
     /// A root named by an argument.
     #[must_use]
@@ -241,6 +243,8 @@ pub enum PlaceAccess {
     Read,
     /// Changing something.
     Write,
+    /// Taking something away.
+    Remove,
 }
 
 /// What a running call is given: its admitted roots, its limits, its deadline and its cancellation.
@@ -372,7 +376,7 @@ pub struct Definition {
     pub large_replies: bool,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
-    /// The tool whose place in an allowlist admits it, where it is a method of the protocol and no tool itself.
+    /// The tool whose place in an allowlist admits it, if it is a method of the protocol and no tool itself.
     pub method_of: Option<&'static str>,
     /// Who decides what its replies look like.
     pub form: ReplyForm,

@@ -13,7 +13,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Reads both values; nothing where they are not what the standard says. A client's mistake here fails no call.
+    /// Reads both values; nothing if they are not what the standard says. A client's mistake here fails no call.
     #[must_use]
     pub fn new(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<TraceContext> {
         let parent = traceparent.filter(|parent| is_parent(parent))?;

@@ -78,20 +78,20 @@ struct Reply {
     /// Name of the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<String>,
-    /// True where nothing changed in time.
+    /// True if nothing changed in time.
     timed_out: bool,
     /// What changed, the first thousand paths.
     changes: Vec<ChangeReply>,
-    /// True where more paths changed.
+    /// True if more paths changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
-    /// True where so much changed at once that the system dropped some of it: look at everything again.
+    /// True if so much changed at once that the system dropped some of it: look at everything again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     overflow: bool,
-    /// True where there are too many directories, and changes in some of them are not seen.
+    /// True if there are too many directories, and changes in some of them are not seen.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
-    /// True where the file system tells only of changes made through this machine.
+    /// True if the file system tells only of changes made through this machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_local: bool,
 }
@@ -102,7 +102,7 @@ struct ChangeReply {
     path: String,
     /// created, changed or removed.
     kind: &'static str,
-    /// The change, where it was made through this server.
+    /// The change, if it was made through this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<String>,
     /// Who made it.

@@ -36,20 +36,22 @@ def said(text, **more):
 
 # Answers to a question for a file: results, then errors, then what cannot be read.
 RESULTS = {
-    "text": said("# Plan\n"), "empty": said(""), "unicode": said("naïve 漢字 🦀"),
-    "stop reason": said("x", stopReason="endTurn"),
-    "list": {**said("x"), "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+    "text": said("MARKER\n# Plan\n"), "empty": said("MARKER\n"), "unicode": said("MARKER\nnaïve 漢字 🦀"),
+    "time and size": said("MARKER mtime=1700000000 size=1\nx"), "wrong size": said("MARKER size=2\nx"),
+    "stop reason": said("MARKER\nx", stopReason="endTurn"),
+    "list": {**said("x"), "content": [{"type": "text", "text": "MARKER"}, {"type": "text", "text": "two"}]},
     "empty list": {**said("x"), "content": []},
     "image": {**said("x"), "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}},
     "tool use": {**said("x"), "content": {"type": "tool_use", "id": "1", "name": "n", "input": {}}},
-    "user": {**said("x"), "role": "user"},
-    "cut": said("half of it", stopReason="maxTokens"), "no content": {"role": "assistant", "model": "test"},
-    "no model": {"role": "assistant", "content": {"type": "text", "text": "x"}},
-    "no role": {"model": "test", "content": {"type": "text", "text": "x"}},
+    "user": {**said("MARKER\nx"), "role": "user"}, "unmarked": said("x"), "apology": said("I have no access to files."),
+    "fenced marker": said("```\nMARKER\nx\n```"),
+    "cut": said("MARKER\nhalf of it", stopReason="maxTokens"), "no content": {"role": "assistant", "model": "test"},
+    "no model": {"role": "assistant", "content": {"type": "text", "text": "MARKER\nx"}},
+    "no role": {"model": "test", "content": {"type": "text", "text": "MARKER\nx"}},
     "nothing": {}, "null": None, "a text": "x", "a number": 5, "a list": [1],
-    "bad content": {**said("x"), "content": 5}, "extra": said("x", more=[1]),
-    "not found": said("File not found: docs/x"), "denied": said("Permission denied: docs/x"),
-    "encoding error": said("Encoding error: docs/x"),
+    "bad content": {**said("x"), "content": 5}, "extra": said("MARKER\nx", more=[1]),
+    "not found": said('File not found: "docs/a"'), "denied": said('Permission denied: "docs/a"'),
+    "not found elsewhere": said('File not found: "docs/x"'), "encoding error": said('Encoding error: "docs/a"'),
 }
 ERRORS = {
     "not found": {"code": -1, "message": "File not found"}, "denied": {"code": -1, "message": "Permission denied"},
@@ -64,10 +66,17 @@ ERRORS = {
 SPOILED = ["error without message", "result and error", "no jsonrpc", "cut", "many values"]
 
 
-def answers(own_id):
+def marked(result, question):
+    """A result with the marker of a question in the place of the word MARKER."""
+    params = (question or {}).get("params", {})
+    marker = params.get("_meta", {}).get("io.github.mcp-filesystem/question", {}).get("marker", "")
+    return json.loads(json.dumps(result).replace("MARKER", json.dumps(marker)[1:-1]))
+
+
+def answers(own_id, question=None):
     """Every answer to a question of this id."""
     for word, result in RESULTS.items():
-        yield f"result {word}", {"jsonrpc": "2.0", "id": own_id, "result": result}
+        yield f"result {word}", {"jsonrpc": "2.0", "id": own_id, "result": marked(result, question)}
     for word, error in ERRORS.items():
         yield f"error {word}", {"jsonrpc": "2.0", "id": own_id, "error": error}
     written = json.dumps(own_id)
@@ -111,13 +120,13 @@ def line_answers(line, name, message, word):
     question = line.ask_for(name, message, QUESTION)
     if question is None:
         return
-    answer = dict(answers(question["id"]))[word]
+    answer = dict(answers(question["id"], question))[word]
     if word in SPOILED:
         line.ask_all(f"{name}/answer", answer, [message["id"], None])
         return
     question = line.answer_or_question(f"{name}/answer", answer, message["id"], QUESTION)
     if question is not None and question.get("method") == QUESTION:
-        answer = {"jsonrpc": "2.0", "id": question["id"], "result": said("AP8B")}
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": marked(said("MARKER\nAP8B"), question)}
         line.answer_for(f"{name}/second answer", answer, message["id"])
 
 
@@ -130,7 +139,7 @@ def directories_on_stdio(stage, prefix):
     texts = {
         "good": listing, "fenced": f"```json\n{listing}\n```", "words": "docs: plan.md", "empty": "[]",
         "escape": '[{"name":"../../etc","type":"directory"}]',
-        "not found": "Directory not found: docs", "number": "5", "odd type": '[{"name":"a","type":"pipe"}]',
+        "not found": 'Directory not found: "docs/5"', "unmarked": listing, "number": "5", "odd type": '[{"name":"a","type":"pipe"}]',
     }
     with Stdio(stage, toolsets=["guide"]) as line:
         greet(line, prefix, capabilities=SAMPLING)
@@ -139,13 +148,15 @@ def directories_on_stdio(stage, prefix):
             question = line.ask_for(
                 f"{prefix}/{word}", call(100 + number, "guide_request_directory", arguments), QUESTION
             )
-            answer = {"jsonrpc": "2.0", "id": question["id"], "result": said(text)}
+            text = text if word in ["not found", "unmarked"] else f"MARKER\n{text}"
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": marked(said(text), question)}
             line.answer_or_question(f"{prefix}/{word}/answer", answer, 100 + number, QUESTION)
         question = line.ask_for(
             f"{prefix}/pattern", call(200, "guide_request_directory", {"path": "src", "pattern": "*.md"}), QUESTION
         )
         line.answer_or_question(
-            f"{prefix}/pattern/answer", {"jsonrpc": "2.0", "id": question["id"], "result": said(listing)}, 200, QUESTION
+            f"{prefix}/pattern/answer",
+            {"jsonrpc": "2.0", "id": question["id"], "result": marked(said(f"MARKER\n{listing}"), question)}, 200, QUESTION
         )
         line.finish(f"{prefix}/end")
 
@@ -164,7 +175,7 @@ def cancelled(stage, prefix):
         line.tell(f"{prefix}/answer to nobody", {"jsonrpc": "2.0", "id": 4242, "result": said("x")})
         line.ask(f"{prefix}/call meanwhile", call(5, "guide_cache_stats", {}))
         line.answer_for(
-            f"{prefix}/answer with a text id", {"jsonrpc": "2.0", "id": str(question["id"]), "result": said("x")}, 4
+            f"{prefix}/answer with a text id", {"jsonrpc": "2.0", "id": str(question["id"]), "result": marked(said("MARKER\nx"), question)}, 4
         )
         line.tell(f"{prefix}/answer again", {"jsonrpc": "2.0", "id": question["id"], "result": said("twice")})
         line.ask_for(f"{prefix}/left open", ask_file(6, "docs/c"), QUESTION)
@@ -236,7 +247,7 @@ def in_session(stage, prefix):
                 f"{prefix}/{word}", "POST", "/mcp", own, ask_file(100 + number, "docs/a", refresh=True), MARK
             )
             question = question_in(reply["body"])
-            http.post(f"{prefix}/{word}/answer", dict(answers(question["id"]))[word], own)
+            http.post(f"{prefix}/{word}/answer", dict(answers(question["id"], question))[word], own)
             if word == "result encoding error":
                 stream.mark = MARK  # The server asks once more, for the bytes.
             http.rest(f"{prefix}/{word}/rest", stream)
@@ -246,7 +257,8 @@ def in_session(stage, prefix):
             f"{prefix}/answered elsewhere", "POST", "/mcp", own, ask_file(302, "docs/elsewhere"), MARK
         )
         other = begun(http, f"{prefix}/other", capabilities=SAMPLING)
-        answer = {"jsonrpc": "2.0", "id": question_in(reply["body"])["id"], "result": said("x")}
+        question = question_in(reply["body"])
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": marked(said("MARKER\nx"), question)}
         http.post(f"{prefix}/other/answer", answer, other)
         http.post(f"{prefix}/answered elsewhere/without a session", answer, headers("2025-11-25"))
         http.post(f"{prefix}/answered elsewhere/answer", answer, own)
@@ -283,42 +295,51 @@ def rounds(prefix, ask, other_state):
     """The rounds of the newest revision: what is missing, answers of every form, and states that are not ours."""
     own = meta(capabilities=SAMPLING)
 
+    # A path for each round: equal questions that are not answered would wait for each other.
     usual = {"path": "docs/a", "refresh": True}
 
-    def again(word, state, responses, arguments=usual):
+    def again(word, state, responses, arguments):
         fields = {"requestState": state, "inputResponses": responses}
         fields = {key: value for key, value in fields.items() if value is not LEFT_OUT}
         return ask(f"{prefix}/{word}", call(2, "guide_request_file", arguments, own, **fields))
 
-    def asked(word):
-        reply = ask(f"{prefix}/{word}/asked", call(1, "guide_request_file", usual, own))
-        return (reply or {}).get("result", {}).get("requestState", "")
+    def asked(word, arguments):
+        reply = ask(f"{prefix}/{word}/asked", call(1, "guide_request_file", arguments, own))
+        result = (reply or {}).get("result", {})
+        return result.get("requestState", ""), result.get("inputRequests", {}).get("agent_file")
 
     for word, result in RESULTS.items():
-        again(f"result {word}", asked(f"result {word}"), {"agent_file": result})
-    for word, responses in {
+        state, question = asked(f"result {word}", usual)
+        again(f"result {word}", state, {"agent_file": marked(result, question)}, usual)
+    for number, (word, responses) in enumerate({
         "no answers": LEFT_OUT, "null answers": None, "empty answers": {}, "list of answers": [said("x")],
         "another name": {"other": said("x")},
-        "two names": {"agent_file": said("x"), "other": said("y")},
+        "two names": {"agent_file": said("MARKER\nx"), "other": said("y")},
         "error": {"agent_file": {"error": {"code": 1, "message": "File not found"}}},
-    }.items():
-        again(word, asked(word), responses)
-    state = asked("states")
+    }.items()):
+        arguments = {"path": f"docs/{number}", "refresh": True}
+        state, question = asked(word, arguments)
+        responses = responses if responses is LEFT_OUT else marked(responses, question)
+        again(word, state, responses, arguments)
+    state, question = asked("states", usual)
+    answer = {"agent_file": marked(said("MARKER\nx"), question)}
     swapped = state[:-3] + ("A" if state[-3:-2] != "A" else "B") + state[-2:]
     for word, wrong in {
         "forged": "rs1.x.y", "empty": "", "swapped": swapped, "of another server": other_state, "null": None,
-        "number": 5, "left out": LEFT_OUT,
+        "number": 5,
     }.items():
-        again(f"states/{word}", wrong, {"agent_file": said("x")})
-    again("states/other arguments", state, {"agent_file": said("x")}, {"path": "docs/other"})
-    again("states/right", state, {"agent_file": said("x")})
-    again("states/used again", state, {"agent_file": said("y")})
+        again(f"states/{word}", wrong, answer, usual)
+    again("states/other arguments", state, answer, {"path": "docs/other"})
+    again("states/right", state, answer, usual)
+    again("states/used again", state, {"agent_file": marked(said("MARKER\ny"), question)}, usual)
+    again("states/left out", LEFT_OUT, answer, usual)
     ask(f"{prefix}/state for another tool", call(3, "guide_cache_stats", {}, own, requestState=state))
     ask(f"{prefix}/without sampling", call(4, "guide_request_file", {"path": "docs/nobody"}, meta()))
     directory = call(5, "guide_request_directory", {"path": "tests", "recursive": True, "pattern": "*.rs"}, own)
     reply = ask(f"{prefix}/directory", directory)
-    state = (reply or {}).get("result", {}).get("requestState", "")
-    listing = said('[{"name":"t.rs","type":"file"},{"name":"x.md","type":"file"}]')
+    result = (reply or {}).get("result", {})
+    state, question = result.get("requestState", ""), result.get("inputRequests", {}).get("agent_file")
+    listing = marked(said('MARKER\n[{"name":"t.rs","type":"file"},{"name":"x.md","type":"file"}]'), question)
     params = {**directory["params"], "requestState": state, "inputResponses": {"agent_file": listing}}
     ask(f"{prefix}/directory again", {**directory, "params": params})
     ask(f"{prefix}/stats", call(6, "guide_cache_stats", {}, own))
@@ -359,7 +380,7 @@ def newest_on_http(stage, prefix):
 def cache(stage, prefix):
     """What is cached, thrown out and counted, by several clients."""
     with Http(stage, toolsets=["guide"], guide={"cache_size": 100}, server={"bearer_tokens_file": "tokens"}) as http:
-        for number, token in enumerate(["first-token", "second-token", "first-token"]):
+        for number, token in enumerate(["first-token-of-two", "second-token-of-two", "first-token-of-two"]):
             for word, message in {
                 "small": call(1, "guide_cache_file", {"path": f"docs/{number}", "content": "x" * 40}, meta()),
                 "again": call(

@@ -324,13 +324,13 @@ def origins(stage, prefix):
 def tokens(stage, prefix):
     """Tokens: missing, wrong, right, and what needs none."""
     values = {
-        "missing": [], "wrong": ["Bearer third-token"], "right": ["Bearer first-token"],
-        "second": ["Bearer second-token"],
-        "case of scheme": ["bearer first-token"], "case of token": ["Bearer FIRST-token"],
-        "no scheme": ["first-token"], "basic": ["Basic Zmlyc3QtdG9rZW4="],
-        "empty": [""], "scheme alone": ["Bearer"], "two spaces": ["Bearer  first-token"],
-        "trailing": ["Bearer first-token "],
-        "twice": ["Bearer first-token"] * 2, "two": ["Bearer third-token", "Bearer first-token"],
+        "missing": [], "wrong": ["Bearer third-token-of-two"], "right": ["Bearer first-token-of-two"],
+        "second": ["Bearer second-token-of-two"],
+        "case of scheme": ["bearer first-token-of-two"], "case of token": ["Bearer FIRST-token-of-two"],
+        "no scheme": ["first-token-of-two"], "basic": ["Basic Zmlyc3QtdG9rZW4="],
+        "empty": [""], "scheme alone": ["Bearer"], "two spaces": ["Bearer  first-token-of-two"],
+        "trailing": ["Bearer first-token-of-two "],
+        "twice": ["Bearer first-token-of-two"] * 2, "two": ["Bearer third-token-of-two", "Bearer first-token-of-two"],
         "prefix": ["Bearer first-toke"], "not ascii": ["Bearer ü"],
     }
     with Http(stage, server={"bearer_tokens_file": "tokens"}) as http:
@@ -340,9 +340,9 @@ def tokens(stage, prefix):
             http.post(f"{prefix}/{word} newest", NEW_READ, [*pairs, *newest_headers(NEW_READ)])
         for path in ["/health", "/metrics", "/other", "/mcp"]:
             http.request(f"{prefix}/GET {path} without", "GET", path)
-        http.request(f"{prefix}/GET /other with", "GET", "/other", [("Authorization", "Bearer first-token")])
+        http.request(f"{prefix}/GET /other with", "GET", "/other", [("Authorization", "Bearer first-token-of-two")])
         http.post(f"{prefix}/garbage without", "garbage", PLAIN_HEADERS)
-        http.post(f"{prefix}/token in the address", READ, PLAIN_HEADERS, "/mcp?access_token=first-token")
+        http.post(f"{prefix}/token in the address", READ, PLAIN_HEADERS, "/mcp?access_token=first-token-of-two")
 
 
 def unasked(stage, prefix):

@@ -219,7 +219,7 @@ def end(stage, prefix):
 def holders(stage, prefix):
     """A session is its holder's alone."""
     with with_sessions(stage, bearer_tokens_file="tokens") as http:
-        one, two = ("Authorization", "Bearer first-token"), ("Authorization", "Bearer second-token")
+        one, two = ("Authorization", "Bearer first-token-of-two"), ("Authorization", "Bearer second-token-of-two")
         http.post(f"{prefix}/initialize without a token", initialize(1, "2025-11-25"), headers())
         own = begun(http, prefix, "2025-11-25", None, one)
         http.post(f"{prefix}/its holder", LIST_ROOTS, own)

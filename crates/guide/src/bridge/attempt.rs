@@ -1,16 +1,19 @@
 //! One attempt at a request, and what reading a file and listing a directory share.
 
-use super::FilesystemBridge;
+use std::time::Duration;
+
+use super::{ClientBridge, Freshness, Warning};
 use crate::agent::{AgentQuestion, ContentSource, Lack, Resume, StepOutcome};
 use crate::cache::{CacheKind, CachedValue, Verdict};
 use crate::error::{Error, Result};
+use crate::file::ToldBy;
 use crate::project_path::ProjectPath;
 use crate::time::Now;
 
 /// One attempt at a request for a path: the first, or one after the agent was asked.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'call> {
-    pub(super) bridge: &'call FilesystemBridge,
+    pub(super) bridge: &'call ClientBridge,
     pub(super) path: &'call ProjectPath,
     pub(super) resume: Option<Resume>,
     pub(super) now: Now,
@@ -24,29 +27,38 @@ impl Attempt<'_> {
         path: &str,
         judge: impl FnOnce(&CachedValue) -> Verdict,
     ) -> Option<CachedValue> {
-        self.bridge.cache.find(kind, path, self.now.steady, judge)
+        let (bridge, now) = (self.bridge, self.now.steady);
+        bridge
+            .parts
+            .cache
+            .find(&bridge.owner, kind, path, now, judge)
     }
 
     /// Counts a miss, once for all attempts at a request.
     pub(super) fn count_miss(&self) {
         if self.resume.is_none() {
-            self.bridge.cache.count_miss(self.now.steady);
+            let bridge = self.bridge;
+            bridge
+                .parts
+                .cache
+                .count_miss(&bridge.owner, self.now.steady);
         }
     }
 
     /// Returns what the agent handed over to answer the last question, whether or not it is good enough.
     pub(super) fn handed_over(&self, kind: CacheKind) -> Option<CachedValue> {
-        self.stored_since(kind, self.resume?.looked_at)
+        self.handed_over_since(kind, self.resume?.looked_at)
     }
 
-    /// Returns what the agent handed over to answer the first question, where it was asked a second one.
+    /// Returns what the agent handed over to answer the first question, if it was asked a second one.
     pub(super) fn handed_over_first(&self, kind: CacheKind) -> Option<CachedValue> {
         let second = self.resume.filter(|resume| resume.lack.is_some())?;
-        self.stored_since(kind, second.asked_at)
+        self.handed_over_since(kind, second.asked_at)
     }
 
-    fn stored_since(&self, kind: CacheKind, moment: f64) -> Option<CachedValue> {
-        self.bridge.stored_since(kind, self.path, moment, self.now)
+    fn handed_over_since(&self, kind: CacheKind, moment: f64) -> Option<CachedValue> {
+        let bridge = self.bridge;
+        bridge.handed_over_since(kind, self.path, moment, self.now)
     }
 
     /// Tells whether something was stored after the first question.
@@ -56,12 +68,33 @@ impl Attempt<'_> {
     }
 
     /// Returns where something in the cache came from.
-    pub(super) fn source(&self, stored_at: f64) -> ContentSource {
-        if self.is_new(stored_at) {
-            ContentSource::Handover
-        } else {
-            ContentSource::Cache
+    pub(super) fn source(&self, stored_at: f64, told_by: ToldBy) -> ContentSource {
+        match told_by {
+            _ if !self.is_new(stored_at) => ContentSource::Cache,
+            ToldBy::Answer => ContentSource::Answer,
+            ToldBy::Tool => ContentSource::Handover,
         }
+    }
+
+    /// Tells whether an entry is new enough for a request.
+    pub(super) fn is_fresh(
+        &self,
+        freshness: Freshness,
+        mtime: Option<f64>,
+        stored_at: f64,
+    ) -> bool {
+        let is_due = || self.bridge.is_due(mtime, stored_at, self.now);
+        self.is_new(stored_at) || (freshness == Freshness::Cached && !is_due())
+    }
+
+    /// Returns the warning for a cached copy that should have been asked for again, if a failure means that there is
+    /// nobody to ask. Such a client would otherwise lose what it handed over itself.
+    pub(super) fn not_rechecked(&self, error: &Error, stored_at: f64) -> Option<Warning> {
+        let is_mute = matches!(error, Error::Unsupported { .. });
+        let age = Duration::try_from_secs_f64(self.now.wall - stored_at);
+        is_mute.then_some(Warning::NotRechecked {
+            age: age.unwrap_or_default(),
+        })
     }
 
     /// Asks a second time, for what a hand-over lacks. There is no third time: an agent that fell short twice will

@@ -1,13 +1,13 @@
 //! Listing a directory: from a cached listing of it or of a directory above it, or by asking the agent.
 
 use super::attempt::Attempt;
-use super::{FilesystemBridge, Freshness, Warning};
+use super::{ClientBridge, Freshness, Warning};
 use crate::agent::{
     Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject,
 };
-use crate::agent_answer::{self, AnswerMeaning};
 use crate::cache::{CacheKind, CachedValue, Verdict};
 use crate::error::{Error, Result};
+use crate::file::ToldBy;
 use crate::listing::{self, Accepts, DirectoryListing, PathInfo};
 use crate::project_path::ProjectPath;
 use crate::time::Now;
@@ -44,7 +44,7 @@ pub struct DirectoryRead {
     pub warnings: Vec<Warning>,
 }
 
-impl FilesystemBridge {
+impl ClientBridge {
     /// Lists a directory from the cache, or asks for it. Drops the cached listings that show it if the agent has no such
     /// directory any more.
     pub fn list_directory(
@@ -54,7 +54,7 @@ impl FilesystemBridge {
         agent: &mut dyn Agent,
         now: Now,
     ) -> Result<StepOutcome<DirectoryRead>> {
-        let path = self.validator.validate(&request.path)?;
+        let path = self.parts.validator.validate(&request.path)?;
         let attempt = Attempt {
             bridge: self,
             path: &path,
@@ -87,23 +87,51 @@ impl DirectoryRequest<'_> {
         }
         match agent.ask(&question) {
             AskResult::Waiting => Ok(StepOutcome::Waiting(question)),
-            AskResult::Failed(error) => self.first_hand_over(attempt, attempt.explained(error)),
-            AskResult::Answered(answer) => self.keep(attempt, &answer, agent),
+            AskResult::Failed(error) => self.old_copy(attempt, error),
+            AskResult::NotText => Err(Error::AgentFailed {
+                path: attempt.path.to_string(),
+                said: "it is not a directory".to_owned(),
+            }),
+            AskResult::Answered(told) => self.keep(attempt, &told.content, agent),
         }
     }
 
     /// Reads a cached listing of the directory itself, or one of a directory above that reaches down to it.
     fn held(&self, attempt: &Attempt<'_>) -> Option<DirectoryRead> {
+        self.found(attempt, |listing| {
+            attempt.is_fresh(self.freshness, None, listing.stored_at)
+        })
+    }
+
+    fn found(
+        &self,
+        attempt: &Attempt<'_>,
+        is_fresh: impl Fn(&DirectoryListing) -> bool,
+    ) -> Option<DirectoryRead> {
         ancestors(attempt.path.as_str()).find_map(|(directory, below)| {
-            let judge = |value: &CachedValue| self.judge(value, below, attempt);
+            let judge = |value: &CachedValue| self.judge(value, below, &is_fresh);
             let held = attempt.find(CacheKind::Listing, directory, judge);
             let Some(CachedValue::Listing(listing)) = held else {
                 return None;
             };
-            let source = attempt.source(listing.stored_at);
+            let source = attempt.source(listing.stored_at, listing.told_by);
             let entries = entries_below(&listing, below)?;
             Some(self.read(attempt.path, entries, &listing, source))
         })
+    }
+
+    /// Falls back to a cached listing that should have been asked for again, if there is nobody to ask.
+    fn old_copy(&self, attempt: &Attempt<'_>, error: Error) -> Result<StepOutcome<DirectoryRead>> {
+        let is_wanted = self.freshness == Freshness::Cached;
+        if matches!(error, Error::Unsupported { .. })
+            && is_wanted
+            && let Some(mut read) = self.found(attempt, |_| true)
+        {
+            let warning = attempt.not_rechecked(&error, read.stored_at);
+            read.warnings.extend(warning);
+            return Ok(StepOutcome::Done(read));
+        }
+        self.first_hand_over(attempt, attempt.explained(error))
     }
 
     /// Stores an answer and reads it in the form that was asked for.
@@ -114,9 +142,6 @@ impl DirectoryRequest<'_> {
         agent: &dyn Agent,
     ) -> Result<StepOutcome<DirectoryRead>> {
         let path = attempt.path;
-        if let AnswerMeaning::Failure(error) = agent_answer::meaning(path, answer) {
-            return Err(error);
-        }
         let entries = match agent.entries(answer) {
             Ok(entries) => entries,
             Err(reason) => {
@@ -124,8 +149,9 @@ impl DirectoryRequest<'_> {
                 return self.first_hand_over(attempt, Error::BadListing { path, reason });
             }
         };
-        let bridge = attempt.bridge;
-        let stored = bridge.store_listing(path.as_str(), entries, self.filter, attempt.now)?;
+        let (bridge, told_by) = (attempt.bridge, ToldBy::Answer);
+        let stored =
+            bridge.store_told_listing(path.as_str(), entries, self.filter, told_by, attempt.now)?;
         let listing = &stored.listing;
         let mut read = self.read(path, &listing.entries, listing, ContentSource::Answer);
         read.warnings = stored.warnings;
@@ -171,6 +197,7 @@ impl DirectoryRequest<'_> {
                 pattern: self.filter.map(|(pattern, _)| pattern.to_owned()),
             },
             lack: None,
+            size: None,
         }
     }
 
@@ -189,15 +216,19 @@ impl DirectoryRequest<'_> {
     }
 
     /// Judges a listing of the directory, or of one above it; `below` leads down from there.
-    fn judge(&self, value: &CachedValue, below: &str, attempt: &Attempt<'_>) -> Verdict {
+    fn judge(
+        &self,
+        value: &CachedValue,
+        below: &str,
+        is_fresh: impl Fn(&DirectoryListing) -> bool,
+    ) -> Verdict {
         let CachedValue::Listing(listing) = value else {
             return Verdict::Unfit;
         };
-        let is_fresh = self.freshness == Freshness::Cached || attempt.is_new(listing.stored_at);
         let has_all =
             listing.pattern.is_none() || (below.is_empty() && self.has_all_files(listing));
         let is_deep = !self.recursive || listing.is_deep();
-        if is_fresh && has_all && is_deep && entries_below(listing, below).is_some() {
+        if is_fresh(listing) && has_all && is_deep && entries_below(listing, below).is_some() {
             Verdict::Fresh
         } else {
             Verdict::Unfit
@@ -246,7 +277,7 @@ fn forget_directory(attempt: &Attempt<'_>) {
 }
 
 /// Iterates over a directory and those above it, each with the path that leads down from there.
-fn ancestors(path: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn ancestors(path: &str) -> impl Iterator<Item = (&str, &str)> {
     let directories = std::iter::successors(Some(path), |directory| {
         let (parent, _) = directory.rsplit_once('/')?;
         Some(parent)

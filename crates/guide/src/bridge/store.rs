@@ -1,12 +1,13 @@
 //! Storing what agents hand over: files, chunks of files, listings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::FilesystemBridge;
+use super::{ClientBridge, staleness};
 use crate::cache::{CachedValue, DoesNotFit, Evicted, PutOutcome, StoreStatus};
 use crate::encoding::TextEncoding;
 use crate::error::{Error, Result};
-use crate::file::{AgentFile, ContentHash, ContentShape};
+use crate::file::{AgentFile, ContentHash, ContentShape, ToldBy, encoded};
 use crate::listing::{self, Accepts, DirectoryListing, PathInfo};
 use crate::project_path::ProjectPath;
 use crate::time::Now;
@@ -102,7 +103,7 @@ pub struct StoredListing {
     pub files: u64,
     /// The number of directories in it, at every depth.
     pub directories: u64,
-    /// Files whose cached content was older than the listing says, and was removed.
+    /// Files whose cached content is not what the listing says, and was removed.
     pub invalidated: Vec<String>,
     /// What was evicted to make room.
     pub evicted: Evicted,
@@ -151,21 +152,45 @@ pub enum Warning {
     },
     /// Entries were evicted to make room.
     Evicted(Evicted),
+    /// The text cannot be turned back into the file's bytes, so its size and hash are those of the text in UTF-8.
+    BytesUnknown {
+        /// The file.
+        path: String,
+        /// The encoding of the file.
+        encoding: TextEncoding,
+    },
+    /// The agent should have been asked again, but there is nobody to ask.
+    NotRechecked {
+        /// How old the copy is.
+        age: Duration,
+    },
 }
 
-impl FilesystemBridge {
+impl ClientBridge {
     /// Stores files, all or none. Every path is checked before anything is stored.
     pub fn store(&self, files: Vec<IncomingFile>, now: Now) -> Result<StoredFiles> {
+        self.store_told(files, ToldBy::Tool, now)
+    }
+
+    /// Stores files that came in an answer or by a tool.
+    pub(super) fn store_told(
+        &self,
+        files: Vec<IncomingFile>,
+        told_by: ToldBy,
+        now: Now,
+    ) -> Result<StoredFiles> {
+        let validator = &self.parts.validator;
         let checked = files
             .into_iter()
-            .map(|file| Ok((self.validator.validate_file(&file.path)?, file)));
+            .map(|file| Ok((validator.validate_file(&file.path)?, file)));
         let checked = checked.collect::<Result<Vec<_>>>()?;
-        self.store_checked(checked, now)
+        self.store_checked(checked, told_by, now)
     }
 
     fn store_checked(
         &self,
         files: Vec<(ProjectPath, IncomingFile)>,
+        told_by: ToldBy,
         now: Now,
     ) -> Result<StoredFiles> {
         let other_sizes = files
@@ -174,8 +199,10 @@ impl FilesystemBridge {
         let mut warnings: Vec<Warning> = other_sizes.collect();
         let files: Vec<(ProjectPath, Arc<AgentFile>)> = files
             .into_iter()
-            .map(|(path, file)| (path, Arc::new(file.into_file(now))))
+            .map(|(path, file)| (path, Arc::new(file.into_file(told_by, now))))
             .collect();
+        let unknown = files.iter();
+        warnings.extend(unknown.filter_map(|(path, file)| bytes_unknown(path, file)));
         let PutOutcome { statuses, evicted } = self.put_files(&files, now)?;
         warnings.extend(eviction(evicted));
         Ok(StoredFiles {
@@ -198,16 +225,17 @@ impl FilesystemBridge {
         let entries = files
             .iter()
             .map(|(path, file)| (path.clone(), CachedValue::File(Arc::clone(file))));
-        let put = self.cache.put(entries.collect(), now.steady);
+        let (cache, entries) = (&self.parts.cache, entries.collect());
+        let put = cache.put(&self.owner, entries, now.steady);
         put.map_err(|excess| {
-            let largest = files.iter().max_by_key(|(_, file)| file.size());
+            let largest = files.iter().max_by_key(|(_, file)| file.held_bytes());
             too_large(largest.map(|(path, _)| path), excess)
         })
     }
 
-    /// Stores a file that comes whole or in chunks. `owner` keeps the chunks of two clients apart.
-    pub fn upload(&self, owner: &str, upload: Upload, now: Now) -> Result<Uploaded> {
-        let path = self.validator.validate_file(&upload.file.path)?;
+    /// Stores a file that comes whole or in chunks.
+    pub fn upload(&self, upload: Upload, now: Now) -> Result<Uploaded> {
+        let path = self.parts.validator.validate_file(&upload.file.path)?;
         let Upload {
             mut file,
             chunk,
@@ -218,15 +246,19 @@ impl FilesystemBridge {
             chunk.content_hash = content_hash;
             let count = chunk.count;
             warnings.extend(unchecked(&chunk));
-            let mut progress = self.uploads.add(owner, &path, chunk, now.steady)?;
+            check_chunk(&path, &chunk, &file)?;
+            let uploads = &self.parts.uploads;
+            let mut progress = uploads.add(&self.owner, &path, chunk, now.steady)?;
             warnings.extend(progress.restarted.then_some(Warning::Restarted));
             let Some(whole) = progress.whole.take() else {
                 return Ok(partial(path, progress, count, warnings));
             };
             (file.content, content_hash) = whole;
         }
-        check_hash(&path, None, &file.content, content_hash.as_deref())?;
-        let mut stored = self.store_checked(vec![(path, file)], now)?;
+        let bytes = encoded(&file.content, file.shape, file.encoding);
+        let bytes = bytes.unwrap_or((&file.content).into());
+        check_hash(&path, None, &bytes, content_hash.as_deref())?;
+        let mut stored = self.store_checked(vec![(path, file)], ToldBy::Tool, now)?;
         stored.warnings.splice(0..0, warnings);
         Ok(Uploaded::Whole {
             stored,
@@ -234,8 +266,7 @@ impl FilesystemBridge {
         })
     }
 
-    /// Stores a directory's entries after checking every path in it. Removes cached content that is older than the listing
-    /// says.
+    /// Stores a directory's entries after checking every path in it. Removes what it shows to be out of date.
     pub fn store_listing(
         &self,
         path: &str,
@@ -243,8 +274,21 @@ impl FilesystemBridge {
         filter: Option<(&str, Accepts<'_>)>,
         now: Now,
     ) -> Result<StoredListing> {
-        let path = self.validator.validate(path)?;
-        let mut entries = listing::checked(&self.validator, &path, entries)?;
+        self.store_told_listing(path, entries, filter, ToldBy::Tool, now)
+    }
+
+    /// Stores a directory's entries that came in an answer or by a tool.
+    pub(super) fn store_told_listing(
+        &self,
+        path: &str,
+        entries: Vec<PathInfo>,
+        filter: Option<(&str, Accepts<'_>)>,
+        told_by: ToldBy,
+        now: Now,
+    ) -> Result<StoredListing> {
+        let validator = &self.parts.validator;
+        let path = validator.validate(path)?;
+        let mut entries = listing::checked(validator, &path, entries)?;
         let mut warnings = Vec::new();
         if let Some((pattern, accepts)) = filter {
             let files = listing::filter(&mut entries, accepts);
@@ -256,13 +300,19 @@ impl FilesystemBridge {
             entries,
             pattern: filter.map(|(pattern, _)| pattern.into()),
             stored_at: now.wall,
+            told_by,
         });
         let entry = (path.clone(), CachedValue::Listing(Arc::clone(&listing)));
-        let put = self.cache.put(vec![entry], now.steady);
+        let cache = &self.parts.cache;
+        let put = cache.put(&self.owner, vec![entry], now.steady);
         let put = put.map_err(|excess| too_large(Some(&path), excess))?;
         warnings.extend(eviction(put.evicted));
+        let accepts = filter.map(|(_, accepts)| accepts);
+        let is_stale = |held: &str, value: &CachedValue| {
+            staleness::is_stale(held, value, path.as_str(), &listing, accepts)
+        };
         Ok(StoredListing {
-            invalidated: self.invalidate_older(&path, &listing, now),
+            invalidated: cache.invalidate_all(&self.owner, now.steady, is_stale),
             path,
             listing,
             status: put.statuses.first().copied().unwrap_or(StoreStatus::Cached),
@@ -272,34 +322,17 @@ impl FilesystemBridge {
             warnings,
         })
     }
-
-    /// Removes cached files that are older than a listing says, and returns their paths.
-    fn invalidate_older(
-        &self,
-        path: &ProjectPath,
-        listing: &DirectoryListing,
-        now: Now,
-    ) -> Vec<String> {
-        let mut invalidated = Vec::new();
-        listing::visit(path.as_str(), &listing.entries, &mut |path, entry| {
-            let Some(mtime) = entry.mtime else { return };
-            let is_stale = |file: &AgentFile| file.is_older_than(mtime);
-            if self.cache.invalidate(path, now.steady, is_stale) {
-                invalidated.push(path.to_owned());
-            }
-        });
-        invalidated
-    }
 }
 
 impl IncomingFile {
-    fn into_file(self, now: Now) -> AgentFile {
+    fn into_file(self, told_by: ToldBy, now: Now) -> AgentFile {
         AgentFile {
             content: self.content.into(),
             shape: self.shape,
             encoding: self.encoding,
             mtime: self.mtime,
             stored_at: now.wall,
+            told_by,
         }
     }
 }
@@ -325,14 +358,31 @@ fn unchecked(chunk: &Chunk) -> Option<Warning> {
     (!has_hash).then_some(Warning::Unchecked { chunk: chunk.index })
 }
 
-/// Compares the sizes if they are comparable: text in another encoding has another size there.
+/// Compares a chunk with its hash: of the bytes in the agent's file or, for text, of the text as it came.
+fn check_chunk(path: &ProjectPath, chunk: &Chunk, file: &IncomingFile) -> Result<()> {
+    let Some(bytes) = encoded(&chunk.bytes, file.shape, file.encoding) else {
+        return check_hash(path, Some(chunk.index), &chunk.bytes, chunk.hash.as_deref());
+    };
+    let as_bytes = check_hash(path, Some(chunk.index), &bytes, chunk.hash.as_deref());
+    as_bytes.or_else(|_| check_hash(path, Some(chunk.index), &chunk.bytes, chunk.hash.as_deref()))
+}
+
+/// Compares the size that the agent told with that of the bytes, if they are known.
 fn size_differs(path: &ProjectPath, file: &IncomingFile) -> Option<Warning> {
-    let is_same_bytes = file.shape == ContentShape::Bytes || file.encoding == TextEncoding::UTF_8;
-    let (told, found) = (file.size?, file.content.len() as u64);
-    (is_same_bytes && told != found).then(|| Warning::SizeDiffers {
+    let bytes = encoded(&file.content, file.shape, file.encoding)?;
+    let (told, found) = (file.size?, bytes.len() as u64);
+    (told != found).then(|| Warning::SizeDiffers {
         path: path.to_string(),
         told,
         found,
+    })
+}
+
+/// Returns the warning for text that cannot be turned back into the file's bytes.
+pub(super) fn bytes_unknown(path: &ProjectPath, file: &AgentFile) -> Option<Warning> {
+    file.bytes().is_none().then(|| Warning::BytesUnknown {
+        path: path.to_string(),
+        encoding: file.encoding,
     })
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::{Agent, AskResult, ContentSource, Lack, Resume, StepOutcome};
+use crate::agent::{Agent, AskResult, ContentSource, Lack, Resume, StepOutcome, Told};
 use crate::cache::StoreStatus;
 use crate::encoding::TextEncoding;
 use crate::error::Result;
@@ -19,9 +19,7 @@ impl Script {
     fn answering(answers: &[&str]) -> Script {
         let answers = answers.iter().rev();
         Script {
-            answers: answers
-                .map(|text| AskResult::Answered((*text).to_owned()))
-                .collect(),
+            answers: answers.map(|text| answer(text)).collect(),
             asked: Vec::new(),
         }
     }
@@ -63,13 +61,39 @@ fn entry(name: &str) -> PathInfo {
     }
 }
 
-fn bridge() -> FilesystemBridge {
+fn answer(text: &str) -> AskResult {
+    let path = || "docs/a".to_owned();
+    if text == NOT_TEXT {
+        return AskResult::NotText;
+    }
+    if text == NOT_FOUND {
+        return AskResult::Failed(Error::NotFound {
+            path: path(),
+            above: None,
+        });
+    }
+    AskResult::Answered(Told {
+        content: text.to_owned(),
+        ..Told::default()
+    })
+}
+
+/// Answers that stand for themselves.
+const NOT_TEXT: &str = "(not text)";
+const NOT_FOUND: &str = "(not found)";
+
+fn bridge() -> ClientBridge {
+    shared_bridge().of(Owner::alone("one"))
+}
+
+fn shared_bridge() -> FilesystemBridge {
     let directory = std::env::temp_dir();
     let root = Root::open(&directory).unwrap();
     let validator = PathValidator::new(root, &directory, &["docs"]).unwrap();
     let limits = BridgeLimits {
         cache_size: 10_000,
-        cache_ttl: Some(Duration::from_secs(60)),
+        cache_ttl: Some(Duration::from_secs(600)),
+        recheck: Some(Duration::from_secs(60)),
     };
     FilesystemBridge::new(validator, limits)
 }
@@ -110,6 +134,7 @@ fn resumed(looked_at: Now, lack: Option<Lack>) -> Resume {
         looked_at: looked_at.wall,
         shape: ContentShape::Text,
         lack,
+        marker: 0,
     }
 }
 
@@ -131,7 +156,7 @@ fn an_answer_is_cached_and_asked_for_once() {
     let again = done(bridge.read_file(&text("docs/./a.md"), None, &mut agent, now));
     assert_eq!(again.source, ContentSource::Cache);
     assert_eq!(agent.asked.len(), 1);
-    let counters = bridge.cache().usage(now.steady).counters;
+    let counters = bridge.cache_usage(now.steady).counters;
     assert_eq!(counters.hits, 1);
     assert_eq!(counters.misses, 1);
 }
@@ -146,7 +171,7 @@ fn a_path_is_judged_before_anyone_is_asked() {
 }
 
 #[test]
-fn failures_are_told_apart_and_never_cached() {
+fn failures_are_never_cached() {
     let (bridge, now) = (bridge(), Now::read());
     let read = |answer: &str| {
         let mut agent = Script::answering(&[answer]);
@@ -155,14 +180,9 @@ fn failures_are_told_apart_and_never_cached() {
             .unwrap_err()
     };
     assert!(matches!(
-        read("File not found: docs/a"),
-        Error::NotFound { .. }
+        read(NOT_FOUND),
+        Error::NotFound { above: Some(_), .. }
     ));
-    let denied = read("Permission denied (os error 13)\nmore");
-    let Error::PermissionDenied { said, .. } = denied else {
-        panic!("{denied:?}")
-    };
-    assert_eq!(said, "Permission denied (os error 13)");
     let mut failing = Script {
         answers: vec![AskResult::Failed(Error::Timeout {
             path: "docs/a".to_owned(),
@@ -175,7 +195,7 @@ fn failures_are_told_apart_and_never_cached() {
             .read_file(&text("docs/a"), None, &mut failing, now)
             .is_err()
     );
-    assert_eq!(bridge.cache().usage(now.steady).entries, 0);
+    assert_eq!(bridge.cache_usage(now.steady).entries, 0);
 }
 
 #[test]
@@ -185,7 +205,7 @@ fn what_is_no_text_over_there_is_asked_for_as_bytes() {
         encoding: Some(TextEncoding::named("shift_jis").unwrap()),
         ..text("docs/a")
     };
-    let mut agent = Script::answering(&["Encoding error: byte 0xff", "ff 41"]);
+    let mut agent = Script::answering(&[NOT_TEXT, "ff 41"]);
     let read = done(bridge.read_file(&request, None, &mut agent, now));
     assert_eq!(read.content, Content::Text("ÿA".to_owned()));
     assert!(matches!(read.warnings[..], [Warning::Fallback { .. }]));
@@ -238,7 +258,7 @@ fn newer_files_and_refreshes_are_asked_for_again() {
     };
     let read = done(bridge.read_file(&newer, None, &mut agent, now));
     assert_eq!(read.content, Content::Text("new".to_owned()));
-    assert_eq!(bridge.cache().usage(now.steady).counters.invalidations, 1);
+    assert_eq!(bridge.cache_usage(now.steady).counters.invalidations, 1);
     let refresh = FileRequest {
         freshness: Freshness::Refresh,
         ..text("docs/a")
@@ -274,7 +294,7 @@ fn what_is_handed_over_while_asked_is_the_answer() {
     let read = done(bridge.read_file(&request, Some(resume), &mut agent, now.later(2)));
     assert_eq!(read.content, Content::Text("handed".to_owned()));
     assert_eq!(read.source, ContentSource::Handover);
-    assert_eq!(bridge.cache().usage(now.steady).counters.misses, 1);
+    assert_eq!(bridge.cache_usage(now.steady).counters.misses, 1);
 }
 
 #[test]
@@ -306,7 +326,7 @@ fn a_handover_that_lacks_something_is_asked_for_once_more_and_no_more() {
         path: "docs".to_owned(),
         seconds: 1,
     });
-    for answer in [timeout, AskResult::Answered(String::new())] {
+    for answer in [timeout, answer("")] {
         let mut agent = Script {
             answers: vec![answer],
             asked: Vec::new(),
@@ -328,12 +348,12 @@ fn a_batch_with_one_bad_path_stores_nothing() {
     let (bridge, now) = (bridge(), Now::read());
     let batch = vec![handover("docs/a", "1"), handover("../b", "2")];
     assert!(bridge.store(batch, now).is_err());
-    assert_eq!(bridge.cache().usage(now.steady).entries, 0);
+    assert_eq!(bridge.cache_usage(now.steady).entries, 0);
     let batch = vec![handover("docs/a", "1"), handover("docs/a", "22")];
     let stored = bridge.store(batch, now).unwrap();
     let statuses: Vec<StoreStatus> = stored.files.iter().map(|file| file.status).collect();
     assert_eq!(statuses, [StoreStatus::Cached, StoreStatus::Updated]);
-    assert_eq!(bridge.cache().usage(now.steady).bytes, 2);
+    assert_eq!(bridge.cache_usage(now.steady).bytes, 2);
 }
 
 #[test]
@@ -351,25 +371,25 @@ fn an_upload_with_a_wrong_hash_is_not_stored() {
         }),
         content_hash: content_hash.map(str::to_owned),
     };
-    let first = bridge.upload("", piece(1, b"B", None), now).unwrap();
+    let first = bridge.upload(piece(1, b"B", None), now).unwrap();
     let Uploaded::Partial { warnings, .. } = first else {
         panic!("{first:?}")
     };
     assert_eq!(warnings, [Warning::Unchecked { chunk: 1 }]);
-    let failed = bridge.upload("", piece(0, b"A", Some("00")), now);
+    let failed = bridge.upload(piece(0, b"A", Some("00")), now);
     assert!(matches!(
         failed,
         Err(Error::HashDiffers { chunk: None, .. })
     ));
-    assert_eq!(bridge.cache().usage(now.steady).entries, 0);
+    assert_eq!(bridge.cache_usage(now.steady).entries, 0);
     // The hash of the whole may come with any chunk.
-    bridge.upload("", piece(0, b"A", Some("00")), now).unwrap();
-    let failed = bridge.upload("", piece(1, b"B", None), now);
+    bridge.upload(piece(0, b"A", Some("00")), now).unwrap();
+    let failed = bridge.upload(piece(1, b"B", None), now);
     assert!(matches!(
         failed,
         Err(Error::HashDiffers { chunk: None, .. })
     ));
-    assert_eq!(bridge.cache().usage(now.steady).entries, 0);
+    assert_eq!(bridge.cache_usage(now.steady).entries, 0);
 }
 
 #[test]
@@ -423,23 +443,199 @@ fn a_listing_that_is_not_deep_or_filtered_otherwise_will_not_do() {
     assert_eq!(some.entries, [entry("a.md")]);
 }
 
-#[test]
-fn a_listing_with_newer_times_invalidates_content() {
+/// Hands over files, then a listing, and returns what the listing invalidates.
+fn invalidated(
+    files: &[(&str, Option<f64>)],
+    entries: Vec<PathInfo>,
+    filter: Option<(&str, Accepts<'_>)>,
+) -> Vec<String> {
     let (bridge, now) = (bridge(), Now::read());
-    for path in ["docs/a", "docs/b"] {
+    for (path, mtime) in files {
         let file = IncomingFile {
-            mtime: Some(10.0),
+            mtime: *mtime,
             ..handover(path, "old")
         };
         bridge.store(vec![file], now).unwrap();
     }
-    let changed = |name, mtime| PathInfo {
-        mtime: Some(mtime),
+    let stored = bridge.store_listing("docs", entries, filter, now.later(1));
+    stored.unwrap().invalidated
+}
+
+#[test]
+fn a_listing_with_other_times_or_sizes_invalidates_content() {
+    let changed = |name, size, mtime| PathInfo {
+        size,
+        mtime,
         ..entry(name)
     };
-    let entries = vec![changed("a", 10.0), changed("b", 11.0)];
-    let stored = bridge.store_listing("docs", entries, None, now).unwrap();
-    assert_eq!(stored.invalidated, ["docs/b"]);
+    let files = ["a", "b", "c", "d", "e", "f"].map(|name| format!("docs/{name}"));
+    let files: Vec<(&str, Option<f64>)> = files
+        .iter()
+        .map(|path| (path.as_str(), Some(10.5)))
+        .collect();
+    let entries = vec![
+        changed("a", Some(3), Some(10.5)),
+        changed("b", None, Some(11.0)),
+        changed("c", None, Some(9.0)),
+        changed("d", Some(4), None),
+        // Whole seconds are the same time told less exactly.
+        changed("e", None, Some(10.0)),
+        entry("f/"),
+    ];
+    assert_eq!(
+        invalidated(&files, entries, None),
+        ["docs/b", "docs/c", "docs/d", "docs/f"]
+    );
+    let untimed = [("docs/a", None), ("docs/b", None)];
+    let soon = Now::read().later(100).wall;
+    let entries = vec![
+        changed("a", None, Some(5.0)),
+        changed("b", None, Some(soon)),
+    ];
+    assert_eq!(invalidated(&untimed, entries, None), ["docs/b"]);
+}
+
+#[test]
+fn a_listing_without_a_file_invalidates_it() {
+    let files = [
+        ("docs/gone.md", None),
+        ("docs/there.md", None),
+        ("docs/sub/x.md", None),
+        ("docs/shut/y.md", None),
+        ("docs/lost/z.md", None),
+    ];
+    let sub = PathInfo {
+        children: Some(Vec::new()),
+        ..entry("sub/")
+    };
+    let entries = vec![entry("there.md"), sub.clone(), entry("shut/")];
+    assert_eq!(
+        invalidated(&files, entries, None),
+        ["docs/gone.md", "docs/lost/z.md", "docs/sub/x.md"],
+        "what is below a directory that was not listed stays"
+    );
+    // A filtered listing says nothing of names that it leaves out.
+    let is_there = |name: &str, _: &str| name.starts_with('g');
+    let entries = vec![sub];
+    let filter: Option<(&str, Accepts<'_>)> = Some(("g*", &is_there));
+    assert_eq!(invalidated(&files, entries, filter), ["docs/gone.md"]);
+}
+
+#[test]
+fn clients_have_files_of_their_own() {
+    let (shared, now) = (shared_bridge(), Now::read());
+    let (one, other) = (
+        shared.of(Owner::alone("one")),
+        shared.of(Owner::alone("other")),
+    );
+    one.store(vec![handover("docs/a", "mine")], now).unwrap();
+    let mut agent = Script::default();
+    let asked = other.read_file(&text("docs/a"), None, &mut agent, now);
+    assert!(matches!(asked, Ok(StepOutcome::Waiting(_))), "{asked:?}");
+    other
+        .store(vec![handover("docs/a", "theirs")], now)
+        .unwrap();
+    other.store_listing("docs", Vec::new(), None, now).unwrap();
+    let own = done(one.read_file(&text("docs/a"), None, &mut agent, now));
+    assert_eq!(own.content, Content::Text("mine".to_owned()));
+    let asked = one.list_directory(&directory("docs", false), None, &mut agent, now);
+    assert!(matches!(asked, Ok(StepOutcome::Waiting(_))));
+    assert!(!one.has_arrived(&agent.asked[1], now.wall, now));
+}
+
+#[test]
+fn what_has_no_time_is_asked_for_again_after_a_while() {
+    let (bridge, now) = (bridge(), Now::read());
+    let timed = IncomingFile {
+        mtime: Some(10.0),
+        ..handover("docs/timed", "old")
+    };
+    let files = vec![timed, handover("docs/a", "old")];
+    bridge.store(files, now).unwrap();
+    bridge
+        .store_listing("docs/sub", Vec::new(), None, now)
+        .unwrap();
+    let later = now.later(60);
+    let mut agent = Script::default();
+    let timed = done(bridge.read_file(&text("docs/timed"), None, &mut agent, later));
+    assert_eq!(timed.source, ContentSource::Cache);
+    let asked = bridge.read_file(&text("docs/a"), None, &mut agent, later);
+    assert!(matches!(asked, Ok(StepOutcome::Waiting(_))), "{asked:?}");
+    // If there is nobody to ask, what was handed over is better than nothing.
+    let mute = || {
+        AskResult::Failed(Error::Unsupported {
+            path: String::new(),
+            why: crate::error::Mute::Client,
+        })
+    };
+    let mut nobody = Script {
+        answers: vec![mute(), mute(), mute()],
+        asked: Vec::new(),
+    };
+    let age = Duration::from_secs(60);
+    let old = done(bridge.read_file(&text("docs/a"), None, &mut nobody, later));
+    assert_eq!(old.warnings, [Warning::NotRechecked { age }]);
+    let listing = directory("docs/sub", false);
+    let old = done(bridge.list_directory(&listing, None, &mut nobody, later));
+    assert_eq!(old.warnings, [Warning::NotRechecked { age }]);
+    let refresh = FileRequest {
+        freshness: Freshness::Refresh,
+        ..text("docs/a")
+    };
+    assert!(
+        bridge
+            .read_file(&refresh, None, &mut nobody, later)
+            .is_err()
+    );
+}
+
+#[test]
+fn an_answer_tells_time_and_size() {
+    let (bridge, now) = (bridge(), Now::read());
+    let sized = PathInfo {
+        size: Some(4),
+        ..entry("a")
+    };
+    bridge
+        .store_listing("docs", vec![sized], None, now)
+        .unwrap();
+    let told = Told {
+        content: "# A".to_owned(),
+        mtime: Some(7.0),
+        size: Some(4),
+    };
+    let mut agent = Script {
+        answers: vec![AskResult::Answered(told)],
+        asked: Vec::new(),
+    };
+    let read = done(bridge.read_file(&text("docs/a"), None, &mut agent, now));
+    assert_eq!(agent.asked[0].size, Some(4), "a listing told it");
+    assert_eq!(read.file.mtime, Some(7.0));
+    assert!(matches!(
+        read.warnings[..],
+        [Warning::SizeDiffers {
+            told: 4,
+            found: 3,
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn an_answer_to_another_call_is_no_handover() {
+    let (bridge, now) = (bridge(), Now::read());
+    let mut agent = Script::default();
+    let Ok(StepOutcome::Waiting(question)) =
+        bridge.read_file(&text("docs/a"), None, &mut agent, now)
+    else {
+        panic!("nobody answered")
+    };
+    let mut other = Script::answering(&["told"]);
+    done(bridge.read_file(&text("docs/a"), None, &mut other, now.later(1)));
+    assert!(!bridge.has_arrived(&question, now.wall, now.later(1)));
+    let resume = Some(resumed(now, None));
+    let read = done(bridge.read_file(&text("docs/a"), resume, &mut agent, now.later(2)));
+    assert_eq!(read.source, ContentSource::Answer);
 }
 
 #[test]

@@ -65,6 +65,12 @@ impl LruTable {
         self.slot(at)?.value.clone()
     }
 
+    /// Returns the path and the value in a slot, unless it is empty.
+    pub(super) fn entry(&self, at: u32) -> Option<(&str, CachedValue)> {
+        let slot = self.slot(at)?;
+        Some((&slot.path, slot.value.clone()?))
+    }
+
     pub(super) fn is_expired(&self, at: u32, age: u64) -> bool {
         self.slot(at)
             .is_some_and(|slot| slot.value.is_some() && slot.expires <= age)

@@ -1,6 +1,6 @@
 use super::*;
 use crate::encoding::TextEncoding;
-use crate::file::ContentShape;
+use crate::file::{ContentShape, ToldBy};
 use proptest::prelude::*;
 
 fn file(size: usize) -> CachedValue {
@@ -10,24 +10,112 @@ fn file(size: usize) -> CachedValue {
         encoding: TextEncoding::UTF_8,
         mtime: None,
         stored_at: 0.0,
+        told_by: ToldBy::Tool,
     }))
 }
 
+fn one() -> Owner {
+    Owner::alone("one")
+}
+
 fn put(cache: &FileCache, path: &str, size: usize, now: Instant) -> PutOutcome {
+    put_of(cache, &one(), path, size, now)
+}
+
+fn put_of(cache: &FileCache, owner: &Owner, path: &str, size: usize, now: Instant) -> PutOutcome {
     let entry = (ProjectPath::allowed(path), file(size));
-    cache.put(vec![entry], now).unwrap()
+    cache.put(owner, vec![entry], now).unwrap()
 }
 
 fn holds(cache: &FileCache, path: &str, now: Instant) -> bool {
-    cache.peek(CacheKind::File, path, now).is_some()
+    cache.peek(&one(), CacheKind::File, path, now).is_some()
 }
 
 fn get(cache: &FileCache, path: &str, now: Instant) -> bool {
-    let found = cache.find(CacheKind::File, path, now, |_| Verdict::Fresh);
+    let found = cache.find(&one(), CacheKind::File, path, now, |_| Verdict::Fresh);
     if found.is_none() {
-        cache.count_miss(now);
+        cache.count_miss(&one(), now);
     }
     found.is_some()
+}
+
+#[test]
+fn owners_do_not_see_each_other() {
+    let (cache, now) = (FileCache::new(100, None), Instant::now());
+    let other = Owner::alone("other");
+    put(&cache, "a", 10, now);
+    assert!(cache.peek(&other, CacheKind::File, "a", now).is_none());
+    assert_eq!(
+        put_of(&cache, &other, "a", 20, now).statuses,
+        [StoreStatus::Cached]
+    );
+    cache.forget_file(&other, "a", now);
+    assert!(holds(&cache, "a", now));
+    assert_eq!(cache.usage_of(&other, now).entries, 0);
+    assert_eq!(cache.usage(now).counters.insertions, 2);
+}
+
+#[test]
+fn who_holds_the_most_makes_room() {
+    let (cache, now) = (FileCache::new(100, None), Instant::now());
+    let (small, large) = (Owner::alone("small"), Owner::alone("large"));
+    put_of(&cache, &small, "a", 10, now);
+    for number in 0..50 {
+        put_of(&cache, &large, &number.to_string(), 10, now);
+    }
+    assert_eq!(cache.usage_of(&small, now).bytes, 10);
+    assert_eq!(cache.usage_of(&large, now).bytes, 90);
+    // Who holds less gets what it needs from the others.
+    put_of(&cache, &small, "b", 30, now);
+    assert_eq!(cache.usage_of(&small, now).bytes, 40);
+    assert_eq!(cache.usage_of(&small, now).counters.evictions, 0);
+    assert_eq!(cache.usage_of(&large, now).bytes, 60);
+    // What was just put stays, however much it is.
+    put_of(&cache, &large, "all", 95, now);
+    assert_eq!(cache.usage_of(&large, now).bytes, 95);
+}
+
+#[test]
+fn many_owners_of_one_holder_have_one_share() {
+    let (cache, now) = (FileCache::new(1_000, None), Instant::now());
+    put(&cache, "a", 200, now);
+    for number in 0..100_u64 {
+        let session = Owner {
+            name: number.to_string().into(),
+            holder: "host".into(),
+        };
+        put_of(
+            &cache,
+            &session,
+            "a",
+            100,
+            now + Duration::from_millis(number),
+        );
+    }
+    assert!(
+        holds(&cache, "a", now),
+        "it is not pushed out by many sessions"
+    );
+    let last = Owner::alone("99");
+    let first = Owner::alone("0");
+    assert_eq!(
+        cache.usage_of(&first, now).entries,
+        0,
+        "the oldest goes first"
+    );
+    assert_eq!(cache.usage_of(&last, now).entries, 1);
+    assert_eq!(cache.usage(now).bytes, 1_000);
+}
+
+#[test]
+fn owners_that_hold_nothing_are_forgotten_but_counted() {
+    let (cache, now) = (FileCache::new(100, None), Instant::now());
+    for number in 0..2 * OWNERS_KEPT {
+        cache.count_miss(&Owner::alone(&number.to_string()), now);
+    }
+    let later = now + REMEMBERED + SWEEP_EVERY;
+    assert_eq!(cache.usage(later).counters.misses, 2 * OWNERS_KEPT as u64);
+    assert!(cache.contents(later).partitions.len() <= OWNERS_KEPT);
 }
 
 /// What must be true of the counters at any time.
@@ -79,7 +167,7 @@ fn a_batch_that_does_not_fit_changes_nothing() {
     let (cache, now) = (FileCache::new(30, None), Instant::now());
     put(&cache, "a", 10, now);
     let batch = ["b", "c"].map(|path| (ProjectPath::allowed(path), file(16)));
-    let refused = cache.put(batch.into(), now);
+    let refused = cache.put(&one(), batch.into(), now);
     assert_eq!(
         refused,
         Err(DoesNotFit {
@@ -119,7 +207,7 @@ fn empty_files_are_bounded_too() {
 fn stale_entries_go_and_unfit_ones_stay() {
     let (cache, now) = (FileCache::new(100, None), Instant::now());
     put(&cache, "a", 1, now);
-    let find = |verdict| cache.find(CacheKind::File, "a", now, |_| verdict);
+    let find = |verdict| cache.find(&one(), CacheKind::File, "a", now, |_| verdict);
     assert_eq!(find(Verdict::Unfit), None);
     assert!(find(Verdict::Fresh).is_some());
     assert_eq!(find(Verdict::Stale), None);
@@ -146,7 +234,7 @@ fn thirty_two_writers_keep_the_bound_and_the_counters() {
                         _ => {
                             let pair = [path.as_str(), "shared"];
                             let pair = pair.map(|p| (ProjectPath::allowed(p), file(100)));
-                            drop(cache.put(pair.into(), now));
+                            drop(cache.put(&one(), pair.into(), now));
                         }
                     }
                     assert!(cache.usage(now).bytes <= 50_000);
@@ -214,7 +302,7 @@ proptest! {
                     let entries = batch.iter().map(|(key, size)| {
                         (ProjectPath::allowed(&key.to_string()), file(*size as usize))
                     });
-                    let _ = cache.put(entries.collect(), now);
+                    let _ = cache.put(&one(), entries.collect(), now);
                     model.put(&batch, 100);
                 }
                 Act::Get(key) => {

@@ -22,7 +22,7 @@ pub(super) fn stays_below(text: &[u8], depth: usize) -> bool {
     depth.is_some()
 }
 
-/// The text of a link `depth` directories below `top` that leads to `path`. `None` where the path is shown with
+/// The text of a link `depth` directories below `top` that leads to `path`. `None` if the path is shown with
 /// characters that stand for bytes.
 pub(super) fn relative_text(top: &str, path: &str, depth: usize) -> Option<String> {
     if matches!(sandbox::shown(path.as_bytes()), std::borrow::Cow::Owned(_)) {

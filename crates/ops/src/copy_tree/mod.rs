@@ -558,5 +558,6 @@ pub(crate) fn vanished(place: &Located<'_>) -> Error {
         path: place.path(),
         wanted: Wanted::Directory,
         near: Vec::new(),
+        denied: false,
     }
 }

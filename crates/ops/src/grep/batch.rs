@@ -40,6 +40,16 @@ impl Candidate {
         }
     }
 
+    /// Tells whether the file is not where it was met any more: then nothing of it may be told.
+    ///
+    /// Asked only for what is told, because it costs as much as a small read where not all of the root exists.
+    pub(super) fn is_moved(&self) -> bool {
+        match &self.named {
+            Named::Already { .. } => false,
+            Named::By(item) => item.dir.confirm_file(&self.opened, &item.name).is_err(),
+        }
+    }
+
     /// The file with its path, and whether that is not UTF-8.
     pub(super) fn with_path(self) -> (OpenFile, bool) {
         match self.named {

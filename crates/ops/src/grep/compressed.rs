@@ -121,7 +121,7 @@ impl Stream<'_> {
         self.end.is_some() && self.from >= self.filled
     }
 
-    /// The end of the lines that can be searched now, with their context behind them; `None` where no line ends.
+    /// The end of the lines that can be searched now, with their context behind them; `None` if no line ends.
     fn searchable(&self, context_lines: usize) -> Option<usize> {
         if self.end.is_some() {
             return Some(self.filled);

@@ -65,7 +65,7 @@ pub(super) struct Hits {
 
 /// What a file gave.
 pub(super) struct FileSearched {
-    /// `None` where the file is binary or cannot be read at all.
+    /// `None` if the file is binary or cannot be read at all.
     pub hits: Option<Hits>,
     pub ended: Searched,
     /// Why it could not be read, or not to its end.

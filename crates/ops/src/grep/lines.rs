@@ -101,7 +101,7 @@ fn stretch_end(bytes: &[u8], from: usize, length: usize) -> usize {
     }
 }
 
-/// The last line of a stretch, where it is longer than what is matched as a whole.
+/// The last line of a stretch, if it is longer than what is matched as a whole.
 fn long_line(bytes: &[u8], stretch: Range<usize>, longest: usize) -> Option<Range<usize>> {
     if stretch.len() <= longest {
         return None;
@@ -198,14 +198,14 @@ impl<'a> LongLine<'a> {
     }
 }
 
-/// Where the last `count` lines of `bytes` begin; `None` where that is before them. `bytes` end with a line's end.
+/// Where the last `count` lines of `bytes` begin; `None` if that is before them. `bytes` end with a line's end.
 pub(super) fn lines_before(bytes: &[u8], count: usize) -> Option<usize> {
     memrchr_iter(b'\n', bytes)
         .nth(count)
         .map(|newline| newline + 1)
 }
 
-/// Where the first `count` lines of `bytes` end; `None` where that is behind them.
+/// Where the first `count` lines of `bytes` end; `None` if that is behind them.
 pub(super) fn lines_after(bytes: &[u8], count: usize) -> Option<usize> {
     match count.checked_sub(1) {
         None => Some(0),

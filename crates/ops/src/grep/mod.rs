@@ -234,7 +234,7 @@ struct GrepSearch {
     compressed: CompressedFiles,
     /// What earlier searches left, and what this one leaves.
     memory: Option<SearchVisit>,
-    /// What a match needs, where that can exclude files.
+    /// What a match needs, if that can exclude files.
     needs: Option<Needs>,
     cancel: Cancel,
     gathered: Option<Arc<Gathered>>,
@@ -385,6 +385,10 @@ impl GrepSearch {
             return Next::Another;
         }
         unit.read += size;
+        if is_large && candidate.is_moved() {
+            unit.found.skipped += 1;
+            return Next::Another;
+        }
         if is_large {
             unit.found.searched += 1;
             let (opened, invalid_utf8) = candidate.with_path();
@@ -418,6 +422,10 @@ impl GrepSearch {
     ) -> Next {
         let has_matches = searched.hits.as_ref().is_some_and(|hits| hits.count > 0);
         let is_named = has_matches || searched.unread.is_some();
+        if is_named && candidate.is_moved() {
+            unit.found.skipped += 1;
+            return Next::Another;
+        }
         let named = is_named.then(|| candidate.with_path());
         if let (Some(reason), Some((opened, _))) = (searched.unread, &named) {
             let path = opened.path.clone();

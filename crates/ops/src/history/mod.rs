@@ -2,6 +2,7 @@
 
 mod effect;
 mod moment;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -36,7 +37,7 @@ pub struct ToldChange {
     pub record: ChangeRecord,
     /// The change that took it back, if one did and still holds.
     pub undone_by: Option<u64>,
-    /// What it did to the lines of its files, where that was asked for and is known.
+    /// What it did to the lines of its files, if that was asked for and is known.
     pub diff: Option<Diff>,
 }
 
@@ -60,19 +61,20 @@ pub enum DiffWish {
     Lines,
 }
 
-/// Tells the changes of a root, the newest first; nothing where it keeps no history.
+/// Tells the changes of a root, the newest first; nothing if it keeps no history.
 #[must_use]
 pub fn changes(root: &Root, filter: &ChangeFilter) -> Vec<ToldChange> {
     let all = root.history().map(|history| history.changes());
-    told(&all.unwrap_or_default(), filter).changes
+    told(root, &all.unwrap_or_default(), filter).changes
 }
 
-fn told(all: &[ChangeRecord], filter: &ChangeFilter) -> ToldChanges {
+fn told(root: &Root, all: &[ChangeRecord], filter: &ChangeFilter) -> ToldChanges {
     let effects = Effects::of(all);
     let wanted = all.iter().rev().filter(|record| {
         let by_client = |client: &String| is_by(&record.author, client);
         let touched = |path: &String| touches(record, path);
         record.is_made()
+            && seen::is_seen(root, record)
             && filter.path.as_ref().is_none_or(touched)
             && filter
                 .since
@@ -84,7 +86,7 @@ fn told(all: &[ChangeRecord], filter: &ChangeFilter) -> ToldChanges {
         .take(filter.limit.saturating_add(1))
         .map(|record| ToldChange {
             undone_by: effects.undone_by(record.number),
-            record: record.clone(),
+            record: seen::seen_part(root, record),
             diff: None,
         })
         .collect();
@@ -124,7 +126,7 @@ impl crate::Operation for ListChanges {
             limit: self.limit,
         };
         let all = history.changes();
-        let mut told = told(&all, &filter);
+        let mut told = told(&self.place.root, &all, &filter);
         if self.diffs != DiffWish::None {
             for change in &mut told.changes {
                 context.cancel.check()?;

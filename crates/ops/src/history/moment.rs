@@ -83,6 +83,7 @@ impl Place {
             path: self.path.as_given().to_owned(),
             wanted: Wanted::File,
             near: Vec::new(),
+            denied: false,
         })
     }
 }

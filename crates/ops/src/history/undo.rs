@@ -6,7 +6,9 @@ use sandbox::{ChangeRecord, Found, PartKind, Root, UndoFault, is_within};
 
 use super::effect::Effects;
 use super::moment::{self, Diff};
+use super::seen::{is_seen, is_wholly_seen, seen_part};
 use super::{refused, touches};
+use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::{EditLock, LockKey};
 use crate::error::Result;
@@ -96,7 +98,7 @@ pub enum UndoRefusal {
         found: Found,
         /// The last change of that path since, if this server made one.
         since: Option<Box<ChangeRecord>>,
-        /// How the path differs from what the change left, where that is known.
+        /// How the path differs from what the change left, if that is known.
         diff: Option<Diff>,
     },
     /// It was taken back already, by this change.
@@ -157,7 +159,12 @@ impl Undo {
         let Some(history) = self.root.history() else {
             return Ok(Err(UndoRefusal::NoHistory));
         };
-        let mut all = history.changes();
+        let seen = || {
+            let mut all = history.changes();
+            all.retain(|record| is_seen(&self.root, record));
+            all
+        };
+        let mut all = seen();
         for _ in 0..TRIES {
             let chosen = match self.choose(&all, history) {
                 Ok(chosen) => chosen,
@@ -166,11 +173,15 @@ impl Undo {
             let keys = || lock_keys(&self.root, &chosen);
             let (_lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
             // While it waited, another call may have taken them back.
-            all = history.changes();
+            all = seen();
             if self.choose(&all, history).as_ref() != Ok(&chosen) {
                 continue;
             }
-            let change = context.change();
+            let change = if self.is_rehearsal {
+                context.unseen_change()
+            } else {
+                context.change(planned(&chosen))?
+            };
             let undone = change.undo(&self.root, &chosen, &all, self.is_rehearsal);
             return Ok(match undone {
                 Ok(()) => Ok(Undone { changes: chosen }),
@@ -238,8 +249,11 @@ impl Undo {
             if history.is_under_way(record.number) {
                 return Err(UndoRefusal::UnderWay);
             }
-            let is_forbidden = |kind| (self.forbids)(&self.tools, kind);
-            if let Some(part) = record.made().find(|part| is_forbidden(part.kind)) {
+            // Security: a part that the client cannot see is not named, so all of the change is what it may not touch.
+            let is_whole = is_wholly_seen(&self.root, record);
+            let is_forbidden = |kind| !is_whole || (self.forbids)(&self.tools, kind);
+            let seen = seen_part(&self.root, record);
+            if let Some(part) = seen.made().find(|part| is_forbidden(part.kind)) {
                 let (kind, path) = (part.kind, part.path.clone());
                 return Err(UndoRefusal::Forbidden { kind, path });
             }
@@ -259,6 +273,10 @@ impl Undo {
                 path: (!path.is_empty()).then_some(path),
             },
             UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
+            UndoFault::NotGranted { path, right } => UndoRefusal::Failed {
+                path,
+                reason: format!("this client may not {} in this root", right.name()),
+            },
             UndoFault::Conflict { path, found } => {
                 let is_chosen = |number| chosen.iter().any(|record| record.number == number);
                 let touching = chosen.iter().find(|record| touches(record, &path));
@@ -284,6 +302,21 @@ impl Undo {
             }
         }
     }
+}
+
+/// What taking changes back does to files that are there.
+fn planned(chosen: &[ChangeRecord]) -> Planned {
+    let mut planned = Planned::NOTHING;
+    for part in chosen.iter().flat_map(ChangeRecord::made) {
+        planned += match part.kind {
+            PartKind::Create => Planned::removing(1),
+            PartKind::Replace | PartKind::Append | PartKind::Cut => Planned::overwriting(1),
+            PartKind::Remove | PartKind::Move | PartKind::MakeDir | PartKind::RemoveDir => {
+                Planned::NOTHING
+            }
+        };
+    }
+    planned
 }
 
 /// What has to be locked: every path of the changes, directories with all below them.

@@ -94,7 +94,7 @@ impl SearchMemory {
         }
     }
 
-    /// Begins a search; `None` where nothing is remembered.
+    /// Begins a search; `None` if nothing is remembered.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<SearchVisit> {
         if !self.is_on {
             return None;

@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
             .extend(needs.and_then(|needs| one_or(needs, Need::Any)));
     }
 
-    /// Puts one of these texts behind each run. Where that is too much, only the ends of the runs are kept.
+    /// Puts one of these texts behind each run. If that is too much, only the ends of the runs are kept.
     fn append(&mut self, texts: &[Vec<u8>]) {
         if self.runs.len() * texts.len() > RUNS_MAX {
             self.settle();

@@ -21,7 +21,7 @@ const HINT_SHOWN: usize = 300;
 
 /// The line of the text that is most like the first line of `wanted` that is not blank.
 ///
-/// Looks at a bounded part of a large text; gives nothing where no line is similar enough.
+/// Looks at a bounded part of a large text; gives nothing if no line is similar enough.
 pub(crate) fn nearest_line(read: &mut ReadAt<'_>, wanted: &str) -> Result<Option<(u64, String)>> {
     let Some(mut hint) = Hint::new(wanted) else {
         return Ok(None);
@@ -52,7 +52,7 @@ const REGION_SHOWN: usize = 3;
 
 /// The lines of the text that are most like `wanted`, which may have several.
 ///
-/// Looks at a bounded part of a large text; gives nothing where no line is similar enough.
+/// Looks at a bounded part of a large text; gives nothing if no line is similar enough.
 pub(crate) fn nearest_region(read: &mut ReadAt<'_>, wanted: &str) -> Result<Option<NearRegion>> {
     let wanted: Vec<&str> = wanted
         .trim_matches('\n')

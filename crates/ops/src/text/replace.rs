@@ -298,7 +298,7 @@ impl<'e> Edit<'e> {
         })
     }
 
-    /// The lines where the new string is, where that tells that the edit was made before.
+    /// The lines where the new string is, if that tells that the edit was made before.
     fn already_there(&self, read: &mut ReadAt<'_>, scope: EditScope) -> Result<Vec<u64>> {
         if self.new.trim().chars().count() < TELLING {
             return Ok(Vec::new());

@@ -12,6 +12,7 @@ use crate::metadata::Metadata;
 use crate::open_file;
 use crate::quota::Amount;
 use crate::resolve::Tail;
+use crate::rights::Right;
 use crate::syscall::{self, Errno, Purpose};
 
 /// The set-uid and set-gid bits.
@@ -36,6 +37,7 @@ impl Change {
     }
 
     fn append_existing(&self, place: &Located<'_>, bytes: &[u8]) -> Result<Metadata> {
+        place.judge(Right::Change)?;
         let opened = open_file::open(place, Purpose::Append)?;
         let file = opened.file.as_fd();
         let failed = |errno| place.failed("append", errno);

@@ -14,6 +14,7 @@ use crate::name::Name;
 use crate::new_dirs::NewDirs;
 use crate::quota::Amount;
 use crate::resolve::Tail;
+use crate::rights::Right;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
 impl Change {
@@ -51,6 +52,7 @@ impl Change {
 
     /// Makes a directory in an open one, and opens it.
     pub fn make_dir_in(&self, dir: &Dir, name: &Name, mode: u32) -> Result<Dir> {
+        dir.check_new(name, FileKind::Directory)?;
         let part = || Part::new(PartKind::MakeDir, dir.join(name));
         self.add_entry("mkdir", dir, name, part, || {
             syscall::make_dir_unchecked(dir.fd(), name, mode & 0o777)
@@ -60,6 +62,7 @@ impl Change {
 
     /// Makes a link with the given text in an open directory.
     pub fn make_link_in(&self, dir: &Dir, name: &Name, target: &[u8]) -> Result<()> {
+        dir.check_new(name, FileKind::Symlink)?;
         let part = || Part {
             new: Some(Stamp::of_new_link()),
             ..Part::new(PartKind::Create, dir.join(name))
@@ -90,6 +93,7 @@ impl Change {
     /// Puts a link in an open directory in the place of a file or link that is there, in one step.
     pub fn replace_by_link(&self, dir: &Dir, name: &Name, target: &[u8]) -> Result<()> {
         let failed = |errno| dir.failed("symlink", name, errno);
+        dir.check_new(name, FileKind::Symlink)?;
         let temporary = leftovers::temporary_name().map_err(failed)?;
         let sync = self.prepare_sync(dir.fd()).map_err(failed)?;
         syscall::make_link_unchecked(dir.fd(), &temporary, target).map_err(failed)?;
@@ -136,6 +140,7 @@ impl Change {
     pub fn put_over(&self, from: &Dir, name: &Name, there: &Located<'_>, to: &Dir) -> Result<()> {
         let failed = |errno| from.failed("open", name, errno);
         let moved = from.stat(name)?;
+        to.check_new(name, moved.kind)?;
         match there.metadata().map(|there| there.kind) {
             None | Some(FileKind::Symlink) => {}
             Some(FileKind::File) if moved.kind == FileKind::File => {
@@ -158,6 +163,12 @@ impl Change {
         place: &'place Located<'_>,
         parents: Parents,
     ) -> Result<(Option<NewDirs>, &'place Name)> {
+        place.check_makeable()?;
+        // Judged before anything is written, and again when it is put there.
+        place.judge(match place.tail() {
+            Tail::Missing { .. } => Right::Create,
+            Tail::Root | Tail::Existing { .. } => Right::Change,
+        })?;
         match place.tail() {
             Tail::Root => Err(Error::RootProtected),
             Tail::Existing { name, .. } => Ok((None, name)),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::EntryRef;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::history::History;
 use crate::quota::{Amount, Ledger, Reservation};
-use crate::syscall::{self, SysResult};
+use crate::rights::{Right, Rights};
+use crate::syscall::{self, Errno, SysResult};
 
 /// The observers of one root: the quota, and the history. What holds locks belongs here too.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct Observers {
     pub(crate) history: Option<Arc<History>>,
     /// Whom new entries are for.
     pub(crate) audience: NewEntries,
+    /// What whoever has the root may do in it.
+    pub(crate) rights: Rights,
 }
 
 /// Whom the new entries of a root are for.
@@ -51,6 +54,7 @@ impl Observers {
         held: Option<Reservation>,
         change: impl FnOnce() -> SysResult<()>,
     ) -> Result<SysResult<()>> {
+        self.judge_put(entry, path)?;
         let Some(quota) = &self.quota else {
             return Ok(change());
         };
@@ -58,6 +62,29 @@ impl Observers {
             Ok(new) => quota.exchange(&path(), new, held, &|| amount_at(entry), change),
             Err(errno) => Ok(Err(errno)),
         }
+    }
+
+    /// Security: every change that puts something somewhere comes through here, whatever tool makes it.
+    fn judge_put(&self, entry: EntryRef<'_>, path: &dyn Fn() -> String) -> Result<()> {
+        if self.rights == Rights::ALL {
+            return Ok(());
+        }
+        let right = match syscall::stat_at_unchecked(entry.0, entry.1) {
+            Err(Errno::NOENT) => Right::Create,
+            _ => Right::Change,
+        };
+        self.judge(right, path)
+    }
+
+    /// Fails without a right.
+    pub(crate) fn judge(&self, right: Right, path: &dyn Fn() -> String) -> Result<()> {
+        if self.rights.has(right) {
+            return Ok(());
+        }
+        Err(Error::NotGranted {
+            path: path(),
+            right,
+        })
     }
 
     /// Makes a change that takes an entry away.
@@ -84,6 +111,8 @@ impl Observers {
             quota: self.quota.clone(),
             history: None,
             audience: self.audience,
+            // What nobody sees is ours; what appears of it is judged then.
+            rights: Rights::ALL,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::located::Located;
 use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::quota::{self, Amount};
+use crate::rights::Right;
 use crate::syscall::{self, SysResult};
 
 impl Change {
@@ -17,6 +18,7 @@ impl Change {
         if metadata.is_directory() {
             return Err(place.special(FileKind::Directory));
         }
+        place.judge(Right::Remove)?;
         let failed = |errno| place.failed("unlink", errno);
         // What was confirmed to be gone does not come back after a crash.
         let sync = self.prepare_sync(place.parent()).map_err(failed)?;
@@ -36,13 +38,15 @@ impl Change {
                 path: place.given().to_owned(),
             });
         }
+        place.judge(Right::Remove)?;
         let failed = |errno| place.failed("rmdir", errno);
         let sync = self.prepare_sync(place.parent()).map_err(failed)?;
         let (observers, entry) = (place.root().observers(), (place.parent(), name));
         let path = || place.path();
         let plain = || syscall::remove_dir_unchecked(entry.0, entry.1);
         let remove = || self.remove_empty_kept(observers, (entry, &path), &plain);
-        observers.take_away(entry, remove).map_err(failed)?;
+        let removed = observers.take_away(entry, remove);
+        removed.map_err(|errno| place.hiding(failed(errno)))?;
         sync.finish_change(|| place.given().to_owned())
     }
 
@@ -50,10 +54,12 @@ impl Change {
     /// be done here, and nothing has happened.
     pub fn remove_whole(&self, place: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<bool> {
         let (name, ..) = place.entry()?;
+        place.judge(Right::Remove)?;
         let observers = place.root().observers();
         if observers.history.is_none() {
             return Ok(false);
         }
+        place.check_whole(None, stop)?;
         let weight = match &observers.quota {
             Some(_) => quota::measure(place.open_dir()?, true, stop)?.plus(Amount::ENTRY),
             None => Amount::default(),

@@ -11,6 +11,7 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::new_dirs::NewDirs;
 use crate::quota::{self, Amount};
+use crate::rights::Right;
 use crate::syscall::{self, Clobber, Errno, HowLocked, SysResult};
 
 /// The mode of a directory that only holds a name for the moment.
@@ -43,6 +44,8 @@ impl Change {
                 path: to.given().to_owned(),
             });
         }
+        from.check_whole(Some(to), stop)?;
+        from.judge(Right::Remove)?;
         let weight = weight_for(from, to, stop)?;
         let (parent, to_name) = self.ready_parent(to, Parents::Create)?;
         let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
@@ -54,7 +57,7 @@ impl Change {
         let path = || to.given().to_owned();
         let observers = to.root().observers();
         let rename = || {
-            if std::ptr::eq(from.root(), to.root()) {
+            if from.root().is_same(to.root()) {
                 let (from, to) = ((source, from.path()), (target, to.path()));
                 return self.move_kept(observers, from, to, &plain);
             }
@@ -94,7 +97,7 @@ impl Change {
 
 /// What an entry and all below it take of a quota; nothing if no account changes by its move.
 fn weight_for(from: &Located<'_>, to: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<Amount> {
-    let same_root = std::ptr::eq(from.root(), to.root());
+    let same_root = from.root().is_same(to.root());
     let accounts = [from.root(), to.root()].map(|root| root.observers().quota.as_ref());
     let (_, _, metadata) = from.entry()?;
     if same_root || accounts.iter().all(Option::is_none) {

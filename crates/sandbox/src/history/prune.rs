@@ -323,6 +323,7 @@ pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
     let share = RootShare {
         unnamed: UnnamedFiles::Avoided,
         observers: Observers::default(),
+        view: None,
     };
     Ok(Dir::new(fd, Vec::new(), share))
 }

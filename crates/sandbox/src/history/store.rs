@@ -35,7 +35,7 @@ struct Header {
     history: u32,
     device: u64,
     inode: u64,
-    /// When the root's directory was made, where the file system knows: another one may get the same number later.
+    /// When the root's directory was made, if the file system knows: another one may get the same number later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<(i64, u32)>,
 }

@@ -17,6 +17,7 @@ use crate::change::{Change, EntryRef, OnExisting, rename_entry};
 use crate::metadata::Metadata;
 use crate::name::{self, Name};
 use crate::resolve::reopen_resolved;
+use crate::rights::Right;
 use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
@@ -34,6 +35,13 @@ pub enum UndoFault {
     Gone {
         /// The path.
         path: String,
+    },
+    /// Whoever takes it back may not do that here.
+    NotGranted {
+        /// The path.
+        path: String,
+        /// The right that is missing.
+        right: Right,
     },
     /// The system refused a step.
     Failed {
@@ -110,6 +118,7 @@ impl Change {
             store,
             copies: copies(all),
         };
+        judge(root, records)?;
         undoing.rehearse(records)?;
         if is_rehearsal {
             return Ok(());
@@ -121,6 +130,28 @@ impl Change {
         history.count_undone(records.len() as u64);
         Ok(())
     }
+}
+
+/// Security: taking a change back is a change too, by whoever takes it back.
+fn judge(root: &Root, records: &[ChangeRecord]) -> Result<(), UndoFault> {
+    let parts = records.iter().flat_map(|record| record.made_parts());
+    for (_, part) in parts {
+        let needed: &[Right] = match part.kind {
+            PartKind::Create | PartKind::MakeDir => &[Right::Remove],
+            PartKind::Remove | PartKind::RemoveDir => &[Right::Create],
+            PartKind::Replace | PartKind::Append | PartKind::Cut => &[Right::Change],
+            PartKind::Move => &[Right::Remove, Right::Create],
+        };
+        for right in needed {
+            let path = || part.path.clone();
+            let judged = root.observers().judge(*right, &path);
+            judged.map_err(|_| UndoFault::NotGranted {
+                path: path(),
+                right: *right,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// What was kept as a copy is another file when it comes back: each pair is what was there and what stands for it since.

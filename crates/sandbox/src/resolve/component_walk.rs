@@ -5,7 +5,7 @@
 //! the root, and as outside as soon as it cannot become one.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::error::{Error, Result};
 use crate::metadata::{FileKind, Metadata};
@@ -14,8 +14,9 @@ use crate::rel_path::{self, PathStep, RelPath};
 use crate::reserved::{is_ours, is_reserved_entry};
 use crate::root::Root;
 use crate::syscall::{self, Errno};
+use crate::view::{RootView, Standing};
 
-use super::{Follow, Resolved, Tail, joined, not_found, reopen_resolved};
+use super::{Follow, Resolved, Tail, confirm, denied, joined, not_found, reopen_resolved};
 
 /// The most links followed on one path, as the kernel has it.
 const MAX_LINKS: usize = 40;
@@ -52,7 +53,58 @@ pub(crate) fn walk_from(
     given: &str,
     follow: Follow,
 ) -> Result<Resolved> {
-    ComponentWalk::new(root, start, steps, given, follow).run()
+    let found = ComponentWalk::new(root, start, steps, given, follow).run()?;
+    confirm(root, &found, given)?;
+    Ok(found)
+}
+
+/// Judges one name of a directory by the view of its root, before and after it is looked up.
+struct NameJudge<'a> {
+    view: Option<(&'a RootView, Standing)>,
+    is_doubtful: bool,
+    may_exist: bool,
+}
+
+impl<'a> NameJudge<'a> {
+    fn new(root: &'a Root, dir: &[u8], name: &Name) -> NameJudge<'a> {
+        let Some(view) = root.view() else {
+            return NameJudge {
+                view: None,
+                is_doubtful: false,
+                may_exist: true,
+            };
+        };
+        let at = view.view().standing(dir);
+        NameJudge {
+            is_doubtful: view.view().is_doubtful(&at, name.as_bytes()),
+            may_exist: view.view().judges(&view.step(&at, name), FileKind::Unknown),
+            view: Some((view, at)),
+        }
+    }
+
+    /// Nothing that could be found by this name exists.
+    fn denies_at_once(&self) -> bool {
+        !self.may_exist && !self.is_doubtful
+    }
+
+    /// Nothing can be made under this name.
+    fn denies_missing(&self) -> bool {
+        !self.may_exist
+    }
+
+    /// The name under which an entry is stored that was found; `None` if that does not exist.
+    fn stored(&self, dir: BorrowedFd<'_>, name: Name, found: &Metadata) -> Option<Name> {
+        let Some((view, at)) = &self.view else {
+            return Some(name);
+        };
+        let stored = if self.is_doubtful {
+            view.stored_name(dir, &name, found)?
+        } else {
+            name
+        };
+        let exists = view.view().judges(&view.step(at, &stored), found.kind);
+        exists.then_some(stored)
+    }
 }
 
 struct ComponentWalk<'a> {
@@ -157,8 +209,13 @@ impl<'a> ComponentWalk<'a> {
         if is_ours(name.as_bytes()) {
             return Err(not_found(self.given, &self.path, &name));
         }
+        let judge = NameJudge::new(self.root, &self.path, &name);
+        if judge.denies_at_once() {
+            return self.deny(name, is_own);
+        }
         let fd = match syscall::look_unchecked(self.root.fd_or(self.current.as_ref()), &name) {
             Ok(fd) => fd,
+            Err(Errno::NOENT) if judge.denies_missing() => return self.deny(name, is_own),
             Err(Errno::NOENT) if is_own => return self.missing_own(name),
             Err(Errno::NOENT) => return self.missing(name).map(Some),
             Err(errno) => return Err(Error::from_errno("open", self.given, errno)),
@@ -168,6 +225,9 @@ impl<'a> ComponentWalk<'a> {
         if is_reserved_entry(dir, &name, &metadata) {
             return Err(not_found(self.given, &self.path, &name));
         }
+        let Some(name) = judge.stored(dir, name.clone(), &metadata) else {
+            return self.deny(name, is_own);
+        };
         match metadata.kind {
             FileKind::Symlink if !last || self.follow == Follow::Last => {
                 self.link = Some(joined(&self.path, &name));
@@ -188,6 +248,34 @@ impl<'a> ComponentWalk<'a> {
         }
     }
 
+    /// The view hides a name: it is as if nothing were there, and nothing can be made there.
+    fn deny(&mut self, name: Name, is_own: bool) -> Result<Option<Tail>> {
+        let error = denied(self.given, &self.path, &name);
+        if !is_own && self.would_leave() {
+            return Err(self.left(self.root.real_names()));
+        }
+        if is_own && self.names_from(name).0.is_empty() {
+            return Ok(None);
+        }
+        Err(error)
+    }
+
+    /// Fails if one of several names that are missing could not exist once it is made.
+    fn check_missing(&self, names: &[Name]) -> Result<()> {
+        let Some(view) = self.root.view() else {
+            return Ok(());
+        };
+        let (mut at, mut path) = (view.view().standing(&self.path), self.path.clone());
+        for name in names {
+            at = view.step(&at, name);
+            if !view.view().judges(&at, FileKind::Unknown) {
+                return Err(denied(self.given, &path, name));
+            }
+            path = joined(&path, name);
+        }
+        Ok(())
+    }
+
     /// Nothing is at a name that the client wrote. What is left may be made, or goes up to where the walk is.
     fn missing_own(&mut self, name: Name) -> Result<Option<Tail>> {
         let error = not_found(self.given, &self.path, &name);
@@ -196,6 +284,7 @@ impl<'a> ComponentWalk<'a> {
         if names.iter().any(|name| is_ours(name.as_bytes())) {
             return Err(error);
         }
+        self.check_missing(&names)?;
         Ok((!names.is_empty()).then_some(Tail::Missing { names, directory }))
     }
 
@@ -231,6 +320,7 @@ impl<'a> ComponentWalk<'a> {
                 PathStep::Into(_) | PathStep::Up => return Err(error),
             }
         }
+        self.check_missing(&names)?;
         Ok(Tail::Missing {
             names,
             directory: self.directory_wanted,

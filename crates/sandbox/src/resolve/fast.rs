@@ -16,7 +16,9 @@ use super::{Follow, Resolved, Tail};
 /// Looks a path up with one `openat2` for the parent; `None` if the component walk has to decide.
 pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Result<Resolved>> {
     let names = path.downward()?;
-    if may_name_reserved(names.as_bytes()) {
+    if may_name_reserved(names.as_bytes())
+        || !root.shows_plainly(names.as_bytes(), FileKind::Unknown)
+    {
         return None;
     }
     let (parent_path, last) = split_last(names.as_bytes())?;
@@ -44,7 +46,8 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
         Ok(metadata) => metadata,
         Err(errno) => return Some(Err(Error::from_errno("stat", path.as_given(), errno))),
     };
-    if metadata.kind == FileKind::Symlink && follow == Follow::Last {
+    let is_hidden = || !root.shows_plainly(names.as_bytes(), metadata.kind);
+    if (metadata.kind == FileKind::Symlink && follow == Follow::Last) || is_hidden() {
         return None;
     }
     let tail = Tail::Existing {

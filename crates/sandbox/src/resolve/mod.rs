@@ -79,7 +79,23 @@ pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Res
     if let (Tail::Missing { directory, .. }, true) = (&mut found.tail, path.must_be_directory()) {
         *directory = true;
     }
+    confirm(root, &found, path.as_given())?;
     Ok(found)
+}
+
+/// Fails unless what was found is where it was found, so that it was judged rightly; asked only if not everything exists.
+pub(crate) fn confirm(root: &Root, found: &Resolved, given: &str) -> Result<()> {
+    if root.view().is_none() {
+        return Ok(());
+    }
+    let confirmed = match (&found.tail, &found.parent) {
+        (Tail::Existing { name, fd, .. }, _) => {
+            root.confirm(fd.as_fd(), &joined(&found.parent_path, name))
+        }
+        (Tail::Missing { .. }, Some(parent)) => root.confirm(parent.as_fd(), &found.parent_path),
+        _ => Ok(()),
+    };
+    confirmed.map_err(|errno| Error::from_errno("open", given, errno))
 }
 
 /// Joins an entry's name to its directory's path.
@@ -99,6 +115,25 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
         path: given.to_owned(),
         parent: shown(parent).into_owned(),
         missing: missing.shown().into_owned(),
+        denied: false,
+    }
+}
+
+/// The refusal of a name that the view of a root hides: what a missing one gets, and a mark for the log.
+pub(crate) fn denied(given: &str, parent: &[u8], name: &Name) -> Error {
+    match not_found(given, parent, name) {
+        Error::NotFound {
+            path,
+            parent,
+            missing,
+            ..
+        } => Error::NotFound {
+            path,
+            parent,
+            missing,
+            denied: true,
+        },
+        other => other,
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Notice {
     pub(crate) what: ReadFlags,
     /// The same number for both ends of a rename.
     pub(crate) cookie: u32,
-    /// The entry of that directory; empty where it is the directory itself.
+    /// The entry of that directory; empty if it is the directory itself.
     pub(crate) name: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn unwatch_unchecked(listener: BorrowedFd<'_>, watch: i32) {
     let _ = inotify::remove_watch(listener, watch);
 }
 
-/// Tells whether anything was told. Where that cannot be found out, a look does it.
+/// Tells whether anything was told. If that cannot be found out, a look does it.
 pub(crate) fn has_notices_unchecked(listener: BorrowedFd<'_>) -> bool {
     before("poll");
     let mut one = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];

@@ -5,7 +5,7 @@ use std::process::Command;
 
 const VARIABLE: &str = "SANDBOX_TEST_CHILD";
 
-/// The directory this process was started for, where it is such a child.
+/// The directory this process was started for, if it is such a child.
 pub(crate) fn directory() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).map(PathBuf::from)
 }

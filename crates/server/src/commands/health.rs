@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hyper::Uri;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -18,11 +17,14 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
 };
 
-use crate::http::listener;
+use super::server_url::{Encryption, ServerUrl};
 use crate::settings::Settings;
 
 /// How long the server may take for each step.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where a server tells its health.
+const HEALTH: &str = "/health";
 
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
@@ -30,8 +32,8 @@ const MAX_ANSWER: u64 = 4096;
 /// Asks the server at `url`, or the one that these settings start. Any status but 200 is an error.
 pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
     let target = match url {
-        Some(url) => HealthTarget::parse(url)?,
-        None => HealthTarget::of(settings)?,
+        Some(url) => ServerUrl::parse(url, HEALTH)?,
+        None => own_address(settings)?,
     };
     let answer = ask(&target).with_context(|| format!("{} does not answer", target.shown()))?;
     let status = answer.lines().next().unwrap_or_default();
@@ -41,85 +43,29 @@ pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
     }
 }
 
-/// Where to ask, and how.
-#[derive(Debug, PartialEq, Eq)]
-struct HealthTarget {
-    host: String,
-    port: u16,
-    path: String,
-    encryption: Encryption,
+/// Where a server with these settings is asked for its health.
+fn own_address(settings: &Settings) -> Result<ServerUrl> {
+    if settings.port == 0 {
+        bail!("the port is any that is free: give the server's URL");
+    }
+    // A server on every address also listens on loopback.
+    let host = match &*settings.host {
+        "0.0.0.0" => "127.0.0.1",
+        "::" => "::1",
+        host => host,
+    };
+    Ok(ServerUrl {
+        host: host.to_owned(),
+        port: settings.port,
+        path: HEALTH.to_owned(),
+        encryption: match settings.tls {
+            Some(_) => Encryption::Tls,
+            None => Encryption::None,
+        },
+    })
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Encryption {
-    None,
-    Tls,
-}
-
-impl HealthTarget {
-    fn parse(url: &str) -> Result<HealthTarget> {
-        let uri: Uri = url.parse().with_context(|| format!("{url:?} is no URL"))?;
-        let encryption = match uri.scheme_str() {
-            Some("http") => Encryption::None,
-            Some("https") => Encryption::Tls,
-            _ => bail!("{url:?}: expected http://HOST:PORT or https://HOST:PORT"),
-        };
-        let default = match encryption {
-            Encryption::None => 80,
-            Encryption::Tls => 443,
-        };
-        let path = uri.path();
-        Ok(HealthTarget {
-            host: bare(uri.host().unwrap_or_default()).to_owned(),
-            port: uri.port_u16().unwrap_or(default),
-            path: if path == "/" { "/health" } else { path }.to_owned(),
-            encryption,
-        })
-    }
-
-    fn of(settings: &Settings) -> Result<HealthTarget> {
-        if settings.port == 0 {
-            bail!("the port is any that is free: give the server's URL");
-        }
-        // A server on every address also listens on loopback.
-        let host = match &*settings.host {
-            "0.0.0.0" => "127.0.0.1",
-            "::" => "::1",
-            host => host,
-        };
-        Ok(HealthTarget {
-            host: host.to_owned(),
-            port: settings.port,
-            path: "/health".to_owned(),
-            encryption: match settings.tls {
-                Some(_) => Encryption::Tls,
-                None => Encryption::None,
-            },
-        })
-    }
-
-    /// The host and port as a URL writes them.
-    fn authority(&self) -> String {
-        listener::address(&self.host, self.port)
-    }
-
-    fn shown(&self) -> String {
-        let scheme = match self.encryption {
-            Encryption::None => "http",
-            Encryption::Tls => "https",
-        };
-        format!("{scheme}://{}{}", self.authority(), self.path)
-    }
-}
-
-/// An address without the brackets a URL puts around it.
-fn bare(host: &str) -> &str {
-    host.strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host)
-}
-
-fn ask(target: &HealthTarget) -> Result<String> {
+fn ask(target: &ServerUrl) -> Result<String> {
     let stream = connect(target)?;
     let question = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -132,7 +78,7 @@ fn ask(target: &HealthTarget) -> Result<String> {
     }
 }
 
-fn connect(target: &HealthTarget) -> Result<TcpStream> {
+fn connect(target: &ServerUrl) -> Result<TcpStream> {
     let addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
     let mut failure = None;
     for address in addresses {
@@ -163,7 +109,7 @@ fn exchange(mut stream: impl Read + Write, question: &str) -> Result<String> {
 
 fn encrypted(
     stream: TcpStream,
-    target: &HealthTarget,
+    target: &ServerUrl,
 ) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -234,21 +180,10 @@ mod tests {
 
     #[test]
     fn a_server_on_every_address_is_asked_on_loopback() {
-        let shown = |host| HealthTarget::of(&at(host, 8091)).unwrap().shown();
+        let shown = |host| own_address(&at(host, 8091)).unwrap().shown();
         assert_eq!(shown("0.0.0.0"), "http://127.0.0.1:8091/health");
         assert_eq!(shown("::"), "http://[::1]:8091/health");
         assert_eq!(shown("192.0.2.1"), "http://192.0.2.1:8091/health");
-        assert!(HealthTarget::of(&at("0.0.0.0", 0)).is_err());
-    }
-
-    #[test]
-    fn a_url_says_where_to_ask() {
-        let shown = |url| HealthTarget::parse(url).unwrap().shown();
-        assert_eq!(shown("http://a:1"), "http://a:1/health");
-        assert_eq!(shown("https://[::1]"), "https://[::1]:443/health");
-        assert_eq!(shown("http://a/b/health"), "http://a:80/b/health");
-        for url in ["a:1", "ftp://a", "/health", "http://a b"] {
-            assert!(HealthTarget::parse(url).is_err(), "{url}");
-        }
+        assert!(own_address(&at("0.0.0.0", 0)).is_err());
     }
 }

@@ -8,6 +8,8 @@ mod health;
 mod history;
 mod man;
 mod serve;
+mod server_url;
+mod token;
 mod tools;
 
 use std::io::Write;
@@ -42,6 +44,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
             let settings = load(cli, RootsNeed::NotNeeded)?.settings;
             health::run(url.as_deref(), &settings)
         }
+        Task::Token(name) => token::run(&name, &mut out()),
         Task::VerifyAudit { files, head } => audit::run(&files, head.as_deref()),
         Task::History(request) => {
             let settings = load(cli, RootsNeed::Needed)?.settings;
@@ -49,10 +52,14 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         }
         Task::Completions(shell) => Ok(completions::print(shell, command(), &mut out())?),
         Task::Man => Ok(out().write_all(&man::page(command())?)?),
-        Task::Call { tool, arguments } => {
-            let settings = load(cli, RootsNeed::Needed)?.settings;
-            call::run(&settings, &tool, &arguments)
-        }
+        Task::Call {
+            request,
+            remote: Some(remote),
+        } => call::run_remote(&remote, cli.first_toolset(), &request),
+        Task::Call {
+            request,
+            remote: None,
+        } => call::run(&load(cli, RootsNeed::Needed)?.settings, &request),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! [`mcp`] decides what a message means; this file handles verbs, content types and session ids.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyper::body::{Body, Bytes};
@@ -21,6 +22,7 @@ use super::body::{self, BodyLimits, BodyRoom, HeldBody};
 use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
+use toolset::Service;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -30,7 +32,10 @@ const WAITING_NOTIFICATIONS: usize = 16;
 /// One tool set's endpoint, `/mcp/<name>`.
 pub(crate) struct Endpoint {
     name: String,
+    /// For callers that are no named client.
     server: Server,
+    /// For each named client; one that may not use the set has none.
+    clients: HashMap<Arc<str>, Option<Server>>,
     /// The sessions of clients up to 2025-11-25, if they get any.
     sessions: Option<Arc<Sessions>>,
 }
@@ -40,21 +45,40 @@ pub(super) struct Admitted {
     /// The sender, without its token.
     pub(super) client: HttpClient,
     /// The holder of the token it carries.
-    pub(super) holder: Option<TokenHolder>,
+    pub(super) holder: Option<Holder>,
+    /// What it has of the endpoint.
+    pub(super) server: Server,
+}
+
+/// Who holds the token of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Holder {
+    /// What log, audit and limits call it.
+    pub(super) name: Arc<str>,
+    /// The client of the settings that it is, if it is one.
+    pub(super) client: Option<Arc<str>>,
+    /// Whose sessions are its own.
+    pub(super) owner: [u8; 32],
+}
+
+impl From<TokenHolder> for Holder {
+    fn from(holder: TokenHolder) -> Holder {
+        Holder {
+            client: holder.is_named.then(|| Arc::clone(&holder.client)),
+            name: holder.client,
+            owner: holder.digest,
+        }
+    }
 }
 
 impl Admitted {
     fn owner(&self) -> Owner {
-        self.holder.as_ref().map(|holder| holder.digest)
+        self.holder.as_ref().map(|holder| holder.owner)
     }
 
     fn client(&self) -> HttpClient {
-        let token = self
-            .holder
-            .as_ref()
-            .map(|holder| format!("token {}", holder.number));
         let mut client = self.client.clone();
-        client.token = token.map(Into::into);
+        client.token = self.holder.as_ref().map(|holder| Arc::clone(&holder.name));
         client
     }
 }
@@ -67,6 +91,22 @@ impl Endpoint {
             name,
             sessions: max_sessions.map(sessions),
             server,
+            clients: HashMap::new(),
+        }
+    }
+
+    /// Adds a named client with what it has of the endpoint; `None` if it may not use it.
+    pub(crate) fn add_client(&mut self, name: Arc<str>, service: Option<Service>) {
+        let server = service.map(|service| self.server.for_client(service));
+        self.clients.insert(name, server);
+    }
+
+    /// The server for the sender of a request; `None` if the endpoint does not exist for it.
+    pub(super) fn server_for(&self, holder: Option<&Holder>) -> Option<&Server> {
+        match holder.and_then(|holder| holder.client.as_ref()) {
+            // Security: a client that the settings do not know has nothing once they name clients.
+            Some(client) if !self.clients.is_empty() => self.clients.get(client)?.as_ref(),
+            _ => Some(&self.server),
         }
     }
 
@@ -107,7 +147,7 @@ impl Endpoint {
         match (&parts.method, &self.sessions) {
             (&Method::POST, _) => {
                 let room = BodyRoom {
-                    budget: self.server.service().byte_budget(),
+                    budget: from.server.service().byte_budget(),
                     client: || from.client().allowance(),
                 };
                 let body = body::read(body, limits, room).await?;
@@ -139,7 +179,7 @@ impl Endpoint {
         // Free the bytes now: a large body would otherwise stay in memory for the whole call. Its room is kept, because
         // the message that was read from it is as large.
         drop(body);
-        let judged = match headers::judge(&parts.headers, &message, self.server.service()) {
+        let judged = match headers::judge(&parts.headers, &message, from.server.service()) {
             Ok(judged) => judged,
             Err(fault) => return faulty(fault),
         };
@@ -186,7 +226,7 @@ impl Endpoint {
                 return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
             }
         };
-        let connection = Connection::for_one_request(self.server.clone(), &judged.revision);
+        let connection = Connection::for_one_request(from.server.clone(), &judged.revision);
         let origin = Origin::Http(from.client());
         let (serving, notifications) = if request.wants_notifications() {
             let (outbox, notifications) = channel(WAITING_NOTIFICATIONS);
@@ -210,7 +250,9 @@ impl Endpoint {
     ) -> Result<HttpReply, Refusal> {
         let message = match message {
             Message::Request(greeting) if greeting.greets() && !headers.contains_key(SESSION) => {
-                let begun = sessions.begin(greeting, from.owner(), from.client()).await;
+                let begun = sessions
+                    .begin_with(from.server.clone(), greeting, from.owner(), from.client())
+                    .await;
                 let (session, reply) = begun.map_err(|_| no_room())?;
                 return Ok(begun_session(session, &reply.message));
             }

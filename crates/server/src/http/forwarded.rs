@@ -15,7 +15,7 @@ use crate::settings::Network;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address of the client that a trusted proxy speaks for; `None` where the peer itself is the client, or where the
+/// The address of the client that a trusted proxy speaks for; `None` if the peer itself is the client, or if the
 /// headers do not tell.
 pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> Option<IpAddr> {
     if !Network::any_has(proxies, peer) {

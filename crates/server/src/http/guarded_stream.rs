@@ -1,4 +1,5 @@
-//! A stream that ends connections of clients that do not read, and keeps the first bytes for a look.
+//! A stream that ends connections of clients that do not read, lets others have their turn between the parts of a large
+//! reply, and keeps the first bytes for a look.
 //!
 //! hyper accepts a request with both Content-Length and Transfer-Encoding and hides the first, so the bytes themselves
 //! are checked. Later requests of a connection need no check: after a chunked body the connection is closed
@@ -13,6 +14,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+/// How many bytes of a reply are written before others have their turn.
+const WRITTEN_AT_ONCE: usize = 64 * 1024;
+
 /// A guarded stream.
 pub(super) struct GuardedStream<S> {
     stream: S,
@@ -20,6 +24,8 @@ pub(super) struct GuardedStream<S> {
     /// How long the client may go without reading a byte of a reply.
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// How many bytes were written since others had their turn.
+    written: usize,
 }
 
 /// The first bytes of a connection, kept until its first request is parsed.
@@ -34,6 +40,7 @@ impl<S> GuardedStream<S> {
             head: Arc::clone(&head),
             patience,
             stalled: None,
+            written: 0,
         };
         (stream, head)
     }
@@ -54,6 +61,40 @@ impl<S> GuardedStream<S> {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> GuardedStream<S> {
+    /// Writes as much as may be written before others have their turn.
+    fn write(
+        &mut self,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let room = WRITTEN_AT_ONCE.saturating_sub(self.written);
+        if room == 0 {
+            self.written = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let stream = Pin::new(&mut self.stream);
+        let outcome = match pieces {
+            [first, ..] if first.len() >= room => {
+                stream.poll_write(context, first.get(..room).unwrap_or(first))
+            }
+            [first] => stream.poll_write(context, first),
+            [first, second, ..] if first.len() + second.len() > room => {
+                let part = second.get(..room - first.len()).unwrap_or(second);
+                let parts = [io::IoSlice::new(first), io::IoSlice::new(part)];
+                stream.poll_write_vectored(context, &parts)
+            }
+            _ => stream.poll_write_vectored(context, pieces),
+        };
+        match &outcome {
+            Poll::Ready(Ok(written)) => self.written += written,
+            _ => self.written = 0,
+        }
+        self.within(context, outcome)
     }
 }
 
@@ -98,6 +139,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.written = 0;
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.head
@@ -112,8 +154,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.within(context, outcome)
+        self.write(context, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -121,8 +162,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.within(context, outcome)
+        self.write(context, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -164,6 +204,41 @@ mod tests {
         let mut slow = vec![0; 4];
         client.read_exact(&mut slow).await.unwrap();
         watched.write_all(&[0; 4]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_between_the_parts_of_a_large_reply() {
+        let reply: Vec<u8> = (0..=255).cycle().take(5 * WRITTEN_AT_ONCE + 100).collect();
+        let (mut client, server) = tokio::io::duplex(2 * reply.len());
+        let (mut guarded, _) = GuardedStream::new(server, Duration::from_secs(30));
+        let pieces = reply.split_at(100);
+        let mut turns = 0;
+        {
+            let write = async {
+                let (mut first, mut second) = pieces;
+                while !second.is_empty() {
+                    let parts = [io::IoSlice::new(first), io::IoSlice::new(second)];
+                    let written = guarded.write_vectored(&parts).await.unwrap();
+                    second = second.get(written.saturating_sub(first.len())..).unwrap();
+                    first = first.get(written..).unwrap_or_default();
+                }
+            };
+            let others = async {
+                loop {
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = write => {}
+                () = others => {}
+            }
+        }
+        assert!(turns >= 5, "{turns} turns");
+        drop(guarded);
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, reply);
     }
 
     #[tokio::test]

@@ -33,7 +33,7 @@ pub(super) struct Snapshot {
     pub(super) held_bytes: u64,
     /// What searches remember.
     pub(super) search_memory: ops::SearchMemoryUsage,
-    /// The cache of `guide`, where it is served.
+    /// The cache of `guide`, if it is served.
     pub(super) cache: Option<guide::CacheUsage>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct RootFigures {
     pub(super) name: String,
     /// Whether its directory is there.
     pub(super) is_up: bool,
-    /// What it may hold and what it holds, where it has a quota.
+    /// What it may hold and what it holds, if it has a quota.
     pub(super) quota: Option<QuotaUse>,
 }
 

@@ -7,12 +7,14 @@ mod cors;
 mod credentials;
 mod door;
 mod endpoint;
+mod fair_lane;
 mod forwarded;
 mod guarded_stream;
 mod hang_up;
 mod host_check;
 pub(crate) mod listener;
 mod metrics;
+mod oauth;
 mod readiness;
 mod router;
 mod server_card;
@@ -33,6 +35,7 @@ pub(crate) use self::credentials::CredentialStore;
 pub(crate) use self::door::DoorLimits;
 use self::door::{Door, TooManyOfOne, Visitor};
 pub(crate) use self::endpoint::Endpoint;
+use self::fair_lane::Lanes;
 pub(crate) use self::host_check::HostCheck;
 use self::router::Router;
 pub(crate) use self::router::{HttpGauges, HttpOptions};
@@ -65,14 +68,16 @@ pub(crate) async fn serve(
     let mut connections = JoinSet::new();
     let mut draining = std::pin::pin!(drain(&services, &router, shutdown));
     let ending = &drained;
+    let lanes = Lanes::default();
     let converse = |(stream, address, visitor): (TcpStream, SocketAddr, Visitor)| {
-        connection::serve(
+        let lane = lanes.lane_of(&mcp::host_of(address.ip()));
+        lane.run(connection::serve(
             stream,
             address,
             Arc::clone(&router),
             ending.clone(),
             visitor,
-        )
+        ))
     };
     loop {
         tokio::select! {

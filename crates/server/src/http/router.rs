@@ -23,9 +23,10 @@ use super::answers::{HttpReply, method_not_allowed, text};
 use super::body::BodyLimits;
 use super::credentials::CredentialStore;
 use super::door::{DoorLimits, Visitor};
-use super::endpoint::{Admitted, Endpoint};
+use super::endpoint::{Admitted, Endpoint, Holder};
 use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
+use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
@@ -46,7 +47,7 @@ pub(crate) struct HttpOptions {
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
     pub(crate) admission: Arc<Admission>,
-    /// What the calls of `guide` share, where it is served.
+    /// What the calls of `guide` share, if it is served.
     pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
     pub(crate) max_body_size: usize,
@@ -192,6 +193,8 @@ impl Router {
             cors::preflight()
         } else if let Some(card) = self.server_card(&request, &info) {
             card
+        } else if let Some(metadata) = self.resource_metadata(&request) {
+            metadata
         } else {
             self.admit(request, info).await
         };
@@ -219,11 +222,9 @@ impl Router {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let tokens = self.credentials.current().tokens;
-        let holder = tokens.map(|tokens| tokens.holder(request.headers()));
-        let holder = match holder.transpose() {
+        let holder = match self.holder(&request).await {
             Ok(holder) => holder,
-            Err(reason) => return self.unauthorized(reason),
+            Err(refused) => return *refused,
         };
         if let Some(visitor) = &info.visitor {
             visitor.let_in();
@@ -232,9 +233,13 @@ impl Router {
         if path == "/metrics" {
             return self.metrics(request.method());
         }
-        match self.endpoint(path) {
-            Some(endpoint) => {
+        let endpoint = self.endpoint(path);
+        let served =
+            endpoint.and_then(|endpoint| Some((endpoint, endpoint.server_for(holder.as_ref())?)));
+        match served {
+            Some((endpoint, server)) => {
                 let from = Admitted {
+                    server: server.clone(),
                     client: self.client(&request, info),
                     holder,
                 };
@@ -314,6 +319,60 @@ impl Router {
         if later.contains(&refusal.status) {
             let soon = HeaderValue::from_static("5");
             reply.headers_mut().insert(RETRY_AFTER, soon);
+        }
+        reply
+    }
+
+    /// Finds out who sends a request: the holder of a token of the operator's, or of an access token.
+    async fn holder<B>(&self, request: &Request<B>) -> Result<Option<Holder>, Box<HttpReply>> {
+        let tokens = self.credentials.current().tokens;
+        let known = tokens.map(|tokens| tokens.holder(request.headers()));
+        match (known, self.credentials.oauth()) {
+            (Some(Ok(holder)), _) => Ok(Some(holder.into())),
+            (None, None) => Ok(None),
+            (Some(Err(reason)), None) => Err(Box::new(self.unauthorized(reason))),
+            (_, Some(oauth)) => {
+                let resource = self.resource(request.uri().path());
+                let holder = oauth.holder(request.headers(), &resource).await;
+                let holder = holder.map_err(|refused| Box::new(self.challenged(refused)));
+                holder.map(Some)
+            }
+        }
+    }
+
+    /// The resource that a path belongs to.
+    fn resource(&self, path: &str) -> Resource {
+        let endpoint = self.endpoint(path);
+        let own = endpoint.map(|endpoint| format!("/mcp/{}", endpoint.name()));
+        let first = self.endpoints.first().map(Endpoint::name);
+        let is_first = endpoint.is_some_and(|endpoint| Some(endpoint.name()) == first);
+        Resource {
+            path: match endpoint {
+                Some(_) => path.trim_end_matches('/').to_owned(),
+                None => String::new(),
+            },
+            paths: own
+                .into_iter()
+                .chain(is_first.then(|| "/mcp".to_owned()))
+                .collect(),
+        }
+    }
+
+    /// The metadata of a resource, which needs no token: it tells where to get one.
+    fn resource_metadata<B>(&self, request: &Request<B>) -> Option<HttpReply> {
+        let oauth = self.credentials.oauth()?;
+        let path = oauth.metadata_path(request.uri().path())?;
+        if path.is_empty() || self.endpoint(path).is_some() {
+            return Some(oauth.metadata(request.method(), path.trim_end_matches('/')));
+        }
+        Some(self.not_found())
+    }
+
+    /// Refuses a request and tells where to get an access token.
+    fn challenged(&self, refused: OAuthRefused) -> HttpReply {
+        let mut reply = self.refused(&refused.refusal);
+        if let Some(challenge) = refused.challenge {
+            reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         reply
     }

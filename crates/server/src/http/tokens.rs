@@ -1,26 +1,34 @@
 //! The bearer tokens that let clients in. Only their digests are kept, and no message ever shows a token.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use sha2::{Digest, Sha256};
 
-/// The digest of a token, which identifies it.
-pub(crate) type TokenDigest = [u8; 32];
+use crate::settings::{ClientSettings, MIN_TOKEN, TokenDigest, digest_of};
 
-/// The tokens of one file.
-#[derive(Clone)]
+/// The tokens that let clients in, each with the name of its client.
+#[derive(Clone, Default)]
 pub(crate) struct Tokens {
-    digests: Vec<TokenDigest>,
+    known: Vec<KnownToken>,
+}
+
+#[derive(Clone)]
+struct KnownToken {
+    digest: TokenDigest,
+    client: Arc<str>,
+    is_named: bool,
 }
 
 /// The client that holds a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenHolder {
-    /// The token's position in the file, from 1: how the operator identifies it.
-    pub(crate) number: usize,
-    /// Identifies the holder even when the file changes.
+    /// The operator's name for the client, or one made of the digest for a token of a file.
+    pub(crate) client: Arc<str>,
+    /// Whether the settings name the client.
+    pub(crate) is_named: bool,
+    /// Identifies the token.
     pub(crate) digest: TokenDigest,
 }
 
@@ -34,49 +42,91 @@ pub(crate) enum TokenRefusal {
 }
 
 impl Tokens {
-    /// Reads one token a line; `#` begins a comment line.
+    /// Reads one token a line; `#` begins a comment line. A token is known by the first digits of its digest, so that it
+    /// keeps its name when other lines come or go.
     pub(crate) fn parse(text: &str) -> Result<Tokens, String> {
-        let lines = text.lines().map(str::trim).enumerate();
-        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let mut digests = Vec::new();
-        for (index, token) in lines {
-            if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(format!(
-                    "line {}: a token has no spaces and only ASCII characters",
-                    index + 1
-                ));
-            }
-            digests.push(Sha256::digest(token).into());
-        }
-        if digests.is_empty() {
+        let lines = text.lines().map(str::trim).zip(1..);
+        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        let known = lines.map(|(token, number)| known_token(token, number));
+        let known: Vec<KnownToken> = known.collect::<Result<_, _>>()?;
+        if known.is_empty() {
             return Err("there is no token in it".to_owned());
         }
-        Ok(Tokens { digests })
+        Ok(Tokens { known })
+    }
+
+    /// Adds the tokens of the clients that the settings name.
+    pub(crate) fn with_clients(mut self, clients: &[ClientSettings]) -> Result<Tokens, String> {
+        for client in clients {
+            let name: Arc<str> = client.name.as_str().into();
+            for digest in &client.tokens {
+                if self.known.iter().any(|known| known.digest == *digest) {
+                    return Err(format!(
+                        "a token of the client {name} is in it too; a token is one client's alone"
+                    ));
+                }
+                self.known.push(KnownToken {
+                    digest: *digest,
+                    client: Arc::clone(&name),
+                    is_named: true,
+                });
+            }
+        }
+        Ok(self)
     }
 
     /// The number of tokens.
     pub(crate) fn count(&self) -> usize {
-        self.digests.len()
+        self.known.len()
     }
 
     /// Finds the holder of the token that a request carries. Security: a wrong token takes as long as a right one.
     pub(crate) fn holder(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenRefusal> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let value = values.next().ok_or(TokenRefusal::Missing)?;
-        if values.next().is_some() {
-            return Err(TokenRefusal::Wrong);
-        }
-        let token = value.to_str().ok().and_then(bearer);
-        let digest: TokenDigest = Sha256::digest(token.ok_or(TokenRefusal::Wrong)?).into();
+        let digest = digest_of(bearer_token(headers)?);
         let mut found = None;
-        for (index, own) in self.digests.iter().enumerate() {
-            if same(own, &digest) {
-                found = Some(index + 1);
+        for known in &self.known {
+            if same(&known.digest, &digest) {
+                found = Some(known);
             }
         }
-        let number = found.ok_or(TokenRefusal::Wrong)?;
-        Ok(TokenHolder { number, digest })
+        let known = found.ok_or(TokenRefusal::Wrong)?;
+        Ok(TokenHolder {
+            client: Arc::clone(&known.client),
+            is_named: known.is_named,
+            digest,
+        })
     }
+}
+
+fn known_token(token: &str, line: usize) -> Result<KnownToken, String> {
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "line {line}: a token has no spaces and only ASCII characters"
+        ));
+    }
+    if token.len() < MIN_TOKEN {
+        return Err(format!(
+            "line {line}: a token has at least {MIN_TOKEN} characters; `mcp-filesystem token NAME` makes one"
+        ));
+    }
+    let digest = digest_of(token);
+    let [a, b, c, d, ..] = digest;
+    Ok(KnownToken {
+        digest,
+        client: format!("token {a:02x}{b:02x}{c:02x}{d:02x}").into(),
+        is_named: false,
+    })
+}
+
+/// The token that a request carries.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefusal> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or(TokenRefusal::Missing)?;
+    if values.next().is_some() {
+        return Err(TokenRefusal::Wrong);
+    }
+    let token = value.to_str().ok().and_then(bearer);
+    token.ok_or(TokenRefusal::Wrong)
 }
 
 fn bearer(value: &str) -> Option<&str> {
@@ -97,46 +147,57 @@ fn same(one: &TokenDigest, other: &TokenDigest) -> bool {
 mod tests {
     use super::*;
 
-    fn holder(headers: &[&str]) -> Result<usize, TokenRefusal> {
-        let tokens = Tokens::parse("# comment\n\n first-token \r\nsecond-token\n").unwrap();
+    const FILE: &str = "# comment\n\n first-token-of-two \r\nsecond-token-of-two\n";
+
+    fn holder(headers: &[&str]) -> Result<String, TokenRefusal> {
+        let tokens = Tokens::parse(FILE).unwrap();
         let mut map = HeaderMap::new();
         for value in headers {
             map.append(AUTHORIZATION, value.parse().unwrap());
         }
-        tokens.holder(&map).map(|holder| holder.number)
+        tokens.holder(&map).map(|holder| holder.client.to_string())
     }
 
     #[test]
-    fn a_token_of_the_file_has_a_number() {
-        assert_eq!(holder(&["Bearer first-token"]), Ok(1));
-        assert_eq!(holder(&["bearer  second-token"]), Ok(2));
+    fn a_token_of_the_file_keeps_its_name_when_others_go() {
+        let first = holder(&["Bearer first-token-of-two"]).unwrap();
+        let second = holder(&["bearer  second-token-of-two"]).unwrap();
+        assert!(first.starts_with("token ") && first != second, "{first}");
+        let left = Tokens::parse("second-token-of-two").unwrap();
+        let mut map = HeaderMap::new();
+        map.append(AUTHORIZATION, "Bearer second-token-of-two".parse().unwrap());
+        assert_eq!(*left.holder(&map).unwrap().client, *second);
     }
 
     #[test]
     fn nothing_else_does() {
         assert_eq!(holder(&[]), Err(TokenRefusal::Missing));
         for value in [
-            "Bearer first-toke",
-            "Bearer first-token2",
+            "Bearer first-token-of-tw",
+            "Bearer first-token-of-two2",
             "Bearer",
             "Bearer ",
-            "Basic first-token",
-            "first-token",
+            "Basic first-token-of-two",
+            "first-token-of-two",
             "Bearer # comment",
         ] {
             assert_eq!(holder(&[value]), Err(TokenRefusal::Wrong), "{value}");
         }
-        let twice = ["Bearer first-token", "Bearer first-token"];
+        let twice = ["Bearer first-token-of-two", "Bearer first-token-of-two"];
         assert_eq!(holder(&twice), Err(TokenRefusal::Wrong));
     }
 
     #[test]
-    fn a_file_without_a_token_is_a_mistake_that_shows_nothing_of_it() {
+    fn a_mistake_in_a_file_shows_nothing_of_it() {
         assert!(Tokens::parse("# none\n\n").is_err());
-        let fault = Tokens::parse("good\nnot good").err().unwrap();
-        assert!(
-            fault.starts_with("line 2:") && !fault.contains("not good"),
-            "{fault}"
-        );
+        for (wrong, reason) in [("not good at all, no", "spaces"), ("fifteen-letters", "16")] {
+            let text = format!("a-good-token-of-ours\n{wrong}");
+            let fault = Tokens::parse(&text).err().unwrap();
+            assert!(
+                fault.starts_with("line 2:") && fault.contains(reason),
+                "{fault}"
+            );
+            assert!(!fault.contains(wrong), "{fault}");
+        }
     }
 }

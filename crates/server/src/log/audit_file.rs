@@ -87,7 +87,7 @@ impl AuditFile {
             follows = Follows::Line;
         }
         (&self.file).write_all(&chained).inspect_err(|_| {
-            // Every line stays whole. Where this fails too, the next write finds a line that was cut off.
+            // Every line stays whole. If this fails too, the next write finds a line that was cut off.
             let _ = self.file.set_len(before);
         })?;
         self.head = head;

@@ -78,7 +78,7 @@ struct LinkFields<'line> {
 }
 
 impl ChainLink {
-    /// Reads the fields of a line; `None` where it has none, or is no JSON object.
+    /// Reads the fields of a line; `None` if it has none, or is no JSON object.
     pub(crate) fn read(line: &[u8]) -> Option<ChainLink> {
         let fields: LinkFields<'_> = serde_json::from_slice(line).ok()?;
         Some(ChainLink {

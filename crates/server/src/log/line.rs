@@ -4,6 +4,7 @@
 //! control characters are escaped, so that no file name can forge a line.
 
 use std::fmt::{self, Write as _};
+use std::io::IsTerminal;
 
 use serde::Serialize;
 use toolset::escape;
@@ -21,17 +22,38 @@ const LIST: &str = "paths";
 /// The longest such list; a longer one is shown as text and cut.
 const MAX_LIST: usize = 64 * 1024;
 
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineFormat {
+    /// One JSON object.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl LineFormat {
+    /// The format of the log on standard error.
+    pub(crate) fn of_standard_error(format: LogFormat) -> LineFormat {
+        match format {
+            LogFormat::Json => LineFormat::Json,
+            LogFormat::Text => LineFormat::Text,
+            LogFormat::Auto if std::io::stderr().is_terminal() => LineFormat::Text,
+            LogFormat::Auto => LineFormat::Json,
+        }
+    }
+}
+
 /// One event's fields, written as they come: a line costs no more than its bytes.
 #[derive(Debug)]
 pub(super) struct LogLine {
-    format: LogFormat,
+    format: LineFormat,
     message: String,
     fields: Vec<u8>,
 }
 
 impl LogLine {
     /// A line without fields.
-    pub(super) fn new(format: LogFormat, message: &str) -> LogLine {
+    pub(super) fn new(format: LineFormat, message: &str) -> LogLine {
         LogLine {
             format,
             message: message.to_owned(),
@@ -53,8 +75,8 @@ impl LogLine {
 
     fn name(&mut self, name: &'static str) {
         let (before, behind): (&[u8], &[u8]) = match self.format {
-            LogFormat::Json => (b",\"", b"\":"),
-            LogFormat::Text => (b" ", b"="),
+            LineFormat::Json => (b",\"", b"\":"),
+            LineFormat::Text => (b" ", b"="),
         };
         for part in [before, name.as_bytes(), behind] {
             self.fields.extend_from_slice(part);
@@ -65,8 +87,8 @@ impl LogLine {
     pub(super) fn render(&self, level: tracing::Level) -> Vec<u8> {
         let now = jiff::Timestamp::now();
         let mut line = match self.format {
-            LogFormat::Json => self.json(now, level),
-            LogFormat::Text => self.text(now, level),
+            LineFormat::Json => self.json(now, level),
+            LineFormat::Text => self.text(now, level),
         };
         if !line.is_ascii() {
             line = visible(&String::from_utf8_lossy(&line)).into_bytes();

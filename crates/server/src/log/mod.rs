@@ -19,9 +19,10 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub(crate) use self::audit_file::AuditFile;
+pub(crate) use self::line::LineFormat;
 use self::line::LogLine;
 use self::queue::{LineQueue, OnFull};
-use crate::settings::{AuditOnFailure, LogFormat, LogLevel, Settings};
+use crate::settings::{AuditOnFailure, LogLevel, Settings};
 
 /// The crates whose lines are written at the level that was set; other crates only get to warn.
 const OURS: &[&str] = &[
@@ -38,18 +39,19 @@ const CALLS: &str = "toolset::audit";
 
 /// Starts logging for the whole process. Keep the [`Log`] until the end: dropping it writes the lines that still wait.
 pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result<Log> {
-    let queue = LineQueue::start(io::stderr(), settings.log_format, OnFull::Drop)?;
+    let format = LineFormat::of_standard_error(settings.log_format);
+    let queue = LineQueue::start(io::stderr(), format, OnFull::Drop)?;
     let lines = LineLayer {
         queue: queue.clone(),
-        format: settings.log_format,
+        format,
     };
     let lines = lines.with_filter(targets(settings.log_level));
-    let audit = audit.map(|file| LineQueue::start(file, LogFormat::Json, OnFull::Keep));
+    let audit = audit.map(|file| LineQueue::start(file, LineFormat::Json, OnFull::Keep));
     let audit = audit.transpose()?;
     let refuses = settings.audit_on_failure == AuditOnFailure::Refuse;
     let audit = audit.map(|queue| queue.refusing_changes(refuses));
     let calls = audit.clone().map(|queue| {
-        let format = LogFormat::Json;
+        let format = LineFormat::Json;
         let calls = Targets::new().with_target(CALLS, LevelFilter::INFO);
         LineLayer { queue, format }.with_filter(calls)
     });
@@ -128,7 +130,7 @@ impl Drop for Log {
 /// Turns events into lines.
 struct LineLayer {
     queue: LineQueue,
-    format: LogFormat,
+    format: LineFormat,
 }
 
 impl<S: Subscriber> Layer<S> for LineLayer {

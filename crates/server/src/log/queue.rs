@@ -15,8 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use toolset::{Recorded, Recorder};
 
-use super::line::LogLine;
-use crate::settings::LogFormat;
+use super::line::{LineFormat, LogLine};
 
 /// The most lines that wait for standard error, and for the audit file before changes wait.
 const MAX_WAITING: usize = 1024;
@@ -33,10 +32,10 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The output that lines are written to.
 pub(super) trait LogOutput: Write + Send + 'static {
-    /// Opens the file again, where it is one.
+    /// Opens the file again, if it is one.
     fn reopen(&mut self) {}
 
-    /// Makes sure that there is room for the lines that follow, where that can be known.
+    /// Makes sure that there is room for the lines that follow, if that can be known.
     fn reserve(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -100,7 +99,7 @@ impl LineQueue {
     /// Starts the thread that writes.
     pub(super) fn start(
         mut output: impl LogOutput,
-        format: LogFormat,
+        format: LineFormat,
         on_full: OnFull,
     ) -> io::Result<LineQueue> {
         let (lines, waiting) = channel();
@@ -194,7 +193,7 @@ impl Recorder for LineQueue {
 fn write_lines(
     waiting: &Receiver<QueueItem>,
     state: &QueueState,
-    format: LogFormat,
+    format: LineFormat,
     output: impl LogOutput,
 ) {
     let mut writer = LineWriter {
@@ -297,7 +296,7 @@ impl<Output: LogOutput> LineWriter<'_, Output> {
     }
 
     /// Writes how many lines were dropped since the last count, unless lines cannot be written at all.
-    fn write_lost(&mut self, format: LogFormat) {
+    fn write_lost(&mut self, format: LineFormat) {
         if self.state.failing.load(Ordering::Relaxed) {
             return;
         }
@@ -311,7 +310,7 @@ impl<Output: LogOutput> LineWriter<'_, Output> {
     }
 }
 
-fn lost_line(lost: u64, format: LogFormat) -> Vec<u8> {
+fn lost_line(lost: u64, format: LineFormat) -> Vec<u8> {
     let mut line = LogLine::new(format, "log lines were dropped");
     line.push("dropped", lost);
     line.render(tracing::Level::WARN)
@@ -377,7 +376,7 @@ pub(in crate::log) mod tests {
                 gate: Some(gate),
                 output: output.clone(),
             },
-            LogFormat::Json,
+            LineFormat::Json,
             OnFull::Drop,
         )
         .unwrap();
@@ -404,7 +403,7 @@ pub(in crate::log) mod tests {
             gate: Some(gate),
             output: written.clone(),
         };
-        let queue = LineQueue::start(output, LogFormat::Json, OnFull::Keep).unwrap();
+        let queue = LineQueue::start(output, LineFormat::Json, OnFull::Keep).unwrap();
         let fill = |lines| (0..lines).for_each(|_| queue.push(b"line\n".to_vec()));
         fill(MAX_WAITING);
         assert!(!queue.has_room(Recorded::Change) && queue.has_room(Recorded::Read));

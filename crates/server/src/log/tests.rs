@@ -2,7 +2,7 @@ use super::queue::tests::SharedBuffer;
 use super::*;
 
 /// Runs `work` with a log of its own and gives back what was written.
-pub(crate) fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) -> String {
+pub(crate) fn logged(format: LineFormat, level: LogLevel, work: impl FnOnce()) -> String {
     let output = SharedBuffer::default();
     let queue = LineQueue::start(output.clone(), format, OnFull::Drop).unwrap();
     let log = Log {
@@ -17,7 +17,7 @@ pub(crate) fn logged(format: LogFormat, level: LogLevel, work: impl FnOnce()) ->
 
 #[test]
 fn a_line_is_one_flat_object() {
-    let log = logged(LogFormat::Json, LogLevel::Info, || {
+    let log = logged(LineFormat::Json, LogLevel::Info, || {
         let code: Option<&str> = None;
         tracing::info!(
             tool = "read_file",
@@ -43,7 +43,7 @@ fn a_line_is_one_flat_object() {
 
 #[test]
 fn no_value_can_forge_a_line_or_flood_the_log() {
-    for format in [LogFormat::Json, LogFormat::Text] {
+    for format in [LineFormat::Json, LineFormat::Text] {
         let log = logged(format, LogLevel::Info, || {
             let path = format!("a\nb\u{1b}[31m{}", "é".repeat(100_000));
             tracing::warn!(path, other = ?path, "refused {path}");
@@ -57,7 +57,7 @@ fn no_value_can_forge_a_line_or_flood_the_log() {
 #[test]
 fn what_steers_terminals_or_readers_is_escaped() {
     let path = "\u{9b}31m\u{2028}{\u{202e}\u{85}ä";
-    let log = logged(LogFormat::Json, LogLevel::Info, || {
+    let log = logged(LineFormat::Json, LogLevel::Info, || {
         tracing::info!(path, "call");
     });
     let escaped = r#""path":"\u009b31m\u2028{\u202e\u0085ä""#;
@@ -68,7 +68,7 @@ fn what_steers_terminals_or_readers_is_escaped() {
 
 #[test]
 fn libraries_are_quiet_at_info() {
-    let log = logged(LogFormat::Text, LogLevel::Info, || {
+    let log = logged(LineFormat::Text, LogLevel::Info, || {
         tracing::info!(target: "hyper::proto", "theirs");
         tracing::info!(target: "toolset::dispatch", "ours");
         tracing::debug!(target: "toolset::dispatch", "too much");

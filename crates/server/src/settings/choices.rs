@@ -1,7 +1,8 @@
 //! The settings that are one of a few words, written the same on the command line and in the file.
 
 use sandbox::{Durability, Landlock};
-use toolset::{MemoryCreate, MemoryStore, ReplyHalves, ReplyPolicy, TextForm};
+use toolset::guide::CacheSharing;
+use toolset::{MemoryCreate, MemoryStore, ReplyHalves, ReplyPolicy, Right, TextForm};
 
 /// A type whose values each have a word.
 pub(crate) trait WordValue: Copy + PartialEq + Send + Sync + 'static {
@@ -98,9 +99,22 @@ word_type! {
         "off" = Off;
 }
 
+words! {
+    Right, "right":
+        "read" = Read, "It may see what is there and read it";
+        "create" = Create, "It may make what is not there yet";
+        "change" = Change, "It may change the content of what is there";
+        "remove" = Remove, "It may remove what is there, and move it away";
+}
+
 words! { MemoryStore, "choice":
     "shared" = Shared, "All clients share one";
     "per_client" = PerClient, "Each client (its token, else its address) has a directory of its own below the root";
+}
+
+words! { CacheSharing, "choice":
+    "per_client" = PerClient, "Only the client (its token, else its session, else its address) that handed it over";
+    "shared" = Shared, "Every client";
 }
 
 words! { MemoryCreate, "choice":
@@ -164,6 +178,8 @@ word_type! {
 word_type! {
     /// How a log line is written.
     LogFormat, "format":
+        /// `text` if standard error is a terminal, else `json`
+        "auto" = Auto;
         /// One JSON object a line
         "json" = Json;
         /// One line a person reads

@@ -113,6 +113,14 @@ pub(crate) enum SettingsError {
     /// The operator's page would be open to everybody.
     #[error("admin.listen: the page needs a token; set admin.token_file to a file with one")]
     PageWithoutToken,
+    /// A client is known by access tokens, and none are taken.
+    #[error(
+        "clients: {client} is known by access tokens, but auth.oauth names no issuer; set it, or give the client tokens"
+    )]
+    ClientWithoutIssuer { client: String },
+    /// A scope stands for a client that is not there.
+    #[error("auth.oauth.scopes: {scope} stands for the client {client}, which is not in clients")]
+    ScopeWithoutClient { scope: String, client: String },
     /// A mistake in a config file.
     #[error("{}: {fault}", quoted_path(file))]
     InFile {

@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, value_parser};
 
 use super::choices::{Toolset, WordValue};
 use super::table::{Row, TABLE};
+use super::units;
 use super::value::{Bounds, Host};
 
 /// The flags of all settings that have one; they go before or after a subcommand.
@@ -63,14 +64,30 @@ impl FlagValue for u16 {
 
 impl FlagValue for u64 {
     fn with_parser(argument: Arg, bounds: Option<Bounds>) -> Arg {
-        let bounds = bounds.unwrap_or(0..=u64::MAX);
-        argument.value_parser(value_parser!(u64).range(bounds))
+        with_unit(argument, bounds, units::bytes, units::SIZE)
     }
+}
+
+/// Adds how a number with a unit is parsed.
+fn with_unit(
+    argument: Arg,
+    bounds: Option<Bounds>,
+    read: fn(&str) -> Option<u64>,
+    expected: &'static str,
+) -> Arg {
+    let bounds = bounds.unwrap_or(0..=u64::MAX);
+    argument.value_parser(move |text: &str| {
+        let number = read(text).ok_or_else(|| format!("expected {expected}"))?;
+        let (low, high) = (bounds.start(), bounds.end());
+        let is_within = bounds.contains(&number);
+        let number = is_within.then_some(number);
+        number.ok_or_else(|| format!("expected a number from {low} to {high}"))
+    })
 }
 
 impl FlagValue for Duration {
     fn with_parser(argument: Arg, bounds: Option<Bounds>) -> Arg {
-        u64::with_parser(argument, bounds)
+        with_unit(argument, bounds, units::seconds, units::TIME)
     }
 
     fn given(matches: &ArgMatches, id: &str) -> Option<Duration> {

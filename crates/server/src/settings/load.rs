@@ -123,6 +123,8 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
         relative_root(settings),
         (settings.admin_listen.is_some() && settings.admin_token_file.is_none())
             .then_some(SettingsError::PageWithoutToken),
+        client_without_issuer(settings),
+        scope_without_client(settings),
         (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
             .then(|| collision(&settings.toolsets))
             .flatten(),
@@ -132,6 +134,26 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
         (need == RootsNeed::Needed && lacks_roots(settings)).then(|| no_roots(settings)),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+fn client_without_issuer(settings: &Settings) -> Option<SettingsError> {
+    let clients = settings.clients.iter();
+    let mut idle = clients.filter(|client| client.oauth.is_some() && settings.oauth.is_none());
+    idle.next()
+        .map(|client| SettingsError::ClientWithoutIssuer {
+            client: client.name.clone(),
+        })
+}
+
+/// Without `clients` a scope may stand for any name: then all have the same rights.
+fn scope_without_client(settings: &Settings) -> Option<SettingsError> {
+    let is_known = |name: &str| settings.clients.iter().any(|client| client.name == name);
+    let mut scopes = settings.oauth.iter().flat_map(|oauth| &oauth.scopes);
+    let stray = scopes.find(|(_, client)| !settings.clients.is_empty() && !is_known(client));
+    stray.map(|(scope, client)| SettingsError::ScopeWithoutClient {
+        scope: scope.clone(),
+        client: client.clone(),
+    })
 }
 
 /// The first two sets that cannot be served on one connection.
@@ -159,7 +181,7 @@ fn not_alone(settings: &Settings) -> Option<SettingsError> {
     })
 }
 
-/// What is missing where there is nothing to serve.
+/// What is missing if there is nothing to serve.
 fn no_roots(settings: &Settings) -> SettingsError {
     let stores = |set: &Toolset| matches!(set, Toolset::Memory | Toolset::MemoryTool);
     if settings.toolsets.iter().all(stores) {

@@ -5,15 +5,18 @@
 //! defaults.
 
 mod choices;
+mod client_settings;
 pub(crate) mod config_file;
 mod error;
 mod flags;
 mod load;
 mod network;
+mod oauth_settings;
 mod reference;
 mod root_settings;
 mod sample;
 mod table;
+mod units;
 mod value;
 
 use std::path::PathBuf;
@@ -21,13 +24,19 @@ use std::path::PathBuf;
 pub(crate) use choices::{
     AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport, WordValue,
 };
+pub(crate) use client_settings::{
+    ClientRoot, ClientSettings, MIN_TOKEN, OAuthSelector, STDIO_CLIENT, TokenDigest, digest_of,
+    digest_text, is_client_name,
+};
 pub(crate) use error::{KeyPath, SettingsError};
 pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, TYPED, load};
 pub(crate) use network::Network;
+pub(crate) use oauth_settings::{KeyLocation, OAuthSettings, WebAddress};
 pub(crate) use reference::page as reference;
 pub(crate) use root_settings::{
-    AllowedTools, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, tools_of,
+    AllowedTools, ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess,
+    RootSettings, tools_of,
 };
 pub(crate) use sample::page as sample;
 pub(crate) use table::{Partial, Settings};

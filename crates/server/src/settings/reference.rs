@@ -13,6 +13,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
         "roots",
         "One entry a directory. Clients see names, never paths.",
     ),
+    ("clients", "One entry a client; see [rights.md](rights.md)."),
     ("files", "The tool set `files` works in one root."),
     ("memory", "The tool set `memory` works in one root."),
     (
@@ -23,6 +24,10 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     (
         "server",
         "HTTP: who is let in, and how much a client may ask for.",
+    ),
+    (
+        "auth",
+        "Who clients are: access tokens of an issuer; see [oauth.md](oauth.md).",
     ),
     (
         "cluster",
@@ -65,8 +70,8 @@ pub(crate) fn page() -> String {
             setting_row(&mut page, key, row);
             inner_rows(&mut page, &format!("{key}."));
         }
-        if *section == "roots" {
-            inner_rows(&mut page, "roots[].");
+        if matches!(*section, "roots" | "clients") {
+            inner_rows(&mut page, &format!("{section}[]."));
         }
     }
     page
@@ -201,6 +206,29 @@ mod tests {
                 "roots[].history",
                 format!("roots: [{{{root}, history: {{zzz: 1}}}}]"),
             ),
+            (
+                "roots[].confirm",
+                format!("roots: [{{{root}, confirm: {{zzz: 1}}}}]"),
+            ),
+            (
+                "clients[]",
+                "clients: [{name: stdio, roots: {}, zzz: 1}]".to_owned(),
+            ),
+            (
+                "clients[].roots.NAME",
+                format!(
+                    "roots: [{{{root}}}]\nclients: [{{name: stdio, roots: {{a: {{zzz: 1}}}}}}]"
+                ),
+            ),
+            (
+                "clients[].oauth",
+                "clients: [{name: b, oauth: {zzz: 1}, roots: {}}]".to_owned(),
+            ),
+            (
+                "clients[].rate",
+                "clients: [{name: stdio, roots: {}, rate: {per_second: 1, burst: 1, zzz: 1}}]"
+                    .to_owned(),
+            ),
             ("files", "files: {zzz: 1}".to_owned()),
             ("memory", "memory: {zzz: 1}".to_owned()),
             ("memory_tool", "memory_tool: {zzz: 1}".to_owned()),
@@ -209,6 +237,12 @@ mod tests {
             (
                 "server.tls",
                 "server: {tls: {cert: a, key: b, zzz: 1}}".to_owned(),
+            ),
+            ("auth", "auth: {zzz: 1}".to_owned()),
+            (
+                "auth.oauth",
+                "auth: {oauth: {issuer: 'https://a.example', public_url: 'https://b.example', zzz: 1}}"
+                    .to_owned(),
             ),
             ("cluster", "cluster: {zzz: 1}".to_owned()),
             ("limits", "limits: {zzz: 1}".to_owned()),

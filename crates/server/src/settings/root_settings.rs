@@ -27,6 +27,10 @@ pub(crate) struct RootSettings {
     pub(crate) quota: Option<Quota>,
     /// How what changes replace or remove is kept.
     pub(crate) history: Option<HistoryKept>,
+    /// What a person has to be asked about.
+    pub(crate) confirm: Option<ConfirmSettings>,
+    /// What does not exist in it, as globs.
+    pub(crate) deny: Vec<String>,
     /// What happens if the directory does not exist.
     pub(crate) on_missing: OnMissingRoot,
     /// Whether absolute paths on the host that lead into it are taken as paths inside it.
@@ -44,11 +48,24 @@ impl RootSettings {
             access: RootAccess::ReadWrite,
             quota: None,
             history: Some(HistoryKept::default()),
+            confirm: None,
+            deny: Vec::new(),
             on_missing: OnMissingRoot::Fail,
             // The person who named the directory on the command line works in it under that name.
             host_paths: true,
         }
     }
+}
+
+/// What a call may do in a root without asking a person first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConfirmSettings {
+    /// How many files it may remove.
+    pub(crate) remove: Option<u64>,
+    /// How many files it may overwrite.
+    pub(crate) overwrite: Option<u64>,
+    /// The tools that always ask.
+    pub(crate) tools: Option<AllowedTools>,
 }
 
 /// How the history of a root is kept.

@@ -28,21 +28,38 @@ const VALUES: &[(&str, &str)] = &[
 const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].quota.max_bytes", "10737418240"),
     ("roots[].quota.max_files", "100000"),
+    ("roots[].confirm.remove", "20"),
+    ("roots[].confirm.overwrite", "50"),
+    ("roots[].confirm.tools", "[remove_folder]"),
+    ("roots[].deny", "[]"),
     ("roots[].history.place", "auto"),
     ("roots[].history.keep", "7d"),
     ("roots[].history.max_bytes", "1073741824"),
     ("roots[].history.max_changes", "100000"),
     ("roots[].history.undo_any", "false"),
+    (
+        "clients",
+        "[{name: ci, tokens: [\"sha256:…\"], roots: {workspace: {tools: [\"*\"], paths: [\"src/**\"], rights: [read]}}, \
+         toolsets: [workspace], rate: {per_second: 50, burst: 100}, max_calls: 16}]",
+    ),
     ("files.root", "workspace"),
     ("memory.root", "workspace"),
     ("memory_tool.root", "workspace"),
     ("guide.project_root", "."),
     ("server.tls.cert", "FILE"),
     ("server.tls.key", "FILE"),
+    ("auth.oauth.issuer", "https://login.example.org"),
+    ("auth.oauth.public_url", "https://files.example.org"),
+    ("auth.oauth.audience", "[]"),
+    ("auth.oauth.jwks_uri", "https://login.example.org/keys"),
+    ("auth.oauth.scopes", "{}"),
     ("cluster.state_dir", "/srv/shared/.mcp-filesystem"),
     ("limits.rate.per_second", "50"),
     ("limits.rate.burst", "100"),
 ];
+
+/// Keys that stand for another one of their map, which is shown.
+const ALTERNATIVES: &[&str] = &["auth.oauth.jwks_file"];
 
 /// How the lines of a section begin.
 struct Layout {
@@ -73,6 +90,7 @@ pub(crate) fn page() -> String {
         match *section {
             "" => top_level(&mut page),
             "roots" => roots(&mut page, about),
+            "clients" => clients(&mut page, about),
             section => commented_section(&mut page, section, about),
         }
     }
@@ -80,8 +98,9 @@ pub(crate) fn page() -> String {
 }
 
 fn top_level(page: &mut String) {
-    // The roots have a section of their own.
-    for (key, row) in rows().filter(|(key, _)| section_of(key).is_empty() && *key != "roots") {
+    // Roots and clients have sections of their own.
+    let has_section = |key: &str| matches!(key, "roots" | "clients");
+    for (key, row) in rows().filter(|(key, _)| section_of(key).is_empty() && !has_section(key)) {
         page.push('\n');
         setting(page, &TOP, key, row);
     }
@@ -101,6 +120,20 @@ fn roots(page: &mut String, about: &str) {
     }
     page.push_str("roots:\n");
     page.push_str(&root.replacen("\n    name:", "\n  - name:", 1));
+}
+
+/// Without clients every caller may do what the roots allow, so there is nothing to begin with but an example.
+fn clients(page: &mut String, about: &str) {
+    page.push('\n');
+    prose(page, "", about);
+    for inner in inner_keys("clients[]").chain(inner_keys("clients[].roots.NAME")) {
+        prose(
+            page,
+            "",
+            &format!("- `{}`: {}", inner.name(), inner.meaning),
+        );
+    }
+    key_line(page, &TOP, "clients", Some("[]".to_owned()));
 }
 
 fn commented_section(page: &mut String, section: &str, about: &str) {
@@ -161,6 +194,7 @@ fn inner_keys(map: &str) -> impl Iterator<Item = &'static InnerKey> {
 /// What a key could say; for a map, what its keys could.
 fn example(key: &str) -> String {
     let inner: Vec<String> = inner_keys(key)
+        .filter(|inner| !ALTERNATIVES.contains(&inner.key))
         .map(|inner| format!("{}: {}", inner.name(), example(inner.key)))
         .collect();
     if inner.is_empty() {
@@ -243,7 +277,7 @@ mod tests {
         let keys: Vec<&str> = keys
             .chain(INNER_KEYS.iter().map(|inner| inner.key))
             .collect();
-        for key in &keys {
+        for key in keys.iter().filter(|key| !ALTERNATIVES.contains(*key)) {
             let name = key.rsplit('.').next().unwrap();
             let shown =
                 page.contains(&format!(" {name}: ")) || page.contains(&format!("\n{name}:"));
@@ -260,6 +294,8 @@ mod tests {
         assert!(read(&rate).unwrap().rate.is_some());
         let tls = format!("server: {{tls: {}}}", example("server.tls"));
         assert!(read(&tls).unwrap().tls.is_some());
+        let oauth = format!("auth: {{oauth: {}}}", example("auth.oauth"));
+        assert!(read(&oauth).unwrap().oauth.is_some());
         let quota = format!("quota: {}", example("roots[].quota"));
         let root = format!("roots: [{{name: a, path: a, allowed_tools: ['*'], {quota}}}]");
         assert!(read(&root).unwrap().roots.is_some());

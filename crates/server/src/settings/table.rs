@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use sandbox::{Durability, Landlock};
+use toolset::guide::CacheSharing;
 use toolset::{CallRate, MemoryCreate, MemoryStore, ReplyPolicy, TextForm};
 
 use super::choices::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Toolset, Transport};
@@ -17,7 +18,7 @@ use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_
 use super::flags::FlagValue;
 use super::network::Network;
 use super::value::{Bounds, Host, Reading, SettingValue};
-use super::{RootSettings, Tls};
+use super::{ClientSettings, OAuthSettings, RootSettings, Tls};
 
 /// What a reply or a request body may hold at most: 4 GiB.
 const CONTENT: RangeInclusive<u64> = 1..=(4 << 30);
@@ -33,6 +34,8 @@ const TTL: RangeInclusive<u64> = 0..=31_536_000;
 const PAUSE: RangeInclusive<u64> = 0..=86_400;
 /// How many of something the process holds at once.
 const COUNT: RangeInclusive<u64> = 1..=1_000_000;
+/// How many files a call may change, none included.
+const MANY: RangeInclusive<u64> = 0..=(1 << 62);
 /// Bytes or files of a whole root or cache.
 const QUOTA: RangeInclusive<u64> = 1..=(1 << 62);
 
@@ -174,6 +177,9 @@ settings! {
     /// The directories that are served, in the order they were given.
     roots: Vec<RootSettings> = Vec::new(),
         key "roots", otherwise "none: has to be given", read_by super::config_file::roots;
+    /// Who may call, and what each may do where; without clients every caller may do what the roots allow.
+    clients: Vec<ClientSettings> = Vec::new(),
+        key "clients", read_by super::client_settings::clients;
     /// Whether a write is on disk before it is confirmed.
     durability: Durability = Durability::Fsync, key "durability";
 
@@ -197,14 +203,18 @@ settings! {
     guide_project_root: Option<PathBuf> = None,
         key "guide.project_root", flag "project-root" "PATH", otherwise "the current directory", read_by some_path;
     /// The paths of the project that `guide` may ask for.
-    guide_allowed_paths: Vec<String> = ["docs", "src", "tests", ".guide", ".todo"].map(str::to_owned).to_vec(),
-        key "guide.allowed_paths";
-    /// How many bytes `guide` keeps; the least recently used go first.
+    guide_allowed_paths: Option<Vec<String>> = None,
+        key "guide.allowed_paths", otherwise "`[docs, src, tests, .guide, .todo]`";
+    /// Who sees what an agent handed over to `guide`.
+    guide_cache: CacheSharing = CacheSharing::PerClient, key "guide.cache";
+    /// How many bytes `guide` keeps for all clients together; the least recently used of the one with the most go first.
     guide_cache_size: u64 = 67_108_864, key "guide.cache_size", within QUOTA;
     /// How long `guide` keeps a file; zero is for ever.
     guide_cache_ttl: Duration = Duration::from_secs(3600), key "guide.cache_ttl", within TTL;
-    /// How long `guide` waits for the client to answer.
-    guide_sampling_timeout: Duration = Duration::from_secs(60), key "guide.sampling_timeout", within TIMEOUT;
+    /// After how long `guide` asks again for what came without a modification time; zero is never.
+    guide_recheck: Duration = Duration::from_secs(60), key "guide.recheck", within TTL;
+    /// How long `guide` waits for the client to answer: less than the 60 seconds after which many clients give up.
+    guide_sampling_timeout: Duration = Duration::from_secs(50), key "guide.sampling_timeout", within TIMEOUT;
     /// The key that seals what clients carry for `guide`, the same for all replicas; none is one of this process alone.
     guide_state_key_file: Option<PathBuf> = None, key "guide.state_key_file", read_by secret_path;
 
@@ -213,7 +223,7 @@ settings! {
     /// Origins whose requests are served; one with any other Origin header gets 403.
     allowed_origins: Vec<String> = Vec::new(), key "server.allowed_origins", read_by origins;
     /// The largest HTTP request body, in bytes.
-    max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT;
+    max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT, read_by super::config_file::memory_size;
     /// How many HTTP connections are held at once.
     max_connections: usize = 1024, key "server.max_connections", within COUNT;
     /// How many of them one address may have; none is half. A connection beyond it takes the place of its oldest one that never had a request let in.
@@ -240,6 +250,9 @@ settings! {
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
     root_header: bool = true, key "server.root_header";
 
+    /// The issuer whose access tokens let clients in; none takes no access tokens. See [oauth.md](oauth.md).
+    oauth: Option<OAuthSettings> = None, key "auth.oauth";
+
     /// A directory on the shared file system that all replicas are given, for locks and quotas; none is one machine.
     cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
 
@@ -259,6 +272,8 @@ settings! {
     max_held_bytes: u64 = 268_435_456, key "limits.max_held_bytes", within CONTENT;
     /// How many of them one client may have (its token, else its address); a request beyond it waits, then gets 429.
     max_held_bytes_per_client: u64 = 33_554_432, key "limits.max_held_bytes_per_client", within CONTENT;
+    /// How long a person may take to confirm a call that `roots[].confirm` asks about.
+    confirm_timeout: Duration = Duration::from_secs(300), key "limits.confirm_timeout", within TIMEOUT;
     /// How many calls a client may make; none is as many as it likes.
     rate: Option<CallRate> = None, key "limits.rate";
 
@@ -273,7 +288,7 @@ settings! {
     /// The least important log lines that are written.
     log_level: LogLevel = LogLevel::Info, key "log.level", flag "log-level" "LEVEL", env "FS_LOG_LEVEL";
     /// How a log line is written.
-    log_format: LogFormat = LogFormat::Json, key "log.format";
+    log_format: LogFormat = LogFormat::Auto, key "log.format";
     /// A file that every call is also recorded in.
     audit_file: Option<PathBuf> = None, key "log.audit_file";
     /// What becomes of changes while the audit file cannot be written, as on a full disk.
@@ -361,25 +376,77 @@ inner_keys! {
     /// What the root may hold at most: one of the two keys below, or both.
     ROOT_QUOTA = "roots[].quota", "map or `null`", Default "`null`";
     /// Bytes of all its files.
-    QUOTA_BYTES = "roots[].quota.max_bytes", "number" within QUOTA, Default "no limit";
+    QUOTA_BYTES = "roots[].quota.max_bytes", "bytes, also `10MB` or `1GiB`" within QUOTA, Default "no limit";
     /// The number of its files and directories.
     QUOTA_FILES = "roots[].quota.max_files", "number" within QUOTA, Default "no limit";
+    /// What does not exist in the root for any tool or client: `secrets` for the shipped list of names that usually hold secrets, or a list of globs from the root (`build/**`, `**/*.key`), in which `secrets` may stand too and `!` makes an exception. The last glob that matches decides. See [secrets.md](secrets.md).
+    ROOT_DENY = "roots[].deny", "`secrets` or list of globs", Default "`[]`";
     /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
     ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`on`";
     /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory.
     HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";
-    /// How long a change is kept: a number with `s`, `m`, `h` or `d`.
+    /// How long a change is kept: seconds, or a number with `s`, `m`, `h` or `d`.
     HISTORY_KEEP = "roots[].history.keep", "duration", Default "`7d`";
     /// How many bytes of old content are kept; the oldest goes first.
-    HISTORY_BYTES = "roots[].history.max_bytes", "number" within QUOTA, Default "`1073741824`";
+    HISTORY_BYTES = "roots[].history.max_bytes", "bytes, also `10MB` or `1GiB`" within QUOTA, Default "`1073741824`";
     /// How many changes are kept.
     HISTORY_CHANGES = "roots[].history.max_changes", "number" within COUNT, Default "`100000`";
     /// Lets a client undo what others changed; otherwise each undoes its own changes.
     HISTORY_UNDO_ANY = "roots[].history.undo_any", "`true` or `false`", Default "`false`";
+    /// Asks a person (by the client's elicitation) before a call does more than the keys below let pass. A client that cannot ask is refused. See [security.md](security.md#asking-a-person-first).
+    ROOT_CONFIRM = "roots[].confirm", "map or `null`", Default "`null`";
+    /// How many files a call may remove unasked; 0 asks about each.
+    CONFIRM_REMOVE = "roots[].confirm.remove", "number" within MANY, Default "any number";
+    /// How many files a call may overwrite, edit or patch unasked; 0 asks about each.
+    CONFIRM_OVERWRITE = "roots[].confirm.overwrite", "number" within MANY, Default "any number";
+    /// The tools whose changes always ask, named as in `allowed_tools`.
+    CONFIRM_TOOLS = "roots[].confirm.tools", "list of tool names", Default "`[]`";
+    /// What log, audit, history and metrics call the client; each name once. On standard input and output the caller is the client called `stdio`, if there is one.
+    CLIENT_NAME = "clients[].name", "text", Mistake "the name of a client";
+    /// Digests of the tokens that are its own, each `sha256:` and 64 hex digits; `mcp-filesystem token NAME` makes a token and its digest.
+    CLIENT_TOKENS = "clients[].tokens", "list of digests", Default "`[]`";
+    /// The access tokens that are its own: `{scope: "files:read"}`, `{subject: alice}` or `{claim: {department: docs}}`.
+    CLIENT_OAUTH = "clients[].oauth", "map", Default "none";
+    /// A scope that the token has.
+    CLIENT_OAUTH_SCOPE = "clients[].oauth.scope", "text", Default "one of the three";
+    /// The subject of the token (`sub`).
+    CLIENT_OAUTH_SUBJECT = "clients[].oauth.subject", "text", Default "one of the three";
+    /// A claim of the token and its value.
+    CLIENT_OAUTH_CLAIM = "clients[].oauth.claim", "map of one claim", Default "one of the three";
+    /// The roots it may use, each with what it may do there; any other root does not exist for it. `{}` is none, `NAME: {}` everything that the root allows.
+    CLIENT_ROOTS = "clients[].roots", "map of root names", Mistake "the roots it may use, such as {workspace: {rights: [read]}}";
+    /// The tools it may use in the root, inside the root's own `allowed_tools`; written the same way.
+    CLIENT_ROOT_TOOLS = "clients[].roots.NAME.tools", "list of tool names", Default "`[\"*\"]`";
+    /// Globs on the path from the root: what exists for it. They are judged in order and the last match decides; `!` begins an exception, and a list of exceptions only starts from everything.
+    CLIENT_ROOT_PATHS = "clients[].roots.NAME.paths", "list of globs", Default "everything";
+    /// What it may do to files: `read` (always needed), `create`, `change`, `remove`. A move removes at its source and creates at its destination.
+    CLIENT_ROOT_RIGHTS = "clients[].roots.NAME.rights", "list of words", Default "`[read, create, change, remove]`";
+    /// The tool sets it may use.
+    CLIENT_TOOLSETS = "clients[].toolsets", "list of words", Default "every set that is served";
+    /// How many calls it may make.
+    CLIENT_RATE = "clients[].rate", "map", Default "what `limits.rate` says";
+    /// Calls a second in the long run.
+    CLIENT_RATE_SECOND = "clients[].rate.per_second", "number" within COUNT, Mistake "calls a second";
+    /// Calls at once after a pause.
+    CLIENT_RATE_BURST = "clients[].rate.burst", "number" within COUNT, Mistake "calls at once";
+    /// How many of its calls run at once; further ones are refused.
+    CLIENT_MAX_CALLS = "clients[].max_calls", "number" within COUNT, Default "no limit of its own";
     /// The certificate chain, PEM. Read again on SIGHUP.
     TLS_CERT = "server.tls.cert", "path", Mistake "a certificate file";
     /// The private key, PEM. Read again on SIGHUP.
     TLS_KEY = "server.tls.key", "path", Mistake "a key file";
+    /// The issuer, letter for letter as its tokens name it (`iss`).
+    OAUTH_ISSUER = "auth.oauth.issuer", "address", Mistake "the address of the issuer";
+    /// Where clients see this server. It is an audience that tokens may have, and so is the address of an endpoint (for example `https://files.example.org/mcp/workspace`) at that endpoint.
+    OAUTH_PUBLIC_URL = "auth.oauth.public_url", "address", Mistake "the address that clients use for this server";
+    /// Further audiences (`aud`) that tokens for this server may have, for issuers that do not take the address of a resource.
+    OAUTH_AUDIENCE = "auth.oauth.audience", "list of text", Default "`[]`";
+    /// Where the issuer's public keys are: https, or plain http on this machine. They are fetched at the start, every hour, and when a token names a key that is not there, at most once a minute.
+    OAUTH_JWKS_URI = "auth.oauth.jwks_uri", "address", Default "this or `jwks_file`";
+    /// A file with the issuer's public keys (a JWK Set) instead. Read again on SIGHUP.
+    OAUTH_JWKS_FILE = "auth.oauth.jwks_file", "path", Default "this or `jwks_uri`";
+    /// Scopes, each with the name of the client that a token with it stands for; the first that a token has decides. Clients can also be chosen by `clients[].oauth`.
+    OAUTH_SCOPES = "auth.oauth.scopes", "map of client names", Default "`{}`";
     /// Calls a second in the long run.
     RATE_PER_SECOND = "limits.rate.per_second", "number" within COUNT, Mistake "calls a second";
     /// Calls at once after a pause.

@@ -52,9 +52,20 @@ impl ReadContext<'_> {
     }
 
     fn number<N: TryFrom<u64>>(&self, field: &Field<'_>) -> Reading<N> {
-        let bounds = self.bounds.clone().unwrap_or(0..=u64::MAX);
+        let bounds = self.bounds();
         let number = field.number(bounds.clone())?;
         N::try_from(number).map_err(|_| field.out_of(&bounds))
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.bounds.clone().unwrap_or(0..=u64::MAX)
+    }
+
+    /// Reads a size that is kept in memory.
+    pub(crate) fn memory_size(&self, field: &Field<'_>) -> Reading<usize> {
+        let bounds = self.bounds();
+        let size = field.size(bounds.clone())?;
+        usize::try_from(size).map_err(|_| field.out_of(&bounds))
     }
 }
 
@@ -80,10 +91,11 @@ macro_rules! one_value {
 
 one_value! {
     u16, "number", u16::to_string, |field, context| context.number(field);
-    u64, "number", u64::to_string, |field, context| context.number(field);
+    // All settings of this type are sizes.
+    u64, "bytes, also `10MB` or `1GiB`", u64::to_string, |field, context| field.size(context.bounds());
     usize, "number", usize::to_string, |field, context| context.number(field);
-    Duration, "seconds", |time: &Duration| time.as_secs().to_string(),
-        |field, context| context.number(field).map(Duration::from_secs);
+    Duration, "seconds, also `90m` or `7d`", |time: &Duration| time.as_secs().to_string(),
+        |field, context| field.seconds(context.bounds()).map(Duration::from_secs);
     bool, "`true` or `false`", bool::to_string, |field, _| field.boolean();
     String, "text", String::clone, |field, _| field.text().map(str::to_owned);
     PathBuf, "path", |path: &PathBuf| path.display().to_string(), |field, context| context.path(field);

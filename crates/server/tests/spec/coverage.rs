@@ -65,6 +65,64 @@ fn every_requirement_has_a_test() {
     assert!(missing.is_empty(), "no test for {missing:?}");
 }
 
+/// What the page calls a kind of requirement.
+fn title(set: &str, kind: &str) -> String {
+    let words = match kind {
+        "ac" => "acceptance criteria",
+        "bridge" => "of the bridge",
+        "e2e" => "end-to-end scenarios",
+        "fr" => "functional requirements",
+        "nfr" => "requirements on quality",
+        "scenario" => "scenarios",
+        "tools" => "of the tools",
+        "us" => "user stories",
+        other => other,
+    };
+    format!("`{set}`, {words}")
+}
+
+/// The page of requirements: each number, in the words of the tests that show it.
+fn page() -> String {
+    let tests = tests();
+    let mut page = "# Requirements\n\n\
+        Tests carry the numbers of the specifications that this program was written against. This page tells what each number is about, in the\n\
+        words of the tests that show it: `workspace_fr_016_…` is a test of requirement 16 of the functional ones of `workspace`. Run one with\n\
+        `cargo nextest run -p mcp-filesystem workspace_fr_016`. `files` has no numbers; its tests are in `crates/server/tests/spec/files`, one file a tool.\n\n\
+        A test writes this page (`UPDATE_DOCS=1 cargo test -p mcp-filesystem --test spec requirements`) and fails if a number has no test.\n"
+        .to_owned();
+    for (set, kind, highest, digits) in REQUIREMENTS {
+        page += &format!(
+            "\n## {}\n\n| number | what is shown |\n|---|---|\n",
+            title(set, kind)
+        );
+        for number in 1..=highest {
+            let prefix = format!("{set}_{kind}_{number:0digits$}_");
+            let shown = tests.iter().filter_map(|name| name.strip_prefix(&prefix));
+            let shown: BTreeSet<String> = shown.map(|rest| rest.replace('_', " ")).collect();
+            let shown: Vec<String> = shown.into_iter().collect();
+            let prefix = prefix.trim_end_matches('_');
+            page += &format!("| `{prefix}` | {} |\n", shown.join("; "));
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_requirements_is_fresh() {
+    let path = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/requirements.md"
+    ));
+    let page = page();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        testkit::write_text(path, &page);
+    }
+    assert!(
+        testkit::text_of(path) == page,
+        "docs/requirements.md is stale: run UPDATE_DOCS=1 cargo test -p mcp-filesystem --test spec requirements"
+    );
+}
+
 #[test]
 fn no_test_claims_a_requirement_that_is_not_there() {
     let known: BTreeSet<String> = REQUIREMENTS

@@ -2,6 +2,7 @@
 //!
 //! A test's name carries the requirement's number. Each body runs over stdio and over HTTP.
 
+mod confirm;
 mod coverage;
 mod faults;
 mod files;
@@ -15,5 +16,6 @@ mod project;
 mod reference;
 mod replies;
 mod resources;
+mod shell;
 mod texts;
 mod workspace;

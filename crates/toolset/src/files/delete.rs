@@ -26,11 +26,11 @@ pub(super) struct Arguments {
 /// What was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
-    /// True where nothing of it is left.
+    /// True if nothing of it is left.
     success: bool,
     /// What was deleted, relative to the root.
     path: String,
-    /// file, directory, symlink, or the kind of special file; left out where nothing was there.
+    /// file, directory, symlink, or the kind of special file; left out if nothing was there.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
     /// With force: what could not be deleted; the first hundred.
@@ -61,7 +61,7 @@ impl Tool for Delete {
         destructive: true,
         idempotent: true,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Remove)];
 
     fn weight(arguments: &Arguments) -> Weight {
         if arguments.recursive {

@@ -5,6 +5,7 @@ use ops::{Error, ErrorKind, FileKind, PatternRole};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
     ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault,
@@ -77,6 +78,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::Operation(Error::UndoRefused(refusal)) => refusal_code(refusal),
         Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
+        Failure::NotConfirmed { .. } => "permission_denied",
         Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_parameters",
         Failure::UnknownRoot { .. }
@@ -130,6 +132,11 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => not_confirmed_words(*planned, *limits, why, subject.tool),
         Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("Too many calls; try again in {retry_after_ms} ms")
@@ -374,6 +381,7 @@ mod tests {
             path: "a/b.txt".into(),
             wanted: Wanted::File,
             near: vec!["c.txt".into()],
+            denied: false,
         };
         assert_eq!(
             worded(error.into(), "read", "a/b.txt").object,

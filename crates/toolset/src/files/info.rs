@@ -38,7 +38,7 @@ struct InfoFacts {
     kind: String,
     /// Size in bytes; for a directory what the system says of the entry, not the total of its content.
     size: u64,
-    /// When it was made, ISO 8601, where the file system remembers.
+    /// When it was made, ISO 8601, if the file system remembers.
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<String>,
     /// When the content last changed, ISO 8601.
@@ -49,13 +49,13 @@ struct InfoFacts {
     permissions: PermissionFlags,
     /// Whether its name begins with a dot.
     is_hidden: bool,
-    /// Said only where it is true: the path is a symlink.
+    /// Said only if it is true: the path is a symlink.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_symlink: bool,
     /// What a file holds, e.g. text/plain or image/png.
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'static str>,
-    /// True where the name's bytes are not UTF-8; the path shown here still opens it.
+    /// True if the name's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }

@@ -1,6 +1,8 @@
 //! `list`: what is in a directory or in the tree below it.
 
-use ops::{Detail, FileKind, Hidden, List, ListEntry, Operation};
+use std::time::Duration;
+
+use ops::{Detail, FileKind, Hidden, Limits, List, ListEntry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,7 @@ use super::paths::{place, with_slashes};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
-use crate::search_bounds::is_zero;
+use crate::search_bounds::{is_zero, with_grace};
 use crate::text_form::{TextLines, counted, shown, shown_directory};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
@@ -40,13 +42,16 @@ fn everything() -> String {
 pub(super) struct Reply {
     /// The entries, in byte order of their paths.
     entries: Vec<Item>,
-    /// True where there are more entries than are listed.
+    /// True if there are more entries than are listed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
+    /// True if the time for requests was over before everything was listed: entries are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
     /// Directories below that could not be read; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
-    /// How many could not be read, where some could not.
+    /// How many could not be read, if any could not.
     #[serde(skip_serializing_if = "is_zero")]
     unreadable_count: u64,
 }
@@ -69,10 +74,10 @@ struct Item {
     modified: Option<String>,
     /// Whether its name begins with a dot.
     is_hidden: bool,
-    /// Said only where it is true: it is a symlink; with metadata.
+    /// Said only if it is true: it is a symlink; with metadata.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_symlink: bool,
-    /// True where the name's bytes are not UTF-8; the path shown here still opens it.
+    /// True if the name's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }
@@ -88,6 +93,11 @@ impl Tool for ListTool {
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
+
+    /// The listing ends itself with what it has, so the call waits longer.
+    fn timeout(_: &Arguments, request_timeout: Duration, _: &Limits) -> Duration {
+        with_grace(request_timeout)
+    }
 
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy
@@ -110,13 +120,14 @@ impl Tool for ListTool {
             },
             max_entries: List::MAX_ENTRIES,
         };
-        let listed = list.run(&call.context)?;
+        let listed = list.run_within(call.request_timeout, &call.context)?;
         let entries = listed.entries.iter();
         Ok(Reply {
             entries: entries
                 .map(|entry| item(entry, arguments.metadata))
                 .collect(),
             truncated: listed.truncated,
+            timed_out: listed.timed_out,
             unreadable_count: listed.faults_total,
             unreadable: listed.faults.into_iter().map(|fault| fault.path).collect(),
         })
@@ -138,6 +149,11 @@ impl Tool for ListTool {
         }
         if reply.truncated {
             lines.note("more follow: give a pattern or list a directory below");
+        }
+        if reply.timed_out {
+            lines.note(
+                "the time was over, entries are missing: give a pattern or list a directory below",
+            );
         }
         if !reply.unreadable.is_empty() {
             let number = counted(reply.unreadable_count, "directory", "directories");

@@ -45,7 +45,7 @@ impl Tool for MoveTool {
         idempotent: true,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::home("source", PlaceAccess::Write),
+        RootUse::home("source", PlaceAccess::Remove),
         RootUse::home("destination", PlaceAccess::Write),
     ];
     const REPLACES_CONTENT: bool = true;

@@ -60,13 +60,13 @@ pub(super) struct Reply {
     encoding: &'static str,
     /// How many bytes of the file are returned.
     size: u64,
-    /// True where a limit cut off what was asked for.
+    /// True if a limit cut off what was asked for.
     truncated: bool,
     /// How many lines are returned.
     line_count: u64,
     /// The whole file.
     metadata: FileFacts,
-    /// Said where the content was cut: by what, and how to read on.
+    /// Said if the content was cut: by what, and how to read on.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }

@@ -68,19 +68,19 @@ pub(super) struct Reply {
     files_matched: usize,
     /// The files with matches.
     matches: Vec<MatchedFile>,
-    /// What could not be read, where something could not.
+    /// What could not be read, if any could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadNote>,
-    /// How many files were left out because they are over max_file_size, where some were.
+    /// How many files were left out because they are over max_file_size, if any were.
     #[serde(skip_serializing_if = "Option::is_none")]
     files_too_large: Option<u64>,
-    /// How many lines were too long to be matched as a whole, where some were: a match that spans over 4 KiB of one may be missing.
+    /// How many lines were too long to be matched as a whole, if any were: a match that spans over 4 KiB of one may be missing.
     #[serde(skip_serializing_if = "is_zero")]
     lines_in_parts: u64,
-    /// True where more matches follow after those returned: raise max_results or narrow the search.
+    /// True if more matches follow after those returned: raise max_results or narrow the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
-    /// True where the time for requests was over before everything was searched: matches may be missing.
+    /// True if the time for requests was over before everything was searched: matches may be missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     timed_out: bool,
 }
@@ -105,10 +105,10 @@ struct Match {
     line: String,
     /// With context_lines: the lines around it and itself, in order.
     context: Vec<ContextLine>,
-    /// True where the line is longer than 2,000 bytes and only a piece with the match is given.
+    /// True if the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
-    /// True where the line was too long to be matched as a whole.
+    /// True if the line was too long to be matched as a whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_in_parts: bool,
 }

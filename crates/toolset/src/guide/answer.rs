@@ -1,14 +1,16 @@
-//! What a client answers to a question, in either way of asking, and what it means. An answer that is not a sampling
-//! result is a failure, never content.
+//! What a client answers to a question, in either way of asking, and what it means. Only what begins with the question's
+//! marker is content; everything else is a failure, because models without files answer, too.
 
 #![expect(
     deprecated,
     reason = "the SDK marks sampling as deprecated; it is the way to ask that clients have"
 )]
 
-use guide::{AgentQuestion, AskResult, ContentShape, Error, Subject};
+use guide::{AgentQuestion, AskResult, ContentShape, Error, Mute, Subject, Told};
 use rmcp::model::{CreateMessageResult, ErrorCode, ErrorData, SamplingMessageContentBlock};
 use serde_json::Value;
+
+use super::prompts;
 
 /// The code of the JSON-RPC error that a client sends when its user declines.
 const DECLINED: ErrorCode = ErrorCode(-1);
@@ -20,8 +22,11 @@ const REFUSED: &str = "it refused to answer";
 /// The reason given if an answer has pictures, sounds or tool calls instead of text.
 const NO_TEXT: &str = "its answer has no text";
 
+/// How much of an answer that is no content is repeated in a message, in characters.
+const SAID_MAX: usize = 200;
+
 /// What came back for a question.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum AgentAnswer {
     /// A sampling result.
     Sampled(Box<CreateMessageResult>),
@@ -31,6 +36,22 @@ pub(super) enum AgentAnswer {
     Useless(String),
     /// Nothing within so many seconds.
     Late(u64),
+    /// Nothing, because there is no way to ask.
+    Mute(Mute),
+}
+
+/// An answer, with the number of the question that it answers.
+#[derive(Debug, Clone)]
+pub(super) struct MarkedAnswer {
+    pub(super) answer: AgentAnswer,
+    pub(super) marker: u32,
+}
+
+impl MarkedAnswer {
+    /// What it means for the question it answers.
+    pub(super) fn about(self, question: &AgentQuestion) -> AskResult {
+        self.answer.about(question, self.marker)
+    }
 }
 
 impl AgentAnswer {
@@ -58,30 +79,34 @@ impl AgentAnswer {
         }
     }
 
-    /// What it means for the question it answers.
-    pub(super) fn about(self, question: &AgentQuestion) -> AskResult {
+    fn about(self, question: &AgentQuestion, marker: u32) -> AskResult {
+        let path = question.path.to_string();
         match self {
-            AgentAnswer::Sampled(result) => sampled(question, *result),
+            AgentAnswer::Sampled(result) => sampled(question, marker, *result),
             AgentAnswer::Refused(error) => AskResult::Failed(refusal(question, &error)),
-            AgentAnswer::Useless(reason) => AskResult::Failed(question.failed(&reason)),
-            AgentAnswer::Late(seconds) => AskResult::Failed(Error::Timeout {
-                path: question.path.to_string(),
-                seconds,
-            }),
+            AgentAnswer::Useless(said) => AskResult::Failed(Error::AgentFailed { path, said }),
+            AgentAnswer::Late(seconds) => AskResult::Failed(Error::Timeout { path, seconds }),
+            AgentAnswer::Mute(why) => AskResult::Failed(Error::Unsupported { path, why }),
         }
     }
 }
 
-/// What an error of the client means.
+/// What an error of the client means. It is never content, so its beginning may be told in the client's own words.
 fn refusal(question: &AgentQuestion, error: &ErrorData) -> Error {
-    let path = question.path.to_string();
+    let (path, said) = (question.path.to_string(), first_line(&error.message));
+    let plain = said.to_ascii_lowercase();
+    let begins = |words: &[&str]| words.iter().any(|word| plain.starts_with(word));
     match error.code {
-        ErrorCode::METHOD_NOT_FOUND => Error::Unsupported { path },
-        DECLINED => Error::PermissionDenied {
+        ErrorCode::METHOD_NOT_FOUND => Error::Unsupported {
             path,
-            said: error.message.to_string(),
+            why: Mute::Client,
         },
-        _ => question.failed(&error.message),
+        DECLINED => Error::PermissionDenied { path, said },
+        _ if begins(&["file not found", "directory not found", "enoent"]) => {
+            Error::NotFound { path, above: None }
+        }
+        _ if begins(&["permission denied", "eacces"]) => Error::PermissionDenied { path, said },
+        _ => Error::AgentFailed { path, said },
     }
 }
 
@@ -119,42 +144,116 @@ impl AnswerEnding {
 }
 
 /// What a sampling result says.
-fn sampled(question: &AgentQuestion, result: CreateMessageResult) -> AskResult {
+fn sampled(question: &AgentQuestion, marker: u32, result: CreateMessageResult) -> AskResult {
     let path = question.path.to_string();
+    let failed = |said: &str| Error::AgentFailed {
+        path: path.clone(),
+        said: said.to_owned(),
+    };
     match AnswerEnding::of(result.stop_reason.as_deref()) {
         AnswerEnding::Cut => AskResult::Failed(Error::Cut { path }),
         AnswerEnding::Refused => AskResult::Failed(Error::PermissionDenied {
             path,
             said: REFUSED.to_owned(),
         }),
-        AnswerEnding::Unfinished => AskResult::Failed(question.failed(NO_TEXT)),
-        AnswerEnding::Whole => match written(question, result.message.content.into_vec()) {
-            Some(text) => AskResult::Answered(text),
-            None => AskResult::Failed(question.failed(NO_TEXT)),
+        AnswerEnding::Unfinished => AskResult::Failed(failed(NO_TEXT)),
+        AnswerEnding::Whole => match written(result.message.content.into_vec()) {
+            Some((text, media)) => meaning(question, marker, &text, media),
+            None => AskResult::Failed(failed(NO_TEXT)),
         },
     }
 }
 
-/// Returns the text of an answer. If bytes were asked for, an image or a sound will do: it is base64 already.
-fn written(question: &AgentQuestion, blocks: Vec<SamplingMessageContentBlock>) -> Option<String> {
+/// Returns the text of an answer, and the image or sound in it, which is base64 already. Programs may write the marker as
+/// a block of its own.
+fn written(blocks: Vec<SamplingMessageContentBlock>) -> Option<(String, Option<String>)> {
     let (mut texts, mut media) = (None::<String>, None);
     for block in blocks {
         match block {
-            SamplingMessageContentBlock::Text(text) => {
-                texts.get_or_insert_default().push_str(&text.text);
-            }
+            SamplingMessageContentBlock::Text(text) => match &mut texts {
+                None => texts = Some(text.text),
+                Some(before) => {
+                    if !before.contains('\n') {
+                        before.push('\n');
+                    }
+                    before.push_str(&text.text);
+                }
+            },
             SamplingMessageContentBlock::Image(image) => media = Some(image.data),
             SamplingMessageContentBlock::Audio(audio) => media = Some(audio.data),
             _ => {}
         }
     }
-    match question.subject {
+    texts.map(|text| (text, media))
+}
+
+/// What the text of an answer means: content behind the marker, or one of the sentences that the question dictates.
+fn meaning(question: &AgentQuestion, marker: u32, text: &str, media: Option<String>) -> AskResult {
+    let (path, line) = (question.path.to_string(), text.trim());
+    if line == prompts::not_found(question) {
+        return AskResult::Failed(Error::NotFound { path, above: None });
+    }
+    if line == prompts::denied(question) {
+        let said = line.to_owned();
+        return AskResult::Failed(Error::PermissionDenied { path, said });
+    }
+    if matches!(question.subject, Subject::File { .. }) && line == prompts::not_text(question) {
+        return AskResult::NotText;
+    }
+    let marker = prompts::marker(question, marker);
+    match behind_marker(text.trim_start(), &marker) {
+        Some(told) => AskResult::Answered(with_media(question, told, media)),
+        None => AskResult::Failed(Error::Unmarked {
+            path,
+            marker,
+            said: first_line(line),
+        }),
+    }
+}
+
+/// Returns what comes behind the marker, and what its line says about the file.
+fn behind_marker(text: &str, marker: &str) -> Option<Told> {
+    let rest = text.strip_prefix(marker)?;
+    let (line, content) = rest.split_once('\n').unwrap_or((rest, ""));
+    let mut told = Told {
+        content: content.to_owned(),
+        ..Told::default()
+    };
+    if !line.is_empty() && !line.starts_with([' ', '\r', '\t']) {
+        return None;
+    }
+    for word in line.split_whitespace() {
+        match word.split_once('=')? {
+            ("mtime", seconds) => told.mtime = Some(seconds.parse().ok().filter(is_time)?),
+            ("size", bytes) => told.size = Some(bytes.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some(told)
+}
+
+fn is_time(seconds: &f64) -> bool {
+    seconds.is_finite() && *seconds >= 0.0
+}
+
+/// Takes an image or a sound as the bytes that were asked for.
+fn with_media(question: &AgentQuestion, told: Told, media: Option<String>) -> Told {
+    let wants_bytes = matches!(
+        question.subject,
         Subject::File {
             shape: ContentShape::Bytes,
             ..
-        } => media.or(texts),
-        Subject::File { .. } | Subject::Directory { .. } => texts,
+        }
+    );
+    match media.filter(|_| wants_bytes && told.content.trim().is_empty()) {
+        Some(content) => Told { content, ..told },
+        None => told,
     }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(SAID_MAX).collect()
 }
 
 #[cfg(test)]
@@ -192,6 +291,37 @@ mod tests {
                 matches!(AnswerEnding::of(whole), AnswerEnding::Whole),
                 "{whole:?}"
             );
+        }
+    }
+
+    #[test]
+    fn content_stands_behind_its_marker() {
+        let marker = r#"FILE 0000007f "docs/a""#;
+        let told = |answer: &str| behind_marker(answer, marker);
+        let content = |answer: &str| told(answer).map(|told| told.content);
+        assert_eq!(
+            content("FILE 0000007f \"docs/a\"\n# A\n").as_deref(),
+            Some("# A\n")
+        );
+        assert_eq!(
+            content("FILE 0000007f \"docs/a\"\r\n\n").as_deref(),
+            Some("\n")
+        );
+        assert_eq!(content("FILE 0000007f \"docs/a\"").as_deref(), Some(""));
+        let timed = told("FILE 0000007f \"docs/a\" mtime=17.5 size=3\nabc").unwrap();
+        assert_eq!((timed.mtime, timed.size), (Some(17.5), Some(3)));
+        for other in [
+            "# A",
+            "FILE 0000007e \"docs/a\"\n# A",
+            "FILE 0000007f \"docs/b\"\n# A",
+            "FILE 0000007f \"docs/a\"x\n# A",
+            "FILE 0000007f \"docs/a\" here it is\n# A",
+            "FILE 0000007f \"docs/a\" mtime=-1\n# A",
+            "FILE 0000007f \"docs/a\" mtime=NaN\n# A",
+            "```\nFILE 0000007f \"docs/a\"\n# A\n```",
+            "Sure! FILE 0000007f \"docs/a\"\n# A",
+        ] {
+            assert_eq!(told(other), None, "{other}");
         }
     }
 }

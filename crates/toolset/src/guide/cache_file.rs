@@ -45,11 +45,11 @@ struct FileArgument {
 /// What was cached.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Data {
-    /// One file's entry, where one was given.
+    /// One file's entry, if one was given.
     #[serde(flatten)]
     #[schemars(with = "Option<StoredFile>")]
     one: Option<StoredFile>,
-    /// Every file's entry, in the order of files, where several were given.
+    /// Every file's entry, in the order of files, if several were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<StoredFile>>,
     /// How many files were cached.
@@ -96,14 +96,14 @@ impl GuideTool for CacheFile {
         let (given, is_batch) = given(arguments)?;
         // Every path is judged before any content is decoded.
         for file in &given {
-            context.state.bridge.validator().validate_file(file.path)?;
+            context.bridge.validator().validate_file(file.path)?;
         }
         let files = given.iter().map(GivenFile::handover);
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let stored = context.state.bridge.store(files, context.now)?;
+        let stored = context.bridge.store(files, context.now)?;
         let paths = stored.files.iter().map(|file| file.path.to_string());
         let paths: Vec<String> = paths.collect();
-        let data = data(&stored, is_batch, CacheFigures::now(context.state));
+        let data = data(&stored, is_batch, CacheFigures::now(context.bridge));
         let message = message(&data);
         Ok(StepOutcome::Done(Success::new(
             data,

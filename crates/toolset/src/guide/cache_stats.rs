@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reply::{CacheFigures, Success};
-use super::state::QUESTIONS_MAX;
 use super::tool::{GuideTool, StepContext};
 use crate::client_stats::ClientStats;
 use crate::contract::Failure;
@@ -21,7 +20,7 @@ pub(super) struct Arguments {}
 /// How everything is doing.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Data {
-    /// How the cache is doing.
+    /// How your part of the cache is doing.
     cache: CacheFigures,
     /// Uploads in chunks that are not complete.
     uploads_pending: usize,
@@ -29,9 +28,9 @@ pub(super) struct Data {
     upload_bytes: u64,
     /// Questions that wait for the agent's answer.
     questions_pending: usize,
-    /// Calls and violations of each client, in the order they came.
+    /// Your calls and violations; of each client, in the order they came, if all share one cache.
     clients: Vec<ClientFigures>,
-    /// Violations of all clients.
+    /// Violations of these clients.
     violations: u64,
     /// The directories of the project that may be named.
     allowed_paths: Vec<String>,
@@ -58,8 +57,9 @@ impl GuideTool for CacheStats {
 
     const NAME: &'static str = "guide_cache_stats";
     const TITLE: &'static str = "Cache statistics";
-    const DESCRIPTION: &'static str = "Tells how the cache is doing, what is pending, how often clients call and try what is forbidden, and which \
-        directories are allowed. Security: other clients are told by number only. Example: {}";
+    const DESCRIPTION: &'static str = "Tells how your part of the cache is doing, what is pending, how often you called and tried what is forbidden, \
+        and which directories are allowed. Security: other clients are told, by number only, where all share one cache. \
+        Example: {}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const EXAMPLES: &'static [Example] = &[
         Example {
@@ -78,16 +78,18 @@ impl GuideTool for CacheStats {
         _arguments: &Arguments,
         context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
-        let (state, now) = (context.state, Instant::now());
-        let clients = context.client_stats.all(context.account, now);
-        let (uploads_pending, upload_bytes) = state.bridge.uploads().usage(now);
-        let figures = state.bridge.cache().usage(now);
-        let allowed = state.bridge.validator().policy().allowed();
+        let (state, bridge, now) = (context.state, context.bridge, Instant::now());
+        let mut clients = context.client_stats.all(context.account, now);
+        // Where clients have nothing in common, others do not exist.
+        clients.retain(|(_, is_you)| *is_you || state.is_shared());
+        let (uploads_pending, upload_bytes) = bridge.upload_usage(now);
+        let figures = bridge.cache_usage(now);
+        let allowed = bridge.validator().policy().allowed();
         let data = Data {
-            cache: CacheFigures::now(state),
+            cache: CacheFigures::now(bridge),
             uploads_pending,
             upload_bytes,
-            questions_pending: QUESTIONS_MAX.saturating_sub(state.questions.available_permits()),
+            questions_pending: state.questions.count(bridge.owner()),
             violations: clients.iter().map(|(stats, _)| stats.violations).sum(),
             clients: clients.iter().take(100).map(ClientFigures::of).collect(),
             allowed_paths: allowed.map(str::to_owned).collect(),

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use guide::{
-    ChunkFault, ENTRIES_MAX, Error, ErrorType, FormatFault, LEVELS_MAX, Lack, PolicyViolation,
+    ChunkFault, ENTRIES_MAX, Error, ErrorType, FormatFault, LEVELS_MAX, Lack, Mute, PolicyViolation,
 };
 use serde_json::{Value, json};
 
 use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, UNRECORDABLE, Worded,
     root_gone,
@@ -49,8 +50,8 @@ impl Contract for Guide {
          one of the allowed directories (`guide.allowed_paths`); `..` above the project root, links that leave it, lead to a \
          directory that is not allowed, or loop, and NUL bytes are refused before anything else happens. A batch or a listing \
          with one such path is refused whole. Refusals are logged with the attempted path, its kind and how often this client \
-         has tried such things. All clients of one server share the cache: serve clients that must not see each other's files \
-         from different servers."
+         has tried such things. What a client hands over is its own: another client (another token, else another session, \
+         else another address) neither gets it nor can replace it, unless the operator sets `guide.cache: shared`."
     }
 
     fn usual_calls(&self) -> Option<u64> {
@@ -106,6 +107,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::UnknownRoot { .. } | Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => {
             "permission"
         }
+        Failure::NotConfirmed { .. } => "permission",
         Failure::RateLimited { .. }
         | Failure::Suspended
         | Failure::RootGone { .. }
@@ -128,7 +130,7 @@ fn kind(kind: ErrorType) -> &'static str {
 
 fn message(failure: &Failure, tool: &str) -> String {
     match failure {
-        Failure::Guide(error) => error_message(error),
+        Failure::Guide(error) => error_message(error, tool),
         Failure::BadArguments(bad) => bad.to_string(),
         Failure::Operation(ops::Error::Timeout) => {
             "The call took longer than its time limit and was stopped".to_owned()
@@ -145,6 +147,11 @@ fn message(failure: &Failure, tool: &str) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => not_confirmed_words(*planned, *limits, why, tool),
         Failure::Suspended => SUSPENDED.to_owned(),
         Failure::ToolNotAllowed { .. } | Failure::UnknownRoot { .. } | Failure::ReadOnly { .. } => {
             format!("{tool} is not allowed here")
@@ -153,7 +160,7 @@ fn message(failure: &Failure, tool: &str) -> String {
     }
 }
 
-fn error_message(error: &Error) -> String {
+fn error_message(error: &Error, tool: &str) -> String {
     match error {
         Error::Violation {
             path, violation, ..
@@ -179,11 +186,14 @@ fn error_message(error: &Error) -> String {
             format!("Too large: with {path} it is {size} bytes, and the cache holds {limit}")
         }
         Error::BadListing { path, reason } => format!("Invalid listing of {path}: {reason}"),
-        Error::NotFound { path, .. } => format!("File not found: {path}"),
+        Error::NotFound { path, .. } => format!("{} not found: {path}", asked_for(tool)),
         Error::PermissionDenied { path, said } => {
             format!("Permission denied: the agent may not read {path} ({said})")
         }
         Error::AgentFailed { path, said } => format!("The agent could not provide {path}: {said}"),
+        Error::Unmarked { path, marker, said } => format!(
+            "The agent's answer is not the content of {path}: it does not begin with the line {marker}, but with {said:?}"
+        ),
         Error::Cut { path } => {
             format!("The agent's answer about {path} was cut off at its token limit")
         }
@@ -192,12 +202,32 @@ fn error_message(error: &Error) -> String {
             prompts::lacking(*lack)
         ),
         Error::Timeout { path, seconds } => sampling_timeout(path, *seconds),
-        Error::Unsupported { path } => format!(
-            "The agent has to be asked for {path}, and this client cannot be: it does not support sampling"
+        Error::Unsupported { path, why } => format!(
+            "The agent has to be asked for {path}, and this client cannot be: {}",
+            mute(*why)
         ),
         Error::Busy { limit } => format!("{limit} questions already wait for answers"),
         Error::Unverifiable { path, reason } => {
             format!("Permission denied: where {path} leads cannot be told ({reason})")
+        }
+    }
+}
+
+/// What a tool asks for.
+fn asked_for(tool: &str) -> &'static str {
+    if is_about_directory(tool) {
+        "Directory"
+    } else {
+        "File"
+    }
+}
+
+/// Why a client cannot be asked.
+fn mute(why: Mute) -> &'static str {
+    match why {
+        Mute::Client => "it does not support sampling",
+        Mute::Setting => {
+            "this server's setting forbids it (server.sessions: off leaves no way back for the answer)"
         }
     }
 }
@@ -309,6 +339,9 @@ fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
             "Ask the user to allow reading it, or go on without it.".into()
         }
         Error::AgentFailed { .. } => format!("{}, then go on.", hand_over(tool)).into(),
+        Error::Unmarked { .. } => {
+            format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
+        }
         Error::Cut { .. } if is_about_directory(tool) => {
             format!("{}, then call again; nothing was cached.", hand_over(tool)).into()
         }
@@ -492,9 +525,21 @@ mod tests {
             },
             Error::Timeout {
                 path: path(),
-                seconds: 60,
+                seconds: 50,
             },
-            Error::Unsupported { path: path() },
+            Error::Unsupported {
+                path: path(),
+                why: Mute::Client,
+            },
+            Error::Unsupported {
+                path: path(),
+                why: Mute::Setting,
+            },
+            Error::Unmarked {
+                path: path(),
+                marker: r#"FILE 0000007f "docs/a""#.to_owned(),
+                said: "I have no \"files\"".to_owned(),
+            },
             Error::Busy { limit: 1 },
             Error::Unverifiable {
                 path: path(),

@@ -30,13 +30,13 @@ pub(super) struct Arguments {
 pub(super) struct Data {
     /// The directory, relative to the project root: also the key of its cache entry.
     cache_key: String,
-    /// cached where it is new, updated where it replaced a listing.
+    /// cached if it is new, updated if it replaced a listing.
     status: &'static str,
     /// Files taken, at every depth.
     file_count: u64,
     /// Directories taken, at every depth.
     directory_count: u64,
-    /// Files whose cached content is older than their mtime here, and was thrown out.
+    /// Files whose cached content was thrown out: they are not listed, or have another size or mtime here.
     invalidated: Vec<String>,
     /// What had to go to make room.
     evicted: EvictedFigures,
@@ -51,7 +51,7 @@ impl GuideTool for HandOverListing {
     const NAME: &'static str = "guide_list_directory";
     const TITLE: &'static str = "Hand over a directory listing";
     const DESCRIPTION: &'static str = "Hands the listing of one of your directories over to the server: up to 32 levels and 30000 entries, larger \
-        trees directory by directory. A later mtime makes cached content invalid. Security: the directory and every \
+        trees directory by directory. Cached content of files that are missing here, or have another size or mtime, is thrown out. Security: the directory and every \
         name below have to be in an allowed directory; one that leads out refuses the whole listing and is logged. \
         Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\"}]}";
     const EFFECT: ToolEffect = ToolEffect::Write {
@@ -62,7 +62,7 @@ impl GuideTool for HandOverListing {
         Example {
             title: "A directory with one file",
             arguments: r#"{"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000}]}"#,
-            reply: r#"{"success": true, "data": {"cache_key": "docs", "status": "cached", "file_count": 1, "directory_count": 0, "invalidated": [], "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs is known: 1 files, 0 directories"}"#,
+            reply: r#"{"success": true, "data": {"cache_key": "docs", "status": "cached", "file_count": 1, "directory_count": 0, "invalidated": [], "evicted": {"entries": 0, "bytes": 0}, "cache": {"entries": 1, "bytes": 143, "max_bytes": 67108864, "hits": 0, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs is known: 1 files, 0 directories"}"#,
         },
         Example {
             title: "A name that leads out refuses the whole listing",
@@ -78,7 +78,7 @@ impl GuideTool for HandOverListing {
         let filter = filter(arguments.pattern.as_deref())?;
         let accepts = |name: &str, path: &str| is_match(filter.as_ref(), name, path);
         let wanted = arguments.pattern.as_deref();
-        let stored = context.state.bridge.store_listing(
+        let stored = context.bridge.store_listing(
             &arguments.path,
             infos(arguments.entries.clone()),
             wanted.map(|pattern| (pattern, &accepts as _)),
@@ -91,7 +91,7 @@ impl GuideTool for HandOverListing {
             directory_count: stored.directories,
             invalidated: stored.invalidated,
             evicted: EvictedFigures::of(stored.evicted),
-            cache: CacheFigures::now(context.state),
+            cache: CacheFigures::now(context.bridge),
         };
         let message = format!(
             "{} is known: {} files, {} directories",

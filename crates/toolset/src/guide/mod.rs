@@ -10,7 +10,9 @@ mod cache_stats;
 mod errors;
 mod list_directory;
 mod listing_json;
+mod owner;
 mod prompts;
+mod questions;
 mod read_file;
 mod reply;
 mod request_directory;
@@ -20,6 +22,7 @@ mod tool;
 
 use std::sync::Arc;
 
+pub use owner::CacheSharing;
 pub use state::{BadKey, GuideOptions, GuideState};
 
 use crate::tool::ToolSet;

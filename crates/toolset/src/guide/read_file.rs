@@ -50,10 +50,10 @@ pub(super) struct Data {
     complete: bool,
     /// Whether the content was compared with content_hash.
     hash_verified: bool,
-    /// How many chunks have come, where it comes in chunks.
+    /// How many chunks have come, if it comes in chunks.
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks_received: Option<u32>,
-    /// How many chunks there are, where it comes in chunks.
+    /// How many chunks there are, if it comes in chunks.
     #[serde(skip_serializing_if = "Option::is_none")]
     chunk_count: Option<u32>,
     /// What had to go to make room.
@@ -94,7 +94,7 @@ impl GuideTool for HandOverFile {
         arguments: &Arguments,
         context: &mut StepContext<'_>,
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
-        let bridge = &context.state.bridge;
+        let bridge = context.bridge;
         bridge.validator().validate_file(&arguments.path)?;
         let mut upload = upload(arguments)?;
         if let (Some(chunk), Some(room)) = (&mut upload.chunk, context.room) {
@@ -102,8 +102,8 @@ impl GuideTool for HandOverFile {
             let kept = room.keep(bytes).map_err(|_| ops::Error::NoRoom { bytes })?;
             chunk.held = kept.map_or_else(Held::default, Held::new);
         }
-        let uploaded = bridge.upload(context.account, upload, context.now)?;
-        let cache = CacheFigures::now(context.state);
+        let uploaded = bridge.upload(upload, context.now)?;
+        let cache = CacheFigures::now(context.bridge);
         Ok(StepOutcome::Done(match uploaded {
             Uploaded::Partial {
                 path,

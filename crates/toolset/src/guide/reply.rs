@@ -1,12 +1,11 @@
 //! The reply of every tool of the set, and the parts that several have.
 
-use guide::{AgentFile, CacheCounters, CacheUsage, Evicted, Stored, Warning};
+use guide::{AgentFile, CacheCounters, CacheUsage, ClientBridge, Evicted, Stored, Warning};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::prompts;
-use super::state::GuideState;
 
 /// A success: what was asked for, what to know about it, and what is odd about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -68,15 +67,15 @@ pub(super) struct CacheFigures {
 }
 
 impl CacheFigures {
-    /// How it is doing now.
-    pub(super) fn now(state: &GuideState) -> CacheFigures {
+    /// How this client's part of it is doing now.
+    pub(super) fn now(bridge: &ClientBridge) -> CacheFigures {
         let now = std::time::Instant::now();
         let CacheUsage {
             entries,
             bytes,
             max_bytes,
             counters,
-        } = state.bridge.cache().usage(now);
+        } = bridge.cache_usage(now);
         let CacheCounters {
             hits,
             misses,
@@ -103,9 +102,9 @@ impl CacheFigures {
 /// What is known of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct FileMetadata {
-    /// Size of the content in bytes.
+    /// Size of the file in bytes, in its encoding.
     size: u64,
-    /// When the agent's file was changed, in seconds since the epoch, where the agent said so.
+    /// When the agent's file was changed, in seconds since the epoch, if the agent said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     mtime: Option<f64>,
     /// The encoding of the agent's file.
@@ -140,9 +139,9 @@ pub(super) fn iso(seconds: f64) -> String {
 pub(super) struct StoredFile {
     /// The file, relative to the project root: also the key of its cache entry.
     cache_key: String,
-    /// cached where it is new, updated where it replaced an entry.
+    /// cached if it is new, updated if it replaced an entry.
     status: &'static str,
-    /// SHA-256 of the content, in hexadecimal.
+    /// SHA-256 of the file's bytes, in hexadecimal.
     content_hash: String,
     /// What is known of it.
     metadata: FileMetadata,

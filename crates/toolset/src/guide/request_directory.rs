@@ -1,13 +1,13 @@
 //! `guide_request_directory`: a directory's entries, from the cache or from the agent.
 
-use guide::{DirectoryRead, DirectoryRequest, StepOutcome};
+use guide::{DirectoryRead, DirectoryRequest, Now, StepOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::list_directory::{filter, is_match};
 use super::listing_json::{ListedEntry, entries};
 use super::reply::{CacheFigures, Success, iso};
-use super::request_file::{freshness, source};
+use super::request_file::{age, freshness, source};
 use super::tool::{GuideTool, MayAsk, StepContext};
 use crate::contract::Failure;
 use crate::tool::{Example, ToolEffect};
@@ -43,6 +43,8 @@ pub(super) struct Data {
     source: &'static str,
     /// When the agent told it, in ISO 8601.
     listed_at: String,
+    /// Seconds since then.
+    age_seconds: u64,
     /// How the cache is doing.
     cache: CacheFigures,
 }
@@ -65,7 +67,7 @@ impl GuideTool for RequestDirectory {
         Example {
             title: "A directory that was handed over before",
             arguments: r#"{"path": "docs"}"#,
-            reply: r#"{"success": true, "data": {"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000.0}], "file_count": 1, "directory_count": 0, "source": "cache", "listed_at": "2026-02-02T02:40:00.000Z", "cache": {"entries": 1, "bytes": 135, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs came from the cache: 1 files, 0 directories"}"#,
+            reply: r#"{"success": true, "data": {"path": "docs", "entries": [{"name": "plan.md", "type": "file", "size": 7, "mtime": 1770000000.0}], "file_count": 1, "directory_count": 0, "source": "cache", "listed_at": "2026-02-02T02:40:00.000Z", "age_seconds": 12, "cache": {"entries": 1, "bytes": 143, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs came from the cache: 1 files, 0 directories"}"#,
         },
         Example {
             title: "A directory that is not allowed",
@@ -88,20 +90,20 @@ impl GuideTool for RequestDirectory {
             filter: wanted.map(|pattern| (pattern, &accepts as _)),
             freshness: freshness(arguments.refresh),
         };
-        let bridge = &context.state.bridge;
+        let bridge = context.bridge;
         let outcome =
             bridge.list_directory(&request, context.resume, &mut context.agent, context.now)?;
         Ok(match outcome {
             StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
             StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(context.state);
-                StepOutcome::Done(success(read, cache))
+                let cache = CacheFigures::now(context.bridge);
+                StepOutcome::Done(success(read, cache, context.now))
             }
         })
     }
 }
 
-fn success(read: DirectoryRead, cache: CacheFigures) -> Success<Data> {
+fn success(read: DirectoryRead, cache: CacheFigures, now: Now) -> Success<Data> {
     let data = Data {
         path: read.path.to_string(),
         entries: entries(read.entries),
@@ -109,6 +111,7 @@ fn success(read: DirectoryRead, cache: CacheFigures) -> Success<Data> {
         directory_count: read.directories,
         source: source(read.source),
         listed_at: iso(read.stored_at),
+        age_seconds: age(read.stored_at, now),
         cache,
     };
     let message = format!(

@@ -1,6 +1,6 @@
 //! `guide_request_file`: a file's content, from the cache or from the agent.
 
-use guide::{Content, ContentSource, FileRead, FileRequest, Freshness, StepOutcome};
+use guide::{Content, ContentSource, FileRead, FileRequest, Freshness, Now, StepOutcome};
 use ops::text::encoding::to_base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 pub(super) struct Data {
     /// The file, relative to the project root: also the key of its cache entry.
     cache_key: String,
-    /// The content: text, or base64 where binary is true.
+    /// The content: text, or base64 if binary is true.
     content: String,
     /// Whether content is base64.
     binary: bool,
@@ -43,7 +43,9 @@ pub(super) struct Data {
     encoding: String,
     /// Where it came from: cache, client (in its answer), or handover (by a tool while it was asked).
     source: &'static str,
-    /// SHA-256 of what is cached, in hexadecimal.
+    /// Seconds since the agent gave it.
+    age_seconds: u64,
+    /// SHA-256 of the file's bytes, in hexadecimal.
     content_hash: String,
     /// What is known of the file.
     metadata: FileMetadata,
@@ -69,7 +71,7 @@ impl GuideTool for RequestFile {
         Example {
             title: "A file that was cached before",
             arguments: r#"{"path": "docs/plan.md"}"#,
-            reply: r##"{"success": true, "data": {"cache_key": "docs/plan.md", "content": "# Plan\n", "binary": false, "encoding": "utf-8", "source": "cache", "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00.000Z"}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md came from the cache"}"##,
+            reply: r##"{"success": true, "data": {"cache_key": "docs/plan.md", "content": "# Plan\n", "binary": false, "encoding": "utf-8", "source": "cache", "age_seconds": 12, "content_hash": "c3964bb3b70a957ec9b233c7dd3653f6ba17701ab00facf88ae1393dc6155577", "metadata": {"size": 7, "mtime": 1770000000.0, "encoding": "utf-8", "binary": false, "cached_at": "2026-02-02T02:40:00.000Z"}, "cache": {"entries": 1, "bytes": 7, "max_bytes": 67108864, "hits": 1, "misses": 0, "updates": 0, "evictions": 0, "expirations": 0, "invalidations": 0}}, "message": "docs/plan.md came from the cache"}"##,
         },
         Example {
             title: "A client without sampling asks for a file that is not cached",
@@ -90,20 +92,20 @@ impl GuideTool for RequestFile {
             mtime: arguments.mtime,
             freshness: freshness(arguments.refresh),
         };
-        let bridge = &context.state.bridge;
+        let bridge = context.bridge;
         let outcome =
             bridge.read_file(&request, context.resume, &mut context.agent, context.now)?;
         Ok(match outcome {
             StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
             StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(context.state);
-                StepOutcome::Done(success(read, cache))
+                let cache = CacheFigures::now(context.bridge);
+                StepOutcome::Done(success(read, cache, context.now))
             }
         })
     }
 }
 
-fn success(read: FileRead, cache: CacheFigures) -> Success<Data> {
+fn success(read: FileRead, cache: CacheFigures, now: Now) -> Success<Data> {
     let path = read.path.to_string();
     let source = source(read.source);
     let (content, binary) = match read.content {
@@ -116,6 +118,7 @@ fn success(read: FileRead, cache: CacheFigures) -> Success<Data> {
         binary,
         encoding: read.encoding.name(),
         source,
+        age_seconds: age(read.file.stored_at, now),
         content_hash: read.file.hash().to_string(),
         metadata: FileMetadata::of(&read.file),
         cache,
@@ -131,6 +134,12 @@ pub(super) fn freshness(refresh: bool) -> Freshness {
     } else {
         Freshness::Cached
     }
+}
+
+/// How many seconds ago something was stored.
+pub(super) fn age(stored_at: f64, now: Now) -> u64 {
+    // Whole seconds; a clock that was set back makes nothing younger than new.
+    (now.wall - stored_at).max(0.0) as u64
 }
 
 /// The word for where something came from.

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use guide::{AgentQuestion, FilesystemBridge, Now};
+use guide::{AgentQuestion, ClientBridge, FilesystemBridge, Now};
 use rmcp::model::RequestStateCodec;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
-/// The most questions that wait for answers at once.
-pub(super) const QUESTIONS_MAX: usize = 1024;
+use super::owner::{CacheSharing, owner, sealed_name};
+use super::questions::PendingQuestions;
+use crate::client::Caller;
 
 /// What the operator decided about the set.
 pub struct GuideOptions {
-    /// The way to the agent's files.
+    /// The way to the agents' files.
     pub bridge: FilesystemBridge,
+    /// Who sees what an agent handed over.
+    pub sharing: CacheSharing,
     /// How long the agent may take for an answer.
     pub sampling_timeout: Duration,
     /// What seals the state that clients carry; the same for all replicas, at least 32 bytes.
@@ -30,10 +33,11 @@ pub struct BadKey;
 /// What all calls of the set share.
 #[derive(Debug)]
 pub struct GuideState {
-    pub(super) bridge: FilesystemBridge,
+    bridge: FilesystemBridge,
+    sharing: CacheSharing,
     pub(super) sampling_timeout: Duration,
     pub(super) seal: RequestStateCodec,
-    pub(super) questions: Semaphore,
+    pub(super) questions: PendingQuestions,
     arrivals: Notify,
 }
 
@@ -42,17 +46,33 @@ impl GuideState {
     pub fn new(options: GuideOptions) -> Result<GuideState, BadKey> {
         Ok(GuideState {
             bridge: options.bridge,
+            sharing: options.sharing,
             sampling_timeout: options.sampling_timeout,
             seal: RequestStateCodec::try_new(options.state_key).map_err(|_| BadKey)?,
-            questions: Semaphore::new(QUESTIONS_MAX),
+            questions: PendingQuestions::default(),
             arrivals: Notify::new(),
         })
     }
 
-    /// The figures of the cache.
+    /// Returns the way to the files that a call may see.
+    pub(super) fn bridge_of(&self, caller: &Caller) -> ClientBridge {
+        self.bridge.of(owner(caller, self.sharing))
+    }
+
+    /// Returns the name that a sealed state of a call is bound to.
+    pub(super) fn sealed_name(&self, caller: &Caller) -> String {
+        sealed_name(caller, self.sharing)
+    }
+
+    /// Tells whether all clients see the same.
+    pub(super) fn is_shared(&self) -> bool {
+        self.sharing == CacheSharing::Shared
+    }
+
+    /// Returns the figures of the cache for all clients together.
     #[must_use]
     pub fn cache_figures(&self) -> guide::CacheUsage {
-        self.bridge.cache().usage(std::time::Instant::now())
+        self.bridge.cache_usage(std::time::Instant::now())
     }
 
     /// Wakes the calls that wait for a hand-over: it may have arrived.
@@ -61,12 +81,17 @@ impl GuideState {
     }
 
     /// Waits until the agent has handed over what a question asks for.
-    pub(super) async fn arrival(&self, question: &AgentQuestion, asked_at: f64) {
+    pub(super) async fn arrival(
+        &self,
+        bridge: &ClientBridge,
+        question: &AgentQuestion,
+        asked_at: f64,
+    ) {
         loop {
             let mut announced = std::pin::pin!(self.arrivals.notified());
             // Listen first, then look, so that no hand-over is missed in between.
             announced.as_mut().enable();
-            if self.bridge.has_arrived(question, asked_at, Now::read()) {
+            if bridge.has_arrived(question, asked_at, Now::read()) {
                 return;
             }
             announced.await;

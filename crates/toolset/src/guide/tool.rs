@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use guide::{ErrorType, Now, Resume, StepOutcome};
+use guide::{ClientBridge, ErrorType, Now, Resume, StepOutcome};
 use ops::{Limits, ReplyRoom};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -56,6 +56,8 @@ pub(super) enum MayAsk {
 /// What a step is given.
 pub(super) struct StepContext<'call> {
     pub(super) state: &'call GuideState,
+    /// The way to the files of the client whose call it is.
+    pub(super) bridge: &'call ClientBridge,
     /// Whose call it is.
     pub(super) account: &'call str,
     /// Where its bytes are counted.
@@ -135,8 +137,10 @@ fn alone<T: GuideTool>(
     call: &Call,
 ) -> Result<EncodedReply, Failure> {
     let state = open(state)?;
+    let bridge = state.bridge_of(&call.caller);
     let context = StepContext {
         state: &state,
+        bridge: &bridge,
         account: &call.caller.account,
         room: call.caller.room.as_deref(),
         client_stats: &call.client_stats,
@@ -165,7 +169,7 @@ pub(super) fn step<T: GuideTool>(
     mut context: StepContext<'_>,
     caller: &Caller,
 ) -> Result<StepOutcome<Success<T::Data>>, Failure> {
-    let state = context.state;
+    let (state, bridge) = (context.state, context.bridge);
     let outcome = T::step(arguments, &mut context);
     match &outcome {
         Ok(StepOutcome::Done(success)) => {
@@ -175,7 +179,7 @@ pub(super) fn step<T: GuideTool>(
         Ok(StepOutcome::Waiting(question)) => {
             tracing::trace!(operation = T::NAME, path = %question.path, client = caller.name, "asking the agent");
         }
-        Err(failure) => tell_denied::<T>(failure, state, caller),
+        Err(failure) => tell_denied::<T>(failure, bridge, caller),
     }
     outcome
 }
@@ -193,12 +197,12 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
 }
 
 /// Logs that the agent was denied access on its side.
-fn tell_denied<T: GuideTool>(failure: &Failure, state: &GuideState, caller: &Caller) {
+fn tell_denied<T: GuideTool>(failure: &Failure, bridge: &ClientBridge, caller: &Caller) {
     let Failure::Guide(error) = failure else {
         return;
     };
     if error.kind() == ErrorType::Permission {
-        let allowed: Vec<&str> = state.bridge.validator().policy().allowed().collect();
+        let allowed: Vec<&str> = bridge.validator().policy().allowed().collect();
         tracing::warn!(
             operation = T::NAME,
             path = error.path(),

@@ -17,7 +17,7 @@ pub(crate) struct ChangesReply {
     root: Option<String>,
     /// Newest first.
     changes: Vec<ChangeReply>,
-    /// True where older ones fit too.
+    /// True if older ones fit too.
     more: bool,
 }
 
@@ -33,7 +33,7 @@ struct ChangeReply {
     client: String,
     /// What it did.
     parts: Vec<PartReply>,
-    /// How many lines came, where that is known.
+    /// How many lines came, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     added: Option<u64>,
     /// How many lines went.
@@ -48,7 +48,7 @@ struct ChangeReply {
     /// With diff: true, unified diffs.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
-    /// True where the diff is not complete.
+    /// True if the diff is not complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -62,7 +62,7 @@ struct PartReply {
     /// Where it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    /// True where it cannot be undone.
+    /// True if it cannot be undone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     not_kept: bool,
 }

@@ -12,7 +12,7 @@ use ops::{Error, Moment, parse_change_id};
 pub(crate) use changes::ChangesReply;
 pub(crate) use refusal::refusal_code;
 pub use refusal::refusal_words;
-pub(crate) use undo::{UndoChanges, UndoRequest, UndoTool};
+pub(crate) use undo::{OneRootArguments, UndoChanges, UndoRequest, UndoTool};
 
 use crate::client::{AccountKind, Caller};
 

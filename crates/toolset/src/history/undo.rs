@@ -4,8 +4,8 @@ use ops::{
     ChangeRecord, Error, Operation, PartKind, Undo, UndoBy, UndoTarget, change_id, parse_change_id,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{account_of, some_told, stdio_prefix};
 use crate::client::{AccountKind, Caller};
@@ -58,12 +58,38 @@ impl UndoRequest {
     }
 }
 
+/// What a client of a set with one root sends.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OneRootArguments {
+    change: Option<String>,
+    last: Option<bool>,
+    /// The last change of this path.
+    path: Option<String>,
+    /// This change and all after it (with path: of that path).
+    to: Option<String>,
+    dry_run: Option<bool>,
+}
+
+impl From<OneRootArguments> for UndoRequest {
+    fn from(arguments: OneRootArguments) -> UndoRequest {
+        UndoRequest {
+            root: None,
+            change: arguments.change,
+            last: arguments.last,
+            path: arguments.path,
+            to: arguments.to,
+            dry_run: arguments.dry_run,
+        }
+    }
+}
+
 /// What a set's `undo` takes.
 pub(crate) trait UndoTool: Send + Sync + 'static {
     /// What a client sends.
     type Arguments: DeserializeOwned + JsonSchema + Into<UndoRequest> + Send + 'static;
 
-    const DESCRIPTION: &'static str;
+    const DESCRIPTION: &'static str = "Undoes a change, your last one if none is named: all of it or nothing. \
+        Undoing an undo makes the change again.";
     const ROOTS: &'static [RootUse];
     /// The tools that remove, write and move: one of them has to be allowed to undo what needs it.
     const REMOVING: &'static [&'static str];
@@ -85,7 +111,7 @@ pub(crate) struct UndoReply {
     root: Option<String>,
     /// The changes that were undone, newest first.
     undone: Vec<UndoneReply>,
-    /// True where nothing was done.
+    /// True if nothing was done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }

@@ -26,7 +26,7 @@ impl Tool for Delete {
         destructive: true,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
+    const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Remove)];
 
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy

@@ -5,6 +5,7 @@ use ops::{Error, ErrorKind, PathFault, truncated};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::shortened;
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
     ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, quota_words, root_gone,
@@ -191,6 +192,7 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
             operation_code(error, tool, path)
         }
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
+        Failure::NotConfirmed { .. } => "permission_denied",
         Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
@@ -257,6 +259,14 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
     }
     if let Failure::Operation(Error::UndoRefused(refusal)) = failure {
         return refusal_words(refusal);
+    }
+    if let Failure::NotConfirmed {
+        planned,
+        limits,
+        why,
+    } = failure
+    {
+        return not_confirmed_words(*planned, *limits, why, tool);
     }
     if let Some(message) = specified(code, tool, path) {
         return message;
@@ -428,6 +438,7 @@ mod tests {
             path: "a".to_owned(),
             wanted: Wanted::Source,
             near: vec!["an".to_owned()],
+            denied: false,
         };
         assert_eq!(
             worded("rename", &["./a", "b"], Failure::Operation(missing)),

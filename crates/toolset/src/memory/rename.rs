@@ -40,7 +40,7 @@ impl Tool for Rename {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::home("old_path", PlaceAccess::Write),
+        RootUse::home("old_path", PlaceAccess::Remove),
         RootUse::home("new_path", PlaceAccess::Write),
     ];
 

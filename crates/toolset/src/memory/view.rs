@@ -36,7 +36,7 @@ pub(super) struct Reply {
     /// What the path names.
     #[serde(rename = "type")]
     kind: ViewedKind,
-    /// The whole content of a file: text, or base64 where it is not UTF-8.
+    /// The whole content of a file: text, or base64 if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     content: Option<JsonContent>,
@@ -49,10 +49,10 @@ pub(super) struct Reply {
     /// The names in a directory, sorted by Unicode code point, without hidden ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<String>>,
-    /// Said only where it is true: the directory holds more than a million names, and the rest is left out.
+    /// Said only if it is true: the directory holds more than a million names, and the rest is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
-    /// Said only where it is true: bytes of some names are not UTF-8. The names shown here still open the files.
+    /// Said only if it is true: bytes of some names are not UTF-8. The names shown here still open the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid_utf8: Option<bool>,
 }

@@ -30,7 +30,7 @@ pub(super) fn path(arguments: &Arguments) -> ops::Result<&str> {
     needed(arguments.path.as_deref(), "path")
 }
 
-/// Fails where the operator forbids changes.
+/// Fails if the operator forbids changes.
 pub(super) fn check_writable(arguments: &Arguments, call: &Call) -> ops::Result<()> {
     if call.may_change {
         return Ok(());
@@ -177,6 +177,7 @@ fn missing(path: &str) -> Error {
         path: path.to_owned(),
         wanted: Wanted::Anything,
         near: Vec::new(),
+        denied: false,
     }
 }
 

@@ -4,6 +4,7 @@
 use ops::{EditFault, Error, ErrorKind};
 use serde_json::{Value, json};
 
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
     UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
@@ -58,6 +59,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
             "permission_denied"
         }
+        Failure::NotConfirmed { .. } => "permission_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
@@ -103,6 +105,14 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
         Failure::ToolNotAllowed { .. } => "Error: The operator does not allow memory".to_owned(),
         Failure::ReadOnly { .. } => READ_ONLY.to_owned(),
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => format!(
+            "Error: {}",
+            not_confirmed_words(*planned, *limits, why, subject.tool)
+        ),
         Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),

@@ -1,9 +1,10 @@
-//! Every message of the `reference` set: those of the reference server and of its runtime, where they have one.
+//! Every message of the `reference` set: those of the reference server and of its runtime, if they have one.
 
 use ops::{EditFault, Error, ErrorKind, PathFault};
 use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
     UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
@@ -71,6 +72,7 @@ fn code(failure: &Failure) -> &'static str {
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
             "access_denied"
         }
+        Failure::NotConfirmed { .. } => "access_denied",
         Failure::RateLimited { .. } => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::UnknownRoot { .. }
@@ -126,6 +128,11 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
             let path = first_path(subject);
             format!("Access denied - the operator made this directory read-only: {path}")
         }
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => not_confirmed_words(*planned, *limits, why, subject.tool),
         Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),

@@ -43,6 +43,7 @@ impl Tool for GetFileInfo {
                 path: status.path,
                 wanted: ops::Wanted::Anything,
                 near: Vec::new(),
+                denied: false,
             });
         }
         let facts = status.metadata;

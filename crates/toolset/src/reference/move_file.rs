@@ -32,7 +32,7 @@ impl Tool for MoveFile {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::host("source", PlaceAccess::Write),
+        RootUse::host("source", PlaceAccess::Remove),
         RootUse::host("destination", PlaceAccess::Write),
     ];
 

@@ -42,7 +42,7 @@ pub(super) struct NotedChange {
 /// What a reply says of a file that was rewritten in place.
 #[derive(Serialize, JsonSchema)]
 struct NotAtomic {
-    /// True where the file is a mount point: it was rewritten in place, so a reader or a crash may have seen a part of it.
+    /// True if the file is a mount point: it was rewritten in place, so a reader or a crash may have seen a part of it.
     not_atomic: bool,
 }
 
@@ -52,7 +52,7 @@ struct ChangeFields {
     /// Names the change, if the root keeps a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<String>,
-    /// True where it cannot be undone.
+    /// True if it cannot be undone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     not_kept: bool,
 }

@@ -31,7 +31,7 @@ pub(super) struct Reply {
     files_copied: u64,
     /// What was left out of a directory: symlinks that lead outside, special files.
     skipped: Vec<SkippedEntry>,
-    /// How many were left out, where not all of them are listed.
+    /// How many were left out, if not all of them are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_total: Option<u64>,
 }

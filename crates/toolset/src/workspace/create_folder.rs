@@ -26,7 +26,7 @@ pub(super) struct Reply {
     path: String,
     /// Always true: the directory is there now.
     created: bool,
-    /// True where it was there before.
+    /// True if it was there before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     existed: bool,
 }

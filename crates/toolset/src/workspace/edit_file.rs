@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     root: String,
     /// For edits that name none.
     path: Option<String>,
-    /// Of path, as replies tell it; fails where it has another.
+    /// Of path, as replies tell it; fails if it has another.
     if_version: Option<String>,
     /// In order; each sees what those before it did.
     #[schemars(length(min = 1, max = 500))]
@@ -48,7 +48,7 @@ struct EditArgument {
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
-    /// True where nothing was changed because only a rehearsal was wanted.
+    /// True if nothing was changed because only a rehearsal was wanted.
     dry_run: bool,
     /// The files, in the order of their first edits.
     files: Vec<FileReply>,
@@ -67,7 +67,7 @@ struct FileReply {
     path: String,
     /// How many places were replaced.
     replacements: u64,
-    /// True where the file is new.
+    /// True if the file is new.
     created: bool,
     /// Size of the file now, in bytes.
     size: u64,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::edit_words;
 use super::facts::details;
 use crate::arguments::{BadArgument, each, roots_there_are, shortened};
+use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, NamedPlace,
     ResourceTools, STALE_WORDS, SUSPENDED, UNRECORDABLE, Worded, error_object_schema, path_fault,
@@ -84,6 +85,7 @@ fn code(failure: &Failure, tool: &str) -> &'static str {
         }
         Failure::UnknownRoot { .. } => "unknown_root",
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "tool_not_allowed",
+        Failure::NotConfirmed { .. } => "permission_denied",
         Failure::RateLimited { .. } | Failure::Suspended => "rate_limited",
         Failure::BadArguments(_) => "invalid_arguments",
         Failure::RootGone { .. }
@@ -141,6 +143,11 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => not_confirmed_words(*planned, *limits, why, subject.tool),
         Failure::Suspended => SUSPENDED.to_owned(),
         Failure::RateLimited { retry_after_ms } => {
             format!("too many calls; try again in {retry_after_ms} ms")
@@ -219,6 +226,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         | Error::StringNotUnique { .. }
         | Error::LineOutOfRange { .. } => content_message(error, tool),
         Error::PermissionDenied { .. }
+        | Error::NotGranted { .. }
         | Error::DiskFull { .. }
         | Error::QuotaExceeded { .. }
         | Error::Unsynced { .. }
@@ -227,6 +235,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         | Error::Changed { .. }
         | Error::Stale { .. }
         | Error::Unfinished { .. }
+        | Error::Unconfirmed { .. }
         | Error::NoRoom { .. }
         | Error::Timeout
         | Error::Cancelled
@@ -243,7 +252,9 @@ fn place_message(error: &Error, tool: &str) -> String {
         }
         Error::Outside { link, .. } => outside(link.as_deref()),
         Error::Loop { path } => format!("too many symbolic links on the way to {path}"),
-        Error::NotFound { path, wanted, near } => not_found(path, *wanted, near),
+        Error::NotFound {
+            path, wanted, near, ..
+        } => not_found(path, *wanted, near),
         Error::Dangling {
             path,
             wanted,
@@ -348,6 +359,10 @@ fn content_message(error: &Error, tool: &str) -> String {
 fn circumstance_message(error: &Error, tool: &str) -> String {
     match error {
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
+        Error::NotGranted { path, right } => {
+            let right = right.name();
+            format!("permission denied: this client may not {right} in this root: {path}")
+        }
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
         Error::QuotaExceeded { path, .. } => {
             let quota = quota_words(error);
@@ -368,6 +383,7 @@ fn circumstance_message(error: &Error, tool: &str) -> String {
         Error::Unfinished { done, cause } => {
             unfinished_words(done, &operation_message(cause, tool))
         }
+        Error::Unconfirmed { .. } => error.to_string(),
         Error::NoRoom { .. } => {
             "replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
                 .to_owned()
@@ -582,6 +598,7 @@ mod tests {
             path: "src/main.go".into(),
             wanted: Wanted::File,
             near: vec!["src/main.rs".into()],
+            denied: false,
         };
         let worded = Workspace.word(
             &Failure::Operation(error),

@@ -76,13 +76,13 @@ pub(super) struct Reply {
     matches: Vec<Match>,
     /// How many entries are returned.
     total_matches: usize,
-    /// True where more follow after those returned: raise max_results or narrow the pattern.
+    /// True if more follow after those returned: raise max_results or narrow the pattern.
     truncated: bool,
     /// Whether there is more than was returned.
     more: bool,
-    /// True where the time was over before everything was searched.
+    /// True if the time was over before everything was searched.
     timed_out: bool,
-    /// The directories that could not be read, where some could not.
+    /// The directories that could not be read, if any could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadNote>,
     #[serde(skip)]
@@ -101,7 +101,7 @@ struct Match {
     size: u64,
     /// When the content last changed, ISO 8601.
     modified_at: String,
-    /// True where the path's bytes are not UTF-8; the path shown here still opens it.
+    /// True if the path's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }

@@ -94,17 +94,17 @@ pub(super) struct Reply {
     files_searched: u64,
     /// How many files were left out: binary or unreadable.
     files_skipped: u64,
-    /// What could not be read, where something could not.
+    /// What could not be read, if any could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadNote>,
-    /// How many lines were too long to be matched as a whole, where some were: a match that spans over 4 KiB of one may be missing.
+    /// How many lines were too long to be matched as a whole, if any were: a match that spans over 4 KiB of one may be missing.
     #[serde(skip_serializing_if = "is_zero")]
     lines_in_parts: u64,
-    /// True where more matches follow after those returned: raise max_results or narrow the search.
+    /// True if more matches follow after those returned: raise max_results or narrow the search.
     truncated: bool,
     /// Whether there is more than was returned.
     more: bool,
-    /// True where the time was over before everything was searched.
+    /// True if the time was over before everything was searched.
     timed_out: bool,
     #[serde(skip)]
     from_end: bool,
@@ -125,13 +125,13 @@ struct Match {
     context_before: Vec<String>,
     /// The lines after it.
     context_after: Vec<String>,
-    /// True where the line is longer than 2,000 bytes and only a piece with the match is given.
+    /// True if the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
-    /// True where the line was too long to be matched as a whole.
+    /// True if the line was too long to be matched as a whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_in_parts: bool,
-    /// True where the path's bytes are not UTF-8; the path shown here still opens it.
+    /// True if the path's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }
@@ -144,7 +144,7 @@ struct GrepFile {
     /// With output count: how many lines match.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// True where the path's bytes are not UTF-8; the path shown here still opens it.
+    /// True if the path's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }

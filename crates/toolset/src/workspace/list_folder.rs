@@ -39,7 +39,7 @@ pub(super) struct Reply {
     entries: Vec<Item>,
     /// How many entries are listed.
     count: usize,
-    /// True where the directory has more entries than are listed.
+    /// True if the directory has more entries than are listed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -65,7 +65,7 @@ struct Item {
     /// For a symlink what it leads to: file, directory, external (outside the root), missing or loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     target_type: Option<String>,
-    /// True where the name's bytes are not UTF-8; the name shown here still opens it.
+    /// True if the name's bytes are not UTF-8; the name shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }

@@ -34,13 +34,13 @@ pub(super) struct Reply {
     destination: End,
     /// Whether it is a directory.
     is_directory: bool,
-    /// Its size in bytes; of a directory only where it had to be copied.
+    /// Its size in bytes; of a directory only if it had to be copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     /// The version of a moved file, for if_version.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// How many files had to be copied; 0 where it was renamed.
+    /// How many files had to be copied; 0 if it was renamed.
     files_copied: u64,
     /// Always empty: a move that cannot take everything along fails and changes nothing.
     skipped: Vec<SkippedEntry>,
@@ -59,7 +59,7 @@ impl Tool for MoveTool {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[
-        RootUse::named("source_root", "source_path", PlaceAccess::Write),
+        RootUse::named("source_root", "source_path", PlaceAccess::Remove),
         RootUse::named("dest_root", "dest_path", PlaceAccess::Write),
     ];
 

@@ -40,7 +40,7 @@ pub(super) struct Reply {
     hunks_applied: usize,
     /// Where each hunk went.
     hunks: Vec<HunkReply>,
-    /// True where the first file is new.
+    /// True if the first file is new.
     created: bool,
     /// Size of the first file now, in bytes.
     size: u64,
@@ -62,7 +62,7 @@ struct FileReply {
     path: String,
     /// How many hunks were applied to it.
     hunks_applied: u64,
-    /// True where the file is new.
+    /// True if the file is new.
     created: bool,
     /// Size of the file now, in bytes.
     size: u64,

@@ -88,19 +88,19 @@ struct FailedFile {
 struct FileReply {
     /// The file, relative to the root, links resolved.
     path: String,
-    /// The content, without line numbers; left out where it is an image or sound, which comes as a block of its own.
+    /// The content, without line numbers; left out if it is an image or sound, which comes as a block of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     content: Option<JsonContent>,
-    /// utf-8, or base64 where the content is not text.
+    /// utf-8, or base64 if the content is not text.
     encoding: &'static str,
-    /// The file's own encoding, where it is not UTF-8.
+    /// The file's own encoding, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     decoded_from: Option<&'static str>,
     /// The MIME type of an image or sound.
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'static str>,
-    /// Size of the whole file in bytes; of its whole content, where that was decompressed.
+    /// Size of the whole file in bytes; of its whole content, if that was decompressed.
     size: u64,
     /// How many lines the whole file has; not for reads by bytes, nor where counting them would take too long.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,14 +111,14 @@ struct FileReply {
     /// Number of the last line returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<u64>,
-    /// The file's version, for if_version; left out where the root allows no change.
+    /// The file's version, for if_version; left out if the root allows no change.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// True where more of the file follows after what was returned.
+    /// True if more of the file follows after what was returned.
     truncated: bool,
-    /// True where the file is not text.
+    /// True if the file is not text.
     binary: bool,
-    /// Said where nothing was returned, and why; or where the last line was cut, and where it goes on; or in which encoding
+    /// Said if nothing was returned, and why; or where the last line was cut, and where it goes on; or in which encoding
     /// the file was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -336,7 +336,7 @@ fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
     request_of(arguments, path, most, call)
 }
 
-/// A read of one file, which is refused whole where it has more than `most` bytes.
+/// A read of one file, which is refused whole if it has more than `most` bytes.
 fn request_of(arguments: &Arguments, path: &str, most: u64, call: &Call) -> ops::Result<Read> {
     Ok(Read {
         place: call.place(path)?.versioned(None),

@@ -42,7 +42,7 @@ impl Tool for RemoveFile {
         destructive: false,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const ROOTS: &'static [RootUse] = &[RootUse::REMOVE];
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let remove = Remove {

@@ -26,7 +26,7 @@ pub(super) struct Reply {
     path: String,
     /// Always true.
     removed: bool,
-    /// How many files and links went with it; left out where it is kept to be undone, and so nobody counted.
+    /// How many files and links went with it; left out if it is kept to be undone, and so nobody counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
     /// How many directories went, itself included.
@@ -46,7 +46,7 @@ impl Tool for RemoveFolder {
         destructive: false,
         idempotent: false,
     };
-    const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const ROOTS: &'static [RootUse] = &[RootUse::REMOVE];
 
     fn weight(_arguments: &Arguments) -> Weight {
         Weight::Heavy

@@ -41,7 +41,7 @@ pub(super) struct Reply {
     /// The version of a file, for if_version.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// True where the name's bytes are not UTF-8; the name shown here still opens it.
+    /// True if the name's bytes are not UTF-8; the name shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
 }
@@ -55,7 +55,7 @@ struct StatFacts {
     size: u64,
     /// When the content last changed, ISO 8601.
     modified_at: String,
-    /// When it was made, ISO 8601, where the file system remembers.
+    /// When it was made, ISO 8601, if the file system remembers.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
 }
@@ -65,10 +65,10 @@ struct Link {
     /// The link's own facts.
     #[serde(flatten)]
     facts: StatFacts,
-    /// Where it leads, relative to the root; left out where nothing is there.
+    /// Where it leads, relative to the root; left out if nothing is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// True where the target does not exist.
+    /// True if the target does not exist.
     dangling: bool,
 }
 

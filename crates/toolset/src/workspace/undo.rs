@@ -37,8 +37,6 @@ impl From<Arguments> for UndoRequest {
 impl UndoTool for UndoWork {
     type Arguments = Arguments;
 
-    const DESCRIPTION: &'static str = "Undoes a change, your last one if none is named: all of it or nothing. \
-        Undoing an undo makes the change again.";
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
     const REMOVING: &'static [&'static str] = &["remove_file", "remove_folder"];
     const WRITING: &'static [&'static str] = &["write_file", "edit_file", "patch_file"];

@@ -5,7 +5,7 @@ use ops::{Error, Place, Version};
 use crate::text_form::TextLines;
 use crate::tool::Call;
 
-/// The tools that take `if_version`. Where a root allows none of them, no version is worth its words in the text.
+/// The tools that take `if_version`. If a root allows none of them, no version is worth its words in the text.
 const TAKING: [&str; 5] = [
     "write_file",
     "edit_file",

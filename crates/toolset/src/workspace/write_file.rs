@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     root: String,
     path: Option<String>,
     content: Option<String>,
-    /// create_only fails where the file exists.
+    /// create_only fails if the file exists.
     #[serde(default)]
     mode: Mode,
     /// base64 for bytes.
@@ -75,12 +75,12 @@ pub(super) struct Reply {
     size: u64,
     /// The mode that was used for it.
     mode: Mode,
-    /// True where it is new.
+    /// True if it is new.
     created: bool,
     /// The file's version now, for if_version.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// All files, where several were asked for.
+    /// All files, if several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileReply>,
     /// Files that parsed before and do not now, or are new and do not parse.
@@ -97,7 +97,7 @@ struct FileReply {
     size: u64,
     /// The mode that was used.
     mode: Mode,
-    /// True where the file is new.
+    /// True if the file is new.
     created: bool,
     /// The file's version now, for if_version.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub(super) fn is_nothing(line: &[u8]) -> bool {
     header_name(line) == NOTHING
 }
 
-/// The file that `--- old` and `+++ new` are for; nothing where its quotes are wrong. `announced` is the name in a
+/// The file that `--- old` and `+++ new` are for; nothing if its quotes are wrong. `announced` is the name in a
 /// `diff` line before them.
 pub(super) fn of_header(old: &[u8], new: &[u8], announced: Option<&str>) -> Option<String> {
     let (old, new) = (header_name(old), of_line(header_name(new))?);
@@ -46,7 +46,7 @@ fn without_prefix(old: &str, new: String) -> String {
     }
 }
 
-/// The file that `diff --git old new`, or another `diff` line, is for; nothing where that is not clear.
+/// The file that `diff --git old new`, or another `diff` line, is for; nothing if that is not clear.
 pub(super) fn of_diff(line: &[u8]) -> Option<String> {
     let (old, new) = match line.strip_prefix(b"diff --git ") {
         Some(names) => git_names(names.trim_ascii())?,
@@ -82,7 +82,7 @@ fn last_two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((old, new)).filter(|_| !old.starts_with(b"-") && !new.starts_with(b"-"))
 }
 
-/// A name that stands alone; nothing where its quotes are wrong.
+/// A name that stands alone; nothing if its quotes are wrong.
 pub(super) fn of_line(name: &[u8]) -> Option<String> {
     let name = name.trim_ascii();
     if name.starts_with(b"\"") {

@@ -2,7 +2,7 @@
 //!
 //! Models write patches from memory: counts are off, headers are bare or missing, prose and fences stand around. What a
 //! line is may then be read in more than one way. A hunk therefore has readings, the likeliest first, and the text that
-//! is patched decides: a reading counts only where its old lines are. A reading that would leave out a line that may be a
+//! is patched decides: a reading counts only if its old lines are. A reading that would leave out a line that may be a
 //! change is none.
 //!
 //! A hunk keeps its lines as they stand in the patch; they are cut again when it is applied, so that a patch of millions
@@ -235,7 +235,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// `---` and `+++` name a file only together. Where nothing marks hunks they may be lines, unless one is behind them.
+    /// `---` and `+++` name a file only together. If nothing marks hunks they may be lines, unless one is behind them.
     fn starts_names(&self, line: &[u8]) -> bool {
         let mut ahead = self.source;
         line.starts_with(b"--- ")

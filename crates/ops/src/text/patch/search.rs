@@ -143,7 +143,7 @@ pub(super) fn compare<'p, 't>(
     })
 }
 
-/// Moves forward to a line; nothing where the text has too few. Costs no more than the way there.
+/// Moves forward to a line; nothing if the text has too few. Costs no more than the way there.
 pub(super) fn seek(content: &[u8], from: Cursor, line: usize) -> Option<Cursor> {
     let mut seeker = LineSeeker::new(line.checked_sub(from.line)? as u64);
     let mut offset = from.offset;

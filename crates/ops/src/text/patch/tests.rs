@@ -615,7 +615,7 @@ fn temporary(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-/// What another program says the difference is; nothing where the texts are equal.
+/// What another program says the difference is; nothing if the texts are equal.
 fn foreign_diff(program: &str, arguments: &[String], a: &str, b: &str) -> Option<String> {
     let (old, new) = (temporary(a), temporary(b));
     let mut command = Command::new(program);

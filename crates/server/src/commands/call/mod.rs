@@ -1,44 +1,85 @@
-//! `mcp-filesystem call`: one tool call from the shell, through the same dispatch as a client's.
+//! `mcp-filesystem call`: one tool call from the shell, here or on a running server.
+//!
+//! A call made here takes the same road as a client's.
 
+mod answer;
+mod arguments;
+mod http_client;
 mod progress_bar;
 mod readable;
+mod remote;
 
-use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use sandbox::Users;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolset::{Admission, CallOutcome, Caller, Client, EncodedReply, Service};
+use toolset::{Admission, CallOutcome, Caller, Client, Service};
 
-use self::readable::readable;
-use crate::command_line::CallArguments;
+use self::answer::Answer;
+pub(crate) use self::remote::run as run_remote;
+use crate::command_line::CallRequest;
 use crate::deployment::{Reopening, deployment};
-use crate::settings::Settings;
-use crate::tool_sets::every_set;
+use crate::guide_project::GuideProject;
+use crate::settings::{Settings, Toolset};
+use crate::tool_sets::tools_of;
 use crate::{guide_project, open_roots};
 
-/// The most bytes of arguments read from standard input.
-const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
-
 /// Opens the roots, confines the process as the server does, and calls the tool.
-pub(crate) fn run(settings: &Settings, tool: &str, arguments: &CallArguments) -> Result<()> {
+pub(crate) fn run(settings: &Settings, request: &CallRequest) -> Result<()> {
     let roots = open_roots::open(settings)?;
     let project = guide_project::open(settings)?;
     let users = Users::load();
     sandbox::lock_in(&roots, settings.landlock, &[])?;
     let admission = Admission::new(deployment(settings, &roots, users, Reopening::No));
-    let service = every_set(settings, admission, project.as_ref())?;
+    let service = service_with(&request.tool, settings, &admission, project.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(call_and_print(&service, tool, arguments))
+    runtime.block_on(call_and_print(&service, request))
 }
 
-/// Calls a tool and prints its answer: text on a terminal, JSON elsewhere. If the call fails, so does the command.
-async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments) -> Result<()> {
+/// Finds the set that has the tool. Sets may have tools of the same name: then the one to call has to be named.
+fn service_with(
+    tool: &str,
+    settings: &Settings,
+    admission: &Arc<Admission>,
+    project: Option<&GuideProject>,
+) -> Result<Service> {
+    let mut found: Vec<(Toolset, Service)> = Vec::new();
+    let mut names = Vec::new();
+    for set in &settings.toolsets {
+        let tools = tools_of(*set, settings, project.map(|project| &project.state));
+        let service = Service::new(vec![tools], Arc::clone(admission))?;
+        let own: Vec<String> = tool_names(&service);
+        if own.iter().any(|name| name == tool) {
+            found.push((*set, service));
+        }
+        names.extend(own);
+    }
+    match found.as_slice() {
+        [] => bail!("unknown tool {tool}; there are {}", names.join(", ")),
+        [(_, service)] => Ok(service.clone()),
+        several => {
+            let sets: Vec<&str> = several.iter().map(|(set, _)| set.name()).collect();
+            let first = sets.first().copied().unwrap_or_default();
+            bail!(
+                "{tool} is in the tool sets {}: choose one, such as --toolset {first}",
+                sets.join(" and ")
+            )
+        }
+    }
+}
+
+fn tool_names(service: &Service) -> Vec<String> {
+    let tools = service.catalogue().described().iter();
+    tools.map(|tool| tool.name.to_string()).collect()
+}
+
+/// Calls a tool and prints its answer. If the call fails, so does the command.
+async fn call_and_print(service: &Service, request: &CallRequest) -> Result<()> {
     let (told, done) = watch::channel(0);
     let caller = Caller {
         name: "shell".to_owned(),
@@ -49,23 +90,26 @@ async fn call_and_print(service: &Service, tool: &str, arguments: &CallArguments
         }),
         ..Caller::default()
     };
-    let arguments = Value::Object(parse(arguments)?);
-    let work = service.call(tool, arguments, &caller);
+    let tools = service.catalogue().described().iter();
+    let schema = tools
+        .filter(|tool| tool.name == request.tool)
+        .map(|tool| Value::Object((*tool.input_schema).clone()))
+        .next();
+    let arguments = arguments::read(&request.arguments, &schema.unwrap_or_default())?;
+    let work = service.call(&request.tool, Value::Object(arguments), &caller);
     // The shell cannot be asked, so the answer is never a question.
     let Some(CallOutcome::Result(result)) = progress_bar::shown(work, done).await else {
-        let names: Vec<&str> = service
-            .catalogue()
-            .described()
-            .iter()
-            .map(|tool| &*tool.name)
-            .collect();
-        bail!("unknown tool {tool}; there are {}", names.join(", "));
+        bail!("{} did not answer", request.tool);
     };
-    print(&result.reply)?;
-    if result.is_error {
-        bail!("{tool} failed");
-    }
-    Ok(())
+    let answer = Answer {
+        text: result.reply.text(),
+        structured: result
+            .reply
+            .structured()
+            .map(|json| String::from_utf8_lossy(json).into_owned()),
+        is_error: result.is_error,
+    };
+    answer.print(&request.tool)
 }
 
 /// The shell as a client.
@@ -87,50 +131,4 @@ impl Client for Shell {
     fn tell_progress(&self, done: u64) {
         self.told.send_replace(done);
     }
-}
-
-fn parse(arguments: &CallArguments) -> Result<Map<String, Value>> {
-    let text = match arguments {
-        CallArguments::None => return Ok(Map::new()),
-        CallArguments::Text(text) => text.clone(),
-        CallArguments::Stdin => read_standard_input()?,
-    };
-    serde_json::from_str(&text).context("the arguments are not a JSON object")
-}
-
-fn read_standard_input() -> Result<String> {
-    let mut text = String::new();
-    std::io::stdin()
-        .lock()
-        .take(MAX_ARGUMENTS)
-        .read_to_string(&mut text)?;
-    Ok(text)
-}
-
-fn print(reply: &EncodedReply) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let shown = match (reply.structured(), out.is_terminal()) {
-        (Some(structured), false) => String::from_utf8_lossy(structured).into_owned(),
-        _ => text(reply)?,
-    };
-    writeln!(out, "{}", shown.trim_end_matches('\n'))?;
-    Ok(())
-}
-
-/// What a person reads: the text, or the structured content if the text only repeats it as JSON.
-fn text(reply: &EncodedReply) -> Result<String> {
-    let text = reply.text().unwrap_or_default();
-    let Some(structured) = reply.structured() else {
-        return Ok(text);
-    };
-    let structured: Value = serde_json::from_slice(structured)?;
-    Ok(if text.is_empty() || repeats(&text, &structured) {
-        readable(&structured)
-    } else {
-        text
-    })
-}
-
-fn repeats(text: &str, structured: &Value) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }

@@ -58,6 +58,12 @@ fn table(objects: &[&Map<String, Value>]) -> Vec<String> {
             columns.push(name);
         }
     }
+    // Lists are long: behind everything else they shift nothing.
+    let is_list = |name: &&str| {
+        let mut values = objects.iter().filter_map(|object| object.get(*name));
+        values.any(Value::is_array)
+    };
+    columns.sort_by_key(is_list);
     let head = columns.iter().map(|name| (*name).to_owned()).collect();
     let row = |object: &&Map<String, Value>| {
         let cell = |name: &&str| object.get(*name).map_or_else(String::new, plain);
@@ -86,6 +92,10 @@ fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => escaped(text),
         Value::Null => "-".to_owned(),
+        Value::Array(items) if items.iter().all(Value::is_string) && !items.is_empty() => {
+            let items: Vec<String> = items.iter().map(plain).collect();
+            items.join(", ")
+        }
         other => other.to_string(),
     }
 }

@@ -3,15 +3,17 @@
 //! It reads the same settings and opens the same roots as the server, but starts nothing. It shows host paths: the
 //! reader is the operator.
 
+mod clients;
 mod own_files;
 mod risks;
+mod secrets;
 
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use sandbox::{HistoryFigures, Landlock, NamedRoot, Protection, Quota, Roots};
+use sandbox::{HiddenEntries, HistoryFigures, Landlock, NamedRoot, Protection, Quota, Roots};
 
 use self::own_files::OwnFile;
 pub(crate) use self::risks::{of_settings as settings_risks, open_door};
@@ -33,7 +35,11 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
     check_audit_file(&loaded.settings)?;
     let facts = Findings {
         loaded,
-        found: roots.iter().map(CheckedRoot::of).collect(),
+        found: roots
+            .iter()
+            .zip(&loaded.settings.roots)
+            .map(CheckedRoot::of)
+            .collect(),
         project: project.as_ref(),
         files: own_files::all(loaded),
         tokens: credentials.tokens.map(|tokens| tokens.count()),
@@ -45,7 +51,7 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
     Ok(())
 }
 
-/// Fails where the server would not start because of its audit file.
+/// Fails if the server would not start because of its audit file.
 fn check_audit_file(settings: &Settings) -> Result<()> {
     let Some(path) = settings.audit_file.as_deref() else {
         return Ok(());
@@ -77,10 +83,12 @@ struct CheckedRoot {
     is_writable: bool,
     /// Where its history is and how much it holds, if one is kept.
     history: Option<(bool, HistoryFigures)>,
+    /// What its `deny` hides, or the shipped list would.
+    hidden: HiddenEntries,
 }
 
 impl CheckedRoot {
-    fn of(root: &NamedRoot) -> CheckedRoot {
+    fn of((root, own): (&NamedRoot, &RootSettings)) -> CheckedRoot {
         CheckedRoot {
             name: root.name.clone(),
             real_path: root.root.real_path().to_owned(),
@@ -90,6 +98,7 @@ impl CheckedRoot {
                 .root
                 .history()
                 .map(|history| (history.is_in_root(), history.figures())),
+            hidden: secrets::hidden_in(root, own),
         }
     }
 }
@@ -129,7 +138,7 @@ fn report(facts: &Findings<'_>) -> String {
     let sections = [
         ("Configuration", vec![configuration(settings)]),
         ("Roots", roots.chain(project).collect()),
-        ("Who can reach it", reach(settings, facts.tokens)),
+        ("Who can reach it", reach_lines(settings, facts.tokens)),
         ("Limits", limits(settings)),
         ("Log", log(settings)),
         ("Kernel protections", facts.kernel.clone()),
@@ -178,6 +187,11 @@ fn root_lines<'a>(
             root.quota
                 .map(|quota| format!("  {}", quota_in_words(quota))),
         );
+        let asks = root.confirm.is_some();
+        lines.extend(
+            asks.then(|| "  large changes ask a person first (roots[].confirm)".to_owned()),
+        );
+        lines.extend(secrets::deny_in_words(root, found).map(|line| format!("  {line}")));
         let history = root.history.as_ref().zip(found.history);
         lines.extend(history.map(|(kept, found)| format!("  {}", history_in_words(kept, found))));
         lines
@@ -265,7 +279,7 @@ fn reach(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
             audience(settings)
         ),
         format!("endpoints: {}", endpoints(settings)),
-        token_line(tokens),
+        token_line(tokens, settings),
         encryption_line(settings),
         format!("host names: {}", host_names(settings)),
         format!("web pages: {}", origins(settings)),
@@ -317,11 +331,12 @@ fn limits(settings: &Settings) -> Vec<String> {
 
 fn log(settings: &Settings) -> Vec<String> {
     let format = match settings.log_format {
-        LogFormat::Json => "JSON",
-        LogFormat::Text => "text",
+        LogFormat::Auto => "JSON lines on standard error (text on a terminal)",
+        LogFormat::Json => "JSON lines on standard error",
+        LogFormat::Text => "text lines on standard error",
     };
     let level = settings.log_level.word();
-    let lines = format!("{format} lines on standard error, from level {level} on");
+    let lines = format!("{format}, from level {level} on");
     let audit = settings.audit_file.as_deref();
     let audit = audit.map(|file| format!("every call also in {}", file.display()));
     std::iter::once(lines).chain(audit).collect()
@@ -344,7 +359,23 @@ fn endpoints(settings: &Settings) -> String {
         .join(", ")
 }
 
-fn token_line(tokens: Option<usize>) -> String {
+/// Who can reach the server, and what each named client may do.
+fn reach_lines(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
+    let mut lines = reach(settings, tokens);
+    lines.extend(clients::lines(settings));
+    lines
+}
+
+fn token_line(tokens: Option<usize>, settings: &Settings) -> String {
+    if let Some(oauth) = &settings.oauth {
+        let scopes = oauth.scope_names().join(", ");
+        let own = tokens.map(|count| format!(", or one of {count} bearer tokens"));
+        return format!(
+            "an access token of {} is required, with one of the scopes {scopes}{}",
+            oauth.issuer,
+            own.unwrap_or_default()
+        );
+    }
     match tokens {
         Some(1) => "a bearer token is required; there is 1".to_owned(),
         Some(count) => format!("a bearer token is required; there are {count}"),
@@ -417,6 +448,7 @@ mod tests {
             mode,
             is_writable: name != "frozen",
             history: None,
+            hidden: HiddenEntries::default(),
         }
     }
 
@@ -465,7 +497,7 @@ Limits
   content in one reply: 10485760 bytes; whole files: up to 1048576 bytes
 
 Log
-  JSON lines on standard error, from level info on
+  JSON lines on standard error (text on a terminal), from level info on
 
 Kernel protections
   openat2: yes

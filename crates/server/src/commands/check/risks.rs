@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::own_files::{Holds, OwnFile};
+use super::secrets;
 use super::{Audience, CheckedRoot, Findings, audience_of};
 use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transport, tools_of};
 
@@ -19,6 +20,7 @@ pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
         let inside = |file: &&OwnFile| file.real_path.starts_with(&root.real_path);
         let files = facts.files.iter().filter(inside);
         risks.extend(files.filter_map(|file| within_reach(root, own, file)));
+        risks.extend(secrets::risks(root, own));
     }
     risks.extend(
         settings
@@ -39,9 +41,15 @@ pub(crate) fn of_settings(settings: &Settings) -> Vec<String> {
     risks.into_iter().flatten().collect()
 }
 
+fn asks_for_tokens(settings: &Settings) -> bool {
+    settings.bearer_tokens_file.is_some()
+        || settings.oauth.is_some()
+        || !settings.clients.is_empty()
+}
+
 /// The risk of a port that anybody may use.
 pub(crate) fn open_door(settings: &Settings) -> Option<String> {
-    let is_open = settings.transport == Transport::Http && settings.bearer_tokens_file.is_none();
+    let is_open = settings.transport == Transport::Http && !asks_for_tokens(settings);
     let where_from = match audience_of(&settings.host) {
         Audience::ThisMachine => return None,
         Audience::OneInterface => "an address that other machines may reach",
@@ -148,7 +156,7 @@ fn superuser() -> String {
 /// The risk of tokens sent without encryption.
 fn tokens_in_the_clear(settings: &Settings) -> Option<String> {
     let is_clear = settings.transport == Transport::Http
-        && settings.bearer_tokens_file.is_some()
+        && asks_for_tokens(settings)
         && settings.tls.is_none()
         && audience_of(&settings.host) != Audience::ThisMachine;
     is_clear.then(|| {
@@ -213,6 +221,7 @@ mod tests {
             mode: 0o755,
             is_writable: true,
             history: None,
+            hidden: sandbox::HiddenEntries::default(),
         }
     }
 

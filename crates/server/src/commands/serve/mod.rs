@@ -6,27 +6,29 @@
 mod welcome;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use mcp::Server;
 use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Users};
-use toolset::{Admission, CallObserver, Deployment, Service};
+use toolset::{Admission, CallObserver, ClientGrant, Deployment, Service};
 
 use super::check::{open_door, settings_risks};
 use crate::admin::{self, AdminOptions, AdminState, CallBoard};
 use crate::change_words::OperatorContext;
-use crate::deployment::{Reopening, deployment};
+use crate::deployment::{Reopening, client_grant, deployment};
 use crate::guide_project::{self, GuideProject};
 use crate::http::{self, CredentialStore, DoorLimits, HostCheck, HttpGauges, listener};
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::process_figures::ProcessFigures;
-use crate::settings::{RootSettings, SessionPolicy, Settings, Toolset, Transport};
+use crate::settings::{
+    OAuthSettings, RootSettings, STDIO_CLIENT, SessionPolicy, Settings, Toolset, Transport,
+};
 use crate::tool_sets::{every_set, tools_of};
-use crate::{histories, open_roots, root_watch, signals, stdio};
+use crate::{histories, open_roots, root_watch, service_manager, signals, stdio};
 
 /// How long the process waits at its end for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -52,7 +54,9 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let credentials = Arc::new(CredentialStore::load(settings)?);
     let audit = settings.audit_file.as_deref();
     let audit = audit.map(|path| audit_file(path, settings)).transpose()?;
-    let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions(settings))?;
+    let resolver = resolver_files(settings);
+    let exceptions = exceptions(settings, &resolver);
+    let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions)?;
 
     let log = log::start(settings, audit)?;
     histories::recover(&roots);
@@ -77,6 +81,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     );
     let reload = signals::reload_on_hangup(log.reopener(), Arc::clone(&credentials));
     let sweep = roots.sweeper();
+    let oauth = credentials.oauth().cloned();
     let shared = SharedParts {
         admission,
         credentials,
@@ -92,6 +97,9 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     };
     let ended = runtime.block_on(async {
         tokio::spawn(reload);
+        if let Some(oauth) = oauth {
+            tokio::spawn(oauth.keep_keys_fresh());
+        }
         tokio::spawn(after_start(sweep));
         serve(settings, parts, project.as_ref()).await
     });
@@ -150,11 +158,12 @@ pub(super) fn bad_audit_file(path: &Path, error: &std::io::Error) -> anyhow::Err
 
 /// The directories that stay reachable besides the roots, because SIGHUP opens files in them again. A file may have been
 /// replaced by then, so its directory has to be reachable, not the file.
-fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
+fn exceptions<'a>(settings: &'a Settings, resolver: &'a [PathBuf]) -> Vec<Exception<'a>> {
     let tls = settings.tls.as_ref().map(|tls| [&tls.cert, &tls.key]);
     let read = tls.into_iter().flatten();
     let read = read.chain(&settings.bearer_tokens_file);
     let read = read.chain(&settings.admin_token_file);
+    let read = read.chain(settings.oauth.as_ref().and_then(OAuthSettings::key_file));
     let read = read.map(|path| (path, ExceptionRights::Read));
     let written = settings.audit_file.iter();
     let written = written.map(|path| (path, ExceptionRights::Write));
@@ -162,7 +171,21 @@ fn exceptions(settings: &Settings) -> Vec<Exception<'_>> {
         path: operator_files::directory_of(path),
         rights,
     });
-    all.collect()
+    let resolver = resolver.iter().map(|path| Exception {
+        path,
+        rights: ExceptionRights::Read,
+    });
+    all.chain(resolver).collect()
+}
+
+/// What looking up the name of an issuer reads. Without an issuer, no name is ever looked up.
+fn resolver_files(settings: &Settings) -> Vec<PathBuf> {
+    let oauth = settings.oauth.as_ref();
+    let fetches = oauth.is_some_and(|oauth| oauth.key_file().is_none());
+    if fetches && settings.transport == Transport::Http {
+        return operator_files::resolver_files();
+    }
+    Vec::new()
 }
 
 /// What was prepared before the process locked itself in, or belongs to all of its transports.
@@ -224,7 +247,8 @@ async fn serve(
         tokio::spawn(admin::serve(listener, options, shutdown.clone()));
     }
     let Some(listener) = parts.listener else {
-        let service = every_set(settings, admission, project)?;
+        let service = every_set(settings, Arc::clone(&admission), project)?;
+        let service = for_stdio(service, settings, &admission)?;
         tokio::spawn(after_start(prepared(service.clone())));
         stdio::serve(Server::new(service), settings.max_body_size, shutdown).await;
         return Ok(());
@@ -245,12 +269,14 @@ async fn serve(
         handshake_timeout: settings.handshake_timeout,
         client_timeout: settings.client_timeout,
     };
+    let clients = client_admissions(settings, &admission);
     let endpoints = settings
         .toolsets
         .iter()
-        .map(|set| endpoint(*set, settings, &admission, project));
+        .map(|set| endpoint(*set, settings, &admission, &clients, project));
     let endpoints = endpoints.collect::<Result<_>>()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    service_manager::tell_ready();
     http::serve(listener, options, endpoints, shutdown).await;
     Ok(())
 }
@@ -266,10 +292,43 @@ fn door_limits(settings: &Settings) -> DoorLimits {
     }
 }
 
+/// Every named client, with its own admission.
+fn client_admissions(
+    settings: &Settings,
+    admission: &Admission,
+) -> Vec<(ClientGrant, Arc<Admission>)> {
+    let clients = settings.clients.iter();
+    let grants = clients.map(|client| client_grant(client, settings, admission.deployment()));
+    grants
+        .map(|grant| {
+            let own = admission.for_client(&grant);
+            (grant, own)
+        })
+        .collect()
+}
+
+/// The tools for the one caller on standard input and output: those of the client `stdio`, if there is one.
+pub(crate) fn for_stdio(
+    service: Service,
+    settings: &Settings,
+    admission: &Admission,
+) -> Result<Service> {
+    let mut clients = settings.clients.iter();
+    let Some(client) = clients.find(|client| client.name == STDIO_CLIENT) else {
+        return Ok(service);
+    };
+    let grant = client_grant(client, settings, admission.deployment());
+    let own = service.for_client(&grant, &admission.for_client(&grant));
+    own.ok_or_else(|| {
+        anyhow!("clients: the client {STDIO_CLIENT} may use none of the tool sets that are served")
+    })
+}
+
 fn endpoint(
     set: Toolset,
     settings: &Settings,
     admission: &Arc<Admission>,
+    clients: &[(ClientGrant, Arc<Admission>)],
     project: Option<&GuideProject>,
 ) -> Result<http::Endpoint> {
     let guide_state = project.map(|project| &project.state);
@@ -284,12 +343,13 @@ fn endpoint(
         SessionPolicy::Auto => set == Toolset::Guide,
     };
     let max_sessions = has_sessions.then_some(settings.max_sessions);
-    let server = Server::new(service);
-    Ok(http::Endpoint::new(
-        set.name().to_owned(),
-        server,
-        max_sessions,
-    ))
+    let server = Server::new(service.clone());
+    let mut endpoint = http::Endpoint::new(set.name().to_owned(), server, max_sessions);
+    for (client, admission) in clients {
+        let own = service.for_client(client, admission);
+        endpoint.add_client(Arc::clone(&client.name), own);
+    }
+    Ok(endpoint)
 }
 
 /// Tells the person at the terminal and the log what is served where: to clients, and to the operator.
@@ -344,11 +404,10 @@ fn log_started(settings: &Settings, address: &str, admin: Option<SocketAddr>, pr
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
+    use crate::log::LineFormat;
     use crate::log::tests::logged;
-    use crate::settings::{LogFormat, LogLevel, Partial};
+    use crate::settings::{LogLevel, Partial};
 
     #[test]
     fn an_open_port_without_a_token_is_warned_of() {
@@ -360,7 +419,7 @@ mod tests {
                 ..Partial::default()
             };
             let settings = settings.complete();
-            let log = logged(LogFormat::Text, LogLevel::Info, || {
+            let log = logged(LineFormat::Text, LogLevel::Info, || {
                 log_started(&settings, "address", None, "protections");
             });
             log.matches(" WARN it listens on all interfaces without asking for a token")

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::settings::Settings;
+use crate::settings::{Settings, Toolset};
 
 /// Which of the standard streams are terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +35,18 @@ pub(crate) fn greet(settings: &Settings, address: Option<SocketAddr>, arguments:
     let program = std::env::current_exe();
     let program = program.as_deref().unwrap_or(Path::new("mcp-filesystem"));
     let text = match (address, Terminals::of_this_process()) {
-        (None, Terminals { input: true, .. }) => on_stdio(program, arguments),
-        (Some(address), Terminals { error: true, .. }) => on_http(settings, address),
+        (None, Terminals { input: true, .. }) => on_stdio(settings, program, arguments),
+        (Some(address), Terminals { error: true, .. }) => on_http(settings, program, address),
         _ => return,
     };
     // If standard error is closed, nobody is left to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn on_stdio(program: &Path, arguments: &[String]) -> String {
+fn on_stdio(settings: &Settings, program: &Path, arguments: &[String]) -> String {
     let program = program.display().to_string();
-    let entry = json!({ "mcpServers": { "files": { "command": program, "args": arguments } } });
+    let (name, first_call) = for_first_set(settings);
+    let entry = json!({ "mcpServers": { name: { "command": program, "args": arguments } } });
     let words: Vec<String> = std::iter::once(&program)
         .chain(arguments)
         .map(|word| in_shell(word))
@@ -55,13 +56,13 @@ fn on_stdio(program: &Path, arguments: &[String]) -> String {
         "mcp-filesystem waits for an MCP client on standard input, and a terminal is not one.\n\
          Clients start it themselves. To paste into the configuration of one (Claude Desktop, Cursor and others):\n\n\
          {entry:#}\n\n\
-         Claude Code:  claude mcp add files -- {line}\n\
-         From here:    {line} call list_roots\n\
+         Claude Code:  claude mcp add {name} -- {line}\n\
+         From here:    {line} call {first_call}\n\
          Ctrl-D ends it.\n\n"
     )
 }
 
-fn on_http(settings: &Settings, address: SocketAddr) -> String {
+fn on_http(settings: &Settings, program: &Path, address: SocketAddr) -> String {
     let scheme = match settings.tls {
         Some(_) => "https",
         None => "http",
@@ -74,9 +75,37 @@ fn on_http(settings: &Settings, address: SocketAddr) -> String {
             SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
+    let url = format!("{scheme}://{here}/mcp");
+    let (name, first_call) = for_first_set(settings);
+    let program = in_shell(&program.display().to_string());
+    let mut entry = json!({ "type": "http", "url": url });
+    let (mut header, mut token) = ("", "");
+    if settings.bearer_tokens_file.is_some() {
+        entry["headers"] = json!({ "Authorization": "Bearer TOKEN" });
+        header = " --header \"Authorization: Bearer TOKEN\"";
+        token = " --token-file FILE";
+    }
+    let entry = json!({ "mcpServers": { name: entry } });
     format!(
-        "mcp-filesystem serves MCP clients at {scheme}://{here}/mcp; Ctrl-C ends it. What follows is the log.\n\n"
+        "mcp-filesystem serves MCP clients at {url}\n\
+         To paste into the configuration of one (Claude Code, Cursor, VS Code and others):\n\n\
+         {entry:#}\n\n\
+         Claude Code:       claude mcp add --transport http {name} {url}{header}\n\
+         Another terminal:  {program} call --url {url}{token} {first_call}\n\
+         Ctrl-C ends it. What follows is the log.\n\n"
     )
+}
+
+/// A name for the client's configuration that clients do not reserve, and a call to try the first set with.
+fn for_first_set(settings: &Settings) -> (&'static str, &'static str) {
+    match settings.toolsets.first() {
+        None | Some(Toolset::Workspace) => ("fs", "list_roots"),
+        Some(Toolset::Files) => ("fs", "list path=."),
+        Some(Toolset::Reference) => ("fs", "list_allowed_directories"),
+        Some(Toolset::Memory) => ("fs-memory", "view path=."),
+        Some(Toolset::MemoryTool) => ("fs-memory", "memory command=view path=/memories"),
+        Some(Toolset::Guide) => ("fs-guide", "guide_cache_stats"),
+    }
 }
 
 /// Quotes a word for the shell.
@@ -91,28 +120,54 @@ fn in_shell(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Partial;
+    use crate::settings::{Partial, WordValue};
+
+    fn serving(set: Toolset) -> Settings {
+        Partial {
+            toolsets: Some(vec![set]),
+            ..Partial::default()
+        }
+        .complete()
+    }
+
+    fn entry_in(text: &str) -> serde_json::Value {
+        let (start, end) = (text.find('{').unwrap(), text.rfind('}').unwrap());
+        serde_json::from_str(&text[start..=end]).unwrap()
+    }
 
     #[test]
     fn a_person_gets_a_configuration_to_paste() {
         let arguments = ["/home/me/my files".to_owned()];
-        let text = on_stdio(Path::new("/usr/bin/mcp-filesystem"), &arguments);
-        let (start, end) = (text.find('{').unwrap(), text.rfind('}').unwrap());
-        let entry: serde_json::Value = serde_json::from_str(&text[start..=end]).unwrap();
-        let files = &entry["mcpServers"]["files"];
-        assert_eq!(files["command"], "/usr/bin/mcp-filesystem");
-        assert_eq!(files["args"], json!(["/home/me/my files"]));
-        let line = "claude mcp add files -- /usr/bin/mcp-filesystem '/home/me/my files'\n";
+        let settings = serving(Toolset::Workspace);
+        let text = on_stdio(&settings, Path::new("/usr/bin/mcp-filesystem"), &arguments);
+        let entry = &entry_in(&text)["mcpServers"]["fs"];
+        assert_eq!(entry["command"], "/usr/bin/mcp-filesystem");
+        assert_eq!(entry["args"], json!(["/home/me/my files"]));
+        let line = "claude mcp add fs -- /usr/bin/mcp-filesystem '/home/me/my files'\n";
         assert!(text.contains(line), "{text}");
     }
 
     #[test]
-    fn a_person_gets_the_address_of_http() {
+    fn a_person_gets_the_address_of_http_and_what_to_do_with_it() {
         let settings = Partial::default().complete();
-        let text = |address: &str| on_http(&settings, address.parse().unwrap());
-        assert!(text("0.0.0.0:8091").contains(" http://127.0.0.1:8091/mcp;"));
-        assert!(text("[::]:8091").contains(" http://[::1]:8091/mcp;"));
-        assert!(text("192.0.2.1:1").contains(" http://192.0.2.1:1/mcp;"));
+        let text = |address: &str| on_http(&settings, Path::new("/m"), address.parse().unwrap());
+        assert!(text("0.0.0.0:8091").contains(" http://127.0.0.1:8091/mcp\n"));
+        assert!(text("[::]:8091").contains(" http://[::1]:8091/mcp\n"));
+        let text = text("192.0.2.1:1");
+        let entry = &entry_in(&text)["mcpServers"]["fs"];
+        assert_eq!(entry["url"], "http://192.0.2.1:1/mcp");
+        assert!(text.contains("  /m call --url http://192.0.2.1:1/mcp list_roots\n"));
+    }
+
+    #[test]
+    fn the_first_call_is_one_that_the_set_has() {
+        for (name, set, _) in Toolset::WORDS {
+            let (_, call) = for_first_set(&serving(*set));
+            let tool = call.split(' ').next().unwrap();
+            let sets = toolset::every_set().iter();
+            let mut own = sets.filter(|one| one.set == *name);
+            assert!(own.any(|one| one.tools.contains(&tool)), "{name}: {tool}");
+        }
     }
 
     #[test]

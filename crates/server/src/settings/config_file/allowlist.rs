@@ -10,7 +10,7 @@ use crate::settings::value::Reading;
 use crate::settings::{AllowedTools, tools_of};
 
 /// Reads an allowlist. Only names that the catalogue has are accepted.
-pub(super) fn allowed_tools(field: &Field<'_>) -> Reading<AllowedTools> {
+pub(crate) fn allowed_tools(field: &Field<'_>) -> Reading<AllowedTools> {
     let names = field.list_of(tool_names)?;
     let names: BTreeSet<String> = names.into_iter().flatten().collect();
     Ok(if names.contains("*") {

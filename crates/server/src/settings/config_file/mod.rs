@@ -11,18 +11,23 @@ mod yaml;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::Quota;
+use sandbox::{Quota, SECRETS_WORD, View};
 use toolset::CallRate;
 
 pub(crate) use file::{ConfigFile, read};
 pub(crate) use reader::Field;
 
 use super::choices::{Toolset, Transport};
+use super::client_settings::{ClientSettings, client};
 use super::error::{KeyPath, SettingsError, quoted};
+use super::oauth_settings::{OAuthSettings, read as read_oauth};
 use super::table::{self, InnerKey};
 use super::value::{Bounds, ReadContext, Reading, SettingValue};
-use super::{HistoryKept, HistoryWhere, OnMissingRoot, Partial, RootAccess, RootSettings, Tls};
-use allowlist::allowed_tools;
+use super::{
+    ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, Partial, RootAccess, RootSettings,
+    Tls,
+};
+pub(crate) use allowlist::allowed_tools;
 use reader::Section;
 use yaml::YamlValue;
 
@@ -125,7 +130,8 @@ pub(crate) fn toolsets(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Vec<To
     Ok(sets)
 }
 
-fn at_least_one<'n, T>(
+/// Reads a list that must not be empty.
+pub(crate) fn at_least_one<'n, T>(
     field: &Field<'n>,
     expected: &str,
     read: impl Fn(&Field<'n>) -> Reading<T>,
@@ -142,7 +148,7 @@ fn at_least_one<'n, T>(
 }
 
 /// Checks that no two names are the same; `path` is the place of a name.
-fn distinct<'a>(
+pub(crate) fn distinct<'a>(
     names: impl Iterator<Item = &'a str>,
     what: &'static str,
     path: impl Fn(usize) -> KeyPath,
@@ -186,9 +192,12 @@ macro_rules! map_value {
 
 map_value! {
     RootSettings, root;
+    ClientSettings, client;
     Quota, quota;
     Tls, tls;
     CallRate, rate;
+    OAuthSettings, read_oauth;
+    ConfirmSettings, confirm;
 }
 
 fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
@@ -209,6 +218,14 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
         history: section
             .read(table::ROOT_HISTORY.name(), |field| history(&field, context))?
             .unwrap_or_else(|| Some(HistoryKept::default())),
+        confirm: section
+            .read(table::ROOT_CONFIRM.name(), |field| {
+                Option::read(&field, context)
+            })?
+            .flatten(),
+        deny: section
+            .read(table::ROOT_DENY.name(), |field| deny(&field))?
+            .unwrap_or_default(),
         on_missing: OnMissingRoot::Fail,
         host_paths: section
             .read(table::ROOT_HOST_PATHS.name(), |field| field.boolean())?
@@ -218,18 +235,62 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
     Ok(root)
 }
 
+/// Reads `secrets`, or a list of globs.
+fn deny(field: &Field<'_>) -> Reading<Vec<String>> {
+    let globs = match field.text() {
+        Ok(word) if word == SECRETS_WORD => vec![word.to_owned()],
+        _ => field
+            .list()
+            .map_err(|_| field.unexpected("secrets, or a list of globs"))?
+            .iter()
+            .map(deny_glob)
+            .collect::<Reading<_>>()?,
+    };
+    match View::new(&[], &globs) {
+        Ok(_) => Ok(globs),
+        Err(fault) => Err(field.unexpected(format!("globs to deny; {fault}"))),
+    }
+}
+
+fn deny_glob(field: &Field<'_>) -> Reading<String> {
+    let glob = field.text()?;
+    match View::new(&[glob], &[]) {
+        Ok(_) => Ok(glob.to_owned()),
+        Err(fault) => Err(field.unexpected(format!("a glob; {fault}"))),
+    }
+}
+
 fn quota(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Quota> {
     let mut section = field.section()?;
-    let mut limit = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
+    let (bytes, files) = (&table::QUOTA_BYTES, &table::QUOTA_FILES);
     let quota = Quota {
-        max_bytes: limit(&table::QUOTA_BYTES)?,
-        max_files: limit(&table::QUOTA_FILES)?,
+        max_bytes: section.read(bytes.name(), |field| field.size(bytes.bounds()))?,
+        max_files: section.read(files.name(), |field| field.number(files.bounds()))?,
     };
     section.finish()?;
     if quota == Quota::default() {
         return Err(field.unexpected("max_bytes, max_files or both"));
     }
     Ok(quota)
+}
+
+fn confirm(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<ConfirmSettings> {
+    let mut section = field.section()?;
+    let mut limit = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
+    let (remove, overwrite) = (
+        limit(&table::CONFIRM_REMOVE)?,
+        limit(&table::CONFIRM_OVERWRITE)?,
+    );
+    let tools = section.read(table::CONFIRM_TOOLS.name(), |field| allowed_tools(&field))?;
+    section.finish()?;
+    if (remove, overwrite, &tools) == (None, None, &None) {
+        return Err(field.unexpected("remove, overwrite, tools or several of them"));
+    }
+    Ok(ConfirmSettings {
+        remove,
+        overwrite,
+        tools,
+    })
 }
 
 /// Reads `on`, `off` or a map.
@@ -248,34 +309,20 @@ fn history(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<Histo
         _ => context.path(&field).map(HistoryWhere::At),
     })?;
     kept.place = place.unwrap_or(kept.place);
-    let keep = section.read(table::HISTORY_KEEP.name(), |field| duration(&field))?;
+    let keep = section.read(table::HISTORY_KEEP.name(), |field| {
+        field.seconds(0..=u64::MAX).map(Duration::from_secs)
+    })?;
     kept.keep = keep.unwrap_or(kept.keep);
-    let mut number = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
-    kept.max_bytes = number(&table::HISTORY_BYTES)?.unwrap_or(kept.max_bytes);
-    kept.max_changes = number(&table::HISTORY_CHANGES)?.unwrap_or(kept.max_changes);
+    let key = &table::HISTORY_BYTES;
+    let max_bytes = section.read(key.name(), |field| field.size(key.bounds()))?;
+    kept.max_bytes = max_bytes.unwrap_or(kept.max_bytes);
+    let key = &table::HISTORY_CHANGES;
+    let max_changes = section.read(key.name(), |field| field.number(key.bounds()))?;
+    kept.max_changes = max_changes.unwrap_or(kept.max_changes);
     let undo_any = section.read(table::HISTORY_UNDO_ANY.name(), |field| field.boolean())?;
     kept.undo_any = undo_any.unwrap_or(kept.undo_any);
     section.finish()?;
     Ok(Some(kept))
-}
-
-/// Reads a duration such as `90m` or `7d`.
-fn duration(field: &Field<'_>) -> Reading<Duration> {
-    let wrong = || field.unexpected("a number with s, m, h or d, such as 7d");
-    let text = field.text()?;
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = text
-        .strip_suffix(unit)
-        .and_then(|number| number.parse().ok())
-        .ok_or_else(wrong)?;
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 fn tls(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Tls> {
@@ -289,14 +336,22 @@ fn tls(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Tls> {
 }
 
 fn rate(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<CallRate> {
+    rate_with(field, [&table::RATE_PER_SECOND, &table::RATE_BURST])
+}
+
+/// Reads a rate of calls.
+pub(crate) fn rate_with(
+    field: &Field<'_>,
+    [per_second, burst]: [&InnerKey; 2],
+) -> Reading<CallRate> {
     let mut section = field.section()?;
     let mut number = |key: &InnerKey| {
         let number = section.require(key, |field| field.number(key.bounds()));
         number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     };
     let rate = CallRate {
-        per_second: number(&table::RATE_PER_SECOND)?,
-        burst: number(&table::RATE_BURST)?,
+        per_second: number(per_second)?,
+        burst: number(burst)?,
     };
     section.finish()?;
     Ok(rate)
@@ -319,6 +374,11 @@ pub(crate) fn root_name_of(
 /// Reads a path that cannot be `null`.
 pub(crate) fn some_path(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<PathBuf>> {
     context.path(field).map(Some)
+}
+
+/// Reads a size that is kept in memory.
+pub(crate) fn memory_size(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<usize> {
+    context.memory_size(field)
 }
 
 /// Reads the path of a file that holds a secret.

@@ -8,6 +8,7 @@ use super::yaml::YamlValue;
 use crate::settings::choices::WordValue;
 use crate::settings::error::{KeyPath, SettingsError, quoted};
 use crate::settings::table::InnerKey;
+use crate::settings::units;
 use crate::settings::value::{Bounds, Reading};
 
 /// One value and its place in the file.
@@ -94,6 +95,30 @@ impl<'n> Field<'n> {
         number.ok_or_else(|| self.out_of(&range))
     }
 
+    /// Reads a size in bytes within a range, with or without a unit.
+    pub(crate) fn size(&self, range: Bounds) -> Reading<u64> {
+        self.with_unit(range, units::bytes, units::SIZE)
+    }
+
+    /// Reads a time in seconds within a range, with or without a unit.
+    pub(crate) fn seconds(&self, range: Bounds) -> Reading<u64> {
+        self.with_unit(range, units::seconds, units::TIME)
+    }
+
+    fn with_unit(
+        &self,
+        range: Bounds,
+        read: fn(&str) -> Option<u64>,
+        expected: &str,
+    ) -> Reading<u64> {
+        let YamlValue::Text(text) = self.node else {
+            return self.number(range);
+        };
+        let number = read(text).ok_or_else(|| self.unexpected(expected))?;
+        let number = Some(number).filter(|number| range.contains(number));
+        number.ok_or_else(|| self.out_of(&range))
+    }
+
     /// The error that a number is out of its bounds.
     pub(crate) fn out_of(&self, bounds: &Bounds) -> SettingsError {
         let (low, high) = (bounds.start(), bounds.end());
@@ -142,6 +167,14 @@ impl<'n> Field<'n> {
     /// Reads a list, item by item.
     pub(crate) fn list_of<T>(&self, read: impl Fn(&Field<'n>) -> Reading<T>) -> Reading<Vec<T>> {
         self.list()?.iter().map(read).collect()
+    }
+
+    /// Reads a map whose keys are not settings but names.
+    pub(crate) fn entries(&self) -> Reading<Vec<(&'n str, Field<'n>)>> {
+        let section = self.section()?;
+        let entries = section.entries.iter();
+        let entries = entries.map(|(name, node)| (name.as_str(), section.field(name, node)));
+        Ok(entries.collect())
     }
 
     /// Tells whether the value was left empty.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{Durability, Landlock};
 use toolset::{ReplyHalves, ReplyPolicy, TextForm};
 
-use crate::settings::{AuditOnFailure, LogFormat, LogLevel, SessionPolicy, Settings};
+use crate::settings::{AuditOnFailure, KeyLocation, LogFormat, LogLevel, SessionPolicy, Settings};
 
 fn read(yaml: &str) -> Result<Partial, SettingsError> {
     parse(yaml, Path::new("/etc/app"))
@@ -85,6 +85,8 @@ guide:
   allowed_paths: [docs]
   cache_size: 3
   cache_ttl: 0
+  cache: shared
+  recheck: 5
   sampling_timeout: 4
   state_key_file: state.key
 server:
@@ -103,6 +105,13 @@ server:
   replies: text
   text: json
   root_header: false
+auth:
+  oauth:
+    issuer: https://login.example.org
+    public_url: https://files.example.org
+    audience: [api]
+    jwks_file: keys.json
+    scopes: {"files:read": readers}
 cluster:
   state_dir: shared/state
 limits:
@@ -113,6 +122,7 @@ limits:
   max_concurrent_calls: 10
   max_held_bytes: 13
   max_held_bytes_per_client: 14
+  confirm_timeout: 16
   rate: {per_second: 50, burst: 100}
 durability: fast
 admin: { listen: "127.0.0.1:8092", token_file: admin-token }
@@ -140,6 +150,13 @@ fn every_key_of_the_contract_is_read() {
     assert_eq!(root.quota, Some(quota));
     assert_eq!(root.origin.as_str(), "roots[0].path");
 
+    let oauth = partial.oauth.clone().flatten().unwrap();
+    assert_eq!(oauth.issuer, "https://login.example.org");
+    assert_eq!(oauth.audience, ["api"]);
+    assert_eq!(oauth.keys, KeyLocation::File(path("/etc/app/keys.json")));
+    let scopes = [("files:read".to_owned(), "readers".to_owned())];
+    assert_eq!(oauth.scopes, scopes);
+
     let expected = Partial {
         config_file: None,
         transport: Some(Transport::Http),
@@ -147,6 +164,7 @@ fn every_key_of_the_contract_is_read() {
         port: Some(1),
         toolsets: Some(vec![Toolset::Workspace, Toolset::Files]),
         roots: partial.roots.clone(),
+        clients: partial.clients.clone(),
         files_root: Some(Some("workspace".to_owned())),
         memory_root: Some(Some("workspace".to_owned())),
         memory_undo: Some(true),
@@ -162,6 +180,7 @@ fn every_key_of_the_contract_is_read() {
         max_concurrent_calls: Some(10),
         max_held_bytes: Some(13),
         max_held_bytes_per_client: Some(14),
+        confirm_timeout: Some(Duration::from_secs(16)),
         rate: Some(Some(CallRate {
             per_second: 50,
             burst: 100,
@@ -186,10 +205,13 @@ fn every_key_of_the_contract_is_read() {
         replies: Some(ReplyPolicy::Always(ReplyHalves::Text)),
         text: Some(TextForm::Json),
         root_header: Some(false),
+        oauth: partial.oauth.clone(),
         cluster_state_dir: Some(Some(path("/etc/app/shared/state"))),
         guide_project_root: Some(Some(path("/etc/app/."))),
-        guide_allowed_paths: Some(vec!["docs".to_owned()]),
+        guide_allowed_paths: Some(Some(vec!["docs".to_owned()])),
+        guide_cache: Some(toolset::guide::CacheSharing::Shared),
         guide_cache_size: Some(3),
+        guide_recheck: Some(Duration::from_secs(5)),
         guide_cache_ttl: Some(Duration::ZERO),
         guide_sampling_timeout: Some(Duration::from_secs(4)),
         guide_state_key_file: Some(Some(path("/etc/app/state.key"))),
@@ -355,8 +377,8 @@ fn mistakes_in_values_name_the_key_the_value_and_what_is_allowed() {
 
 #[test]
 fn unknown_keys_are_named_with_the_nearest_one() {
-    let top = "host, port, max_full_read_size, toolsets, roots, durability, files, memory, memory_tool, guide, \
-               server, cluster, limits, admin, sandbox, log";
+    let top = "host, port, max_full_read_size, toolsets, roots, clients, durability, files, memory, memory_tool, guide, \
+               server, auth, cluster, limits, admin, sandbox, log";
     let cases = [
         (
             "hots: x",
@@ -440,7 +462,7 @@ fn mistakes_in_roots_say_which_root() {
         (
             "roots: [{name: a, path: /a, allowed_tools: [], readonly: true}]",
             "roots[0].readonly: unknown key (did you mean \"read_only\"?); allowed: name, path, \
-             allowed_tools, read_only, quota, history, host_paths",
+             allowed_tools, read_only, quota, history, confirm, deny, host_paths",
         ),
     ];
     for (yaml, expected) in cases {

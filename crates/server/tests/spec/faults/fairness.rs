@@ -10,8 +10,8 @@ use crate::workspace::Workspace;
 
 /// How many heavy calls the attacker has under way: `make bench-starve` has fifty times as many.
 const ATTACKERS: u64 = 5;
-const ATTACKER: (&str, &str) = ("authorization", "Bearer greedy-1");
-const VICTIM: (&str, &str) = ("authorization", "Bearer modest-2");
+const ATTACKER: (&str, &str) = ("authorization", "Bearer greedy-1-of-sixteen");
+const VICTIM: (&str, &str) = ("authorization", "Bearer modest-2-of-sixteen");
 
 /// Calls without an end that a test could wait for.
 fn heavy_calls() -> [(&'static str, Value); 3] {
@@ -40,7 +40,7 @@ fn tree() -> Tree {
 }
 
 fn setup(tree: &Tree, tokens: &Tree) -> Setup {
-    tokens.write("tokens", "greedy-1\nmodest-2\n");
+    tokens.write("tokens", "greedy-1-of-sixteen\nmodest-2-of-sixteen\n");
     Workspace::setup(tree)
         .set("server.bearer_tokens_file", json!(tokens.join("tokens")))
         .set("limits.request_timeout", 600)

@@ -364,7 +364,7 @@ async fn history_watch_tells_what_happened_since() {
     .await;
 }
 
-/// The sets with one root have `undo` too: `memory` only where the operator wants it.
+/// The sets with one root have `undo` too: `memory` only if the operator wants it.
 #[tokio::test]
 async fn history_undo_in_files_and_memory() {
     over_both(async |transport| {

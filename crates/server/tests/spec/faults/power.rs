@@ -28,7 +28,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// Makes and mounts one; `None` where that is not allowed.
+    /// Makes and mounts one; `None` if that is not allowed.
     fn new() -> Option<Disk> {
         let disk = Disk {
             files: Tree::in_memory().sparse("image", 96 << 20).dir("mount"),

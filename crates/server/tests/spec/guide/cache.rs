@@ -148,11 +148,19 @@ async fn guide_tools_26_cache_synchronization() {
 async fn what_the_agent_does_not_have_any_more_goes() {
     asked(
         PLAIN,
-        || Agent::saying("File not found: it was removed"),
+        || {
+            Agent::new(|prompt| {
+                Ok(match prompt.contains("Read the file") {
+                    true => "File not found: \"docs/a\"".to_owned(),
+                    false => "Directory not found: \"docs/sub\"".to_owned(),
+                })
+            })
+        },
         async |guide, agent| {
             guide.cache("docs/a", "old").await;
             let sub = json!({"name": "sub", "type": "directory", "children": []});
-            let listing = json!({"path": "docs", "entries": [sub]});
+            let file = json!({"name": "a", "type": "file"});
+            let listing = json!({"path": "docs", "entries": [sub, file]});
             guide.data("guide_list_directory", listing).await;
             for (tool, path) in [
                 ("guide_request_file", "docs/a"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Outcome, ProtocolVersion, Transport, Value, json};
 use tokio::sync::Notify;
 
-use super::set::{Guide, REVISIONS, sampled, text_in, tree};
+use super::set::{Guide, REVISIONS, marked, sampled, text_in, tree};
 use crate::harness::{Harness, ToolSet};
 
 /// A server whose client notifies when it is asked, and answers when it is notified.
@@ -109,12 +109,12 @@ async fn other_calls_go_on_while_one_waits_for_its_client() {
         let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
         let server = Guide::setup(&tree)
             .set("limits.max_concurrent_calls", 1)
-            .sampling_later(move |_| {
+            .sampling_later(move |params| {
                 let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
                 async move {
                     tell.notify_one();
                     wait.notified().await;
-                    Ok(sampled("late"))
+                    Ok(sampled(&marked(&params, "late")))
                 }
             })
             .start(transport)
@@ -141,14 +141,14 @@ async fn a_handover_that_will_not_do_is_asked_for_once_more() {
         let (tell, counted) = (Arc::clone(&asked), Arc::clone(&count));
         let tree = tree();
         let server = Guide::setup(&tree)
-            .sampling_later(move |_| {
+            .sampling_later(move |params| {
                 let (tell, number) = (Arc::clone(&tell), counted.fetch_add(1, Ordering::SeqCst));
                 async move {
                     tell.notify_one();
                     if number == 0 {
                         std::future::pending::<()>().await;
                     }
-                    Ok(sampled("AP8B/g=="))
+                    Ok(sampled(&marked(&params, "AP8B/g==")))
                 }
             })
             .start(transport)

@@ -73,7 +73,7 @@ fn steady(mut reply: Value) -> Value {
     let data = &mut reply["data"];
     if data.is_object() {
         data.as_object_mut().unwrap().remove("cache");
-        for key in ["metadata", "listed_at"] {
+        for key in ["metadata", "listed_at", "age_seconds"] {
             match &mut data[key] {
                 Value::Object(metadata) => drop(metadata.remove("cached_at")),
                 other => *other = Value::Null,

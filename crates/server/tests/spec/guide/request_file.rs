@@ -48,7 +48,7 @@ async fn guide_bridge_05_read_file_with_encoding() {
                 prompt if prompt.contains("docs/text") => "テ".to_owned(),
                 // 0xff is not Shift JIS.
                 prompt if prompt.contains("base64") => "/0E=".to_owned(),
-                _ => "Encoding error: docs/odd".to_owned(),
+                _ => "Encoding error: \"docs/odd\"".to_owned(),
             })
         })
     };

@@ -101,7 +101,13 @@ async fn guide_tools_28_error_handling_consistency() {
 async fn guide_bridge_19_file_not_found() {
     asked(
         PLAIN,
-        || Agent::saying("File not found: docs/a"),
+        || {
+            Agent::new(|prompt| {
+                let is_file = prompt.contains("Read the file");
+                let what = if is_file { "File" } else { "Directory" };
+                Ok(format!("{what} not found: \"docs/a\""))
+            })
+        },
         async |guide, agent| {
             let error = guide
                 .fails("not_found", "guide_request_file", json!({"path": "docs/a"}))
@@ -128,7 +134,7 @@ async fn guide_bridge_19_file_not_found() {
 async fn guide_bridge_20_permission_denied() {
     asked(
         PLAIN,
-        || Agent::saying("Permission denied: docs/a"),
+        || Agent::saying("Permission denied: \"docs/a\""),
         async |guide, _| {
             let error = guide
                 .fails(
@@ -241,7 +247,13 @@ async fn a_failure_about_a_directory_names_the_tool_for_directories() {
 async fn what_is_not_found_points_to_a_directory_that_is_allowed() {
     asked(
         |setup| setup.set("guide.allowed_paths", json!(["docs", "a/b"])),
-        || Agent::saying("File not found"),
+        || {
+            Agent::new(|prompt| {
+                let sentence = |line: &&str| line.starts_with("Directory not found");
+                let sentence = prompt.lines().find(sentence);
+                Ok(sentence.expect("it is dictated").to_owned())
+            })
+        },
         async |guide, _| {
             for (path, pointer) in [
                 ("docs/x/y", "guide_request_directory on docs/x."),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use testkit::rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
 use testkit::{ProtocolVersion, Transport, Tree, Value, json};
 
-use super::set::{Guide, sampled};
+use super::set::{Guide, marked, sampled};
 use crate::harness::{Harness, ToolSet};
 
 const KEY: &str = "a key that all replicas of this test have";
@@ -43,14 +43,16 @@ async fn question(guide: &Harness<Guide>, arguments: Value) -> InputRequiredResu
     }
 }
 
-/// The reply to a call that brings an answer and a state.
+/// The reply to a call that brings an answer to this question, and a state.
 async fn retry(
     guide: &Harness<Guide>,
     arguments: Value,
-    answer: Option<&str>,
+    (question, answer): (&InputRequiredResult, Option<&str>),
     state: &str,
 ) -> CallToolResponse {
-    retry_with(guide, arguments, answer.map(sampled), state).await
+    let requests = serde_json::to_value(&question.input_requests).expect("JSON");
+    let answer = answer.map(|text| sampled(&marked(&requests["agent_file"]["params"], text)));
+    retry_with(guide, arguments, answer, state).await
 }
 
 /// The reply to a call that brings an answer of any form and a state.
@@ -89,7 +91,8 @@ async fn any_replica_with_the_same_key_finishes_the_call() {
         let question = question(&one, arguments.clone()).await;
         let requests = serde_json::to_value(&question.input_requests).expect("JSON");
         assert_eq!(requests["agent_file"]["method"], "sampling/createMessage");
-        let reply = reply(retry(&other, arguments, Some("# A"), &state(&question)).await);
+        let answer = (&question, Some("# A"));
+        let reply = reply(retry(&other, arguments, answer, &state(&question)).await);
         assert_eq!(reply["data"]["content"], "# A", "{reply}");
         assert_eq!(other.cache_figures().await["entries"], 1);
     })
@@ -102,7 +105,8 @@ async fn a_state_that_is_not_ours_is_refused() {
         let guide = by_hand(KEY, 60, transport).await;
         let foreign = by_hand("another key, which is also long enough", 60, transport).await;
         let arguments = json!({"path": "docs/a"});
-        let own = state(&question(&guide, arguments.clone()).await);
+        let asked = question(&guide, arguments.clone()).await;
+        let (own, answer) = (state(&asked), (&asked, Some("x")));
         let other = state(&question(&foreign, arguments.clone()).await);
         let mut tampered = own.clone();
         let place = tampered.len() - 2..tampered.len() - 1;
@@ -113,12 +117,12 @@ async fn a_state_that_is_not_ours_is_refused() {
         };
         tampered.replace_range(place, another);
         for wrong in [other.as_str(), tampered.as_str(), "", "rs1.x.y"] {
-            let refused = reply(retry(&guide, arguments.clone(), Some("x"), wrong).await);
+            let refused = reply(retry(&guide, arguments.clone(), answer, wrong).await);
             assert_eq!(refused["error_type"], "security", "{wrong}: {refused}");
         }
         // A state of this server is not good for another call either.
         let elsewhere = json!({"path": "docs/b"});
-        let refused = reply(retry(&guide, elsewhere, Some("x"), &own).await);
+        let refused = reply(retry(&guide, elsewhere, answer, &own).await);
         assert_eq!(refused["error_type"], "security", "{refused}");
         let line = guide
             .server
@@ -126,7 +130,7 @@ async fn a_state_that_is_not_ours_is_refused() {
             .await;
         assert_eq!(line["level"], "WARN");
         assert_eq!(guide.cache_figures().await["entries"], 0);
-        let accepted = reply(retry(&guide, arguments, Some("x"), &own).await);
+        let accepted = reply(retry(&guide, arguments, answer, &own).await);
         assert_eq!(accepted["success"], true, "{accepted}");
     })
     .await;
@@ -137,9 +141,9 @@ async fn a_state_that_is_too_old_is_refused() {
     testkit::over_both(async |transport| {
         let guide = by_hand(KEY, 1, transport).await;
         let arguments = json!({"path": "docs/a"});
-        let old = state(&question(&guide, arguments.clone()).await);
+        let asked = question(&guide, arguments.clone()).await;
         tokio::time::sleep(Duration::from_millis(1200)).await;
-        let refused = reply(retry(&guide, arguments, Some("x"), &old).await);
+        let refused = reply(retry(&guide, arguments, (&asked, Some("x")), &state(&asked)).await);
         assert_eq!(refused["error_type"], "timeout", "{refused}");
         assert_eq!(guide.cache_figures().await["entries"], 0);
     })
@@ -151,12 +155,12 @@ async fn a_call_without_the_answer_is_asked_again() {
     testkit::over_both(async |transport| {
         let guide = by_hand(KEY, 60, transport).await;
         let arguments = json!({"path": "docs/a"});
-        let first = state(&question(&guide, arguments.clone()).await);
-        let again = retry(&guide, arguments.clone(), None, &first).await;
+        let first = question(&guide, arguments.clone()).await;
+        let again = retry(&guide, arguments.clone(), (&first, None), &state(&first)).await;
         let CallToolResponse::InputRequired(again) = again else {
             panic!("{again:?}")
         };
-        let reply = reply(retry(&guide, arguments, Some("x"), &state(&again)).await);
+        let reply = reply(retry(&guide, arguments, (&again, Some("x")), &state(&again)).await);
         assert_eq!(reply["data"]["content"], "x", "{reply}");
         assert_eq!(guide.cache_figures().await["misses"], 1);
     })

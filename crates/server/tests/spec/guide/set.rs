@@ -74,42 +74,70 @@ type Answer = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 #[derive(Clone)]
 pub(super) struct Agent {
     answer: Arc<Answer>,
-    prompts: Arc<Mutex<Vec<String>>>,
+    marks: bool,
+    asked: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Agent {
-    /// An agent that answers prompts with text, or with the message of an error.
+    /// An agent that answers prompts with text behind its marker, or with the message of an error.
     pub(super) fn new(
         answer: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static,
     ) -> Agent {
         Agent {
             answer: Arc::new(answer),
-            prompts: Arc::default(),
+            marks: true,
+            asked: Arc::default(),
         }
     }
 
-    /// An agent that always says the same.
+    /// An agent that always says this, word for word.
+    pub(super) fn literally(answer: &str) -> Agent {
+        Agent {
+            marks: false,
+            ..Agent::saying(answer)
+        }
+    }
+
+    /// An agent that always says the same, behind its marker unless it is a failure.
     pub(super) fn saying(answer: &str) -> Agent {
         let answer = answer.to_owned();
         Agent::new(move |_| Ok(answer.clone()))
     }
 
-    /// What it was asked so far.
+    /// What it was asked so far, in words.
     pub(super) fn prompts(&self) -> Vec<String> {
-        self.prompts.lock().expect("no panic while held").clone()
+        self.asked().iter().map(prompt).collect()
     }
 
-    fn answering(&self, setup: Setup) -> Setup {
+    /// The parameters of every question so far.
+    pub(super) fn asked(&self) -> Vec<Value> {
+        self.asked.lock().expect("no panic while held").clone()
+    }
+
+    /// A setup whose client is this agent.
+    pub(super) fn answering(&self, setup: Setup) -> Setup {
         let agent = self.clone();
-        setup.sampling(move |params| {
-            let prompt = prompt(&params);
-            agent
-                .prompts
-                .lock()
-                .expect("no panic while held")
-                .push(prompt.clone());
-            (agent.answer)(&prompt).map(|answer| sampled(&answer))
-        })
+        setup.sampling(move |params| agent.answer(&params))
+    }
+
+    fn answer(&self, params: &Value) -> Result<Value, String> {
+        let mut asked = self.asked.lock().expect("no panic while held");
+        asked.push(params.clone());
+        drop(asked);
+        let answer = (self.answer)(&prompt(params))?;
+        let is_failure = [
+            "File not found: ",
+            "Directory not found: ",
+            "Permission denied: ",
+            "Encoding error: ",
+        ]
+        .iter()
+        .any(|words| answer.starts_with(words));
+        Ok(sampled(&if self.marks && !is_failure {
+            marked(params, &answer)
+        } else {
+            answer
+        }))
     }
 }
 
@@ -117,6 +145,17 @@ impl Agent {
 fn prompt(params: &Value) -> String {
     let text = &params["messages"][0]["content"]["text"];
     text.as_str().expect("a prompt").to_owned()
+}
+
+/// What a question says to programs.
+pub(super) fn told_to_programs(params: &Value) -> &Value {
+    &params["_meta"]["io.github.mcp-filesystem/question"]
+}
+
+/// Content behind the marker of a question.
+pub(super) fn marked(params: &Value, content: &str) -> String {
+    let marker = told_to_programs(params)["marker"].as_str();
+    format!("{}\n{content}", marker.expect("a marker"))
 }
 
 /// A sampling result with this text.

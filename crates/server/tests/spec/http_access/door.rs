@@ -39,7 +39,7 @@ fn call(headers: &str) -> String {
     )
 }
 
-/// Sends bytes and returns what the server first says; empty where it closes the connection.
+/// Sends bytes and returns what the server first says; empty if it closes the connection.
 pub(super) async fn ask(stream: &mut TcpStream, bytes: &str) -> String {
     let mut answer = vec![0; 64 * 1024];
     let asking = async {

@@ -24,7 +24,7 @@ async fn health(url: &str) -> (Option<i32>, String) {
 
 #[tokio::test]
 async fn health_tells_a_server_that_is_well_from_everything_else() {
-    let tree = Tree::new().file("tokens", "secret\n");
+    let tree = Tree::new().file("tokens", "secret-of-sixteen\n");
     let setup = Workspace::setup(&tree);
     let setup = setup.set(
         "server.bearer_tokens_file",

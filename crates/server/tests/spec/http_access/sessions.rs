@@ -64,12 +64,15 @@ async fn sessions_work_have_a_cap_and_end() {
 
 #[tokio::test]
 async fn a_session_is_its_holders_alone() {
-    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
+    let (tree, tokens) = (
+        Tree::new(),
+        Tree::new().file("tokens", "one-of-the-two-tokens\ntwo-of-the-two-tokens\n"),
+    );
     let setup = with_sessions(&tree).set("server.bearer_tokens_file", json!(tokens.join("tokens")));
     let wire = setup.wire(Transport::Http).await;
     let (one, two) = (
-        ("authorization", "Bearer one"),
-        ("authorization", "Bearer two"),
+        ("authorization", "Bearer one-of-the-two-tokens"),
+        ("authorization", "Bearer two-of-the-two-tokens"),
     );
     let begun = begin(wire.http(), &[one]).await;
     let session = begun.header("mcp-session-id").unwrap();

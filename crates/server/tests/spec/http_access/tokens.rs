@@ -20,7 +20,7 @@ async fn ask(http: &testkit::Http, token: &str) -> Reply {
 async fn a_token_is_needed_where_tokens_are_set() {
     let (tree, tokens) = (
         Tree::new(),
-        Tree::new().file("tokens", "# ours\nalpha-1\nbeta-2\n"),
+        Tree::new().file("tokens", "# ours\nalpha-1-of-sixteen\nbeta-2-of-sixteen\n"),
     );
     let wire = with_tokens(&tree, &tokens).wire(Transport::Http).await;
     let http = wire.http();
@@ -32,7 +32,7 @@ async fn a_token_is_needed_where_tokens_are_set() {
         missing.body.contains("server.bearer_tokens_file"),
         "{missing:?}"
     );
-    let wrong = ask(http, "alpha-2").await;
+    let wrong = ask(http, "alpha-2-of-sixteen").await;
     assert_eq!(wrong.status, 401, "{wrong:?}");
     assert!(
         wrong
@@ -42,7 +42,7 @@ async fn a_token_is_needed_where_tokens_are_set() {
     );
     let query = http
         .post(
-            "/mcp?access_token=alpha-1&token=alpha-1",
+            "/mcp?access_token=alpha-1-of-sixteen&token=alpha-1-of-sixteen",
             &[],
             &list_roots(),
         )
@@ -51,7 +51,7 @@ async fn a_token_is_needed_where_tokens_are_set() {
         query.status, 401,
         "a token in the address would end up in logs"
     );
-    for token in ["alpha-1", "beta-2"] {
+    for token in ["alpha-1-of-sixteen", "beta-2-of-sixteen"] {
         assert_eq!(ask(http, token).await.status, 200);
     }
     assert_eq!(http.get("/health").await.status, 200);
@@ -59,43 +59,56 @@ async fn a_token_is_needed_where_tokens_are_set() {
 }
 
 #[tokio::test]
-async fn tokens_are_never_logged_and_clients_are_known_by_number() {
-    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "alpha-1\nbeta-2\n"));
+async fn tokens_are_never_logged_and_clients_are_known_by_a_digest() {
+    let (tree, tokens) = (
+        Tree::new(),
+        Tree::new().file("tokens", "alpha-1-of-sixteen\nbeta-2-of-sixteen\n"),
+    );
     let setup = with_tokens(&tree, &tokens).arguments(["--log-level", "trace"]);
     let wire = setup.wire(Transport::Http).await;
-    ask(wire.http(), "beta-2").await;
-    ask(wire.http(), "gamma-3").await;
+    ask(wire.http(), "beta-2-of-sixteen").await;
+    ask(wire.http(), "gamma-3-of-sixteen").await;
     let line = wire.logged(|line| line["tool"] == "list_roots").await;
     assert!(
-        line["client"].as_str().unwrap().ends_with("(token 2)"),
+        line["client"]
+            .as_str()
+            .unwrap()
+            .ends_with("(token c0237e32)"),
         "{line}"
     );
     let ended = wire.stop().await;
     let log = ended.stderr.join("\n");
-    for token in ["alpha-1", "beta-2", "gamma-3"] {
+    for token in [
+        "alpha-1-of-sixteen",
+        "beta-2-of-sixteen",
+        "gamma-3-of-sixteen",
+    ] {
         assert!(!log.contains(token), "{token} is in the log");
     }
 }
 
 #[tokio::test]
 async fn tokens_are_read_again_on_hangup() {
-    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "old\n"));
+    let (tree, tokens) = (
+        Tree::new(),
+        Tree::new().file("tokens", "old-of-sixteen-letters\n"),
+    );
     let setup = with_tokens(&tree, &tokens);
     let wire = setup.wire(Transport::Http).await;
-    assert_eq!(ask(wire.http(), "old").await.status, 200);
+    assert_eq!(ask(wire.http(), "old-of-sixteen-letters").await.status, 200);
     // Editors and secret stores put another file in its place.
-    std::fs::write(tokens.join("next"), "new\n").unwrap();
+    std::fs::write(tokens.join("next"), "new-of-sixteen-letters\n").unwrap();
     std::fs::rename(tokens.join("next"), tokens.join("tokens")).unwrap();
     wire.reload();
     wire.logged(|line| line["message"] == "tokens and certificates were read again")
         .await;
-    assert_eq!(ask(wire.http(), "old").await.status, 401);
-    assert_eq!(ask(wire.http(), "new").await.status, 200);
+    assert_eq!(ask(wire.http(), "old-of-sixteen-letters").await.status, 401);
+    assert_eq!(ask(wire.http(), "new-of-sixteen-letters").await.status, 200);
     std::fs::write(tokens.join("tokens"), "# nobody\n").unwrap();
     wire.reload();
     wire.logged(|line| line["level"] == "ERROR").await;
     assert_eq!(
-        ask(wire.http(), "new").await.status,
+        ask(wire.http(), "new-of-sixteen-letters").await.status,
         200,
         "the old ones stay in force"
     );
@@ -104,7 +117,11 @@ async fn tokens_are_read_again_on_hangup() {
 #[tokio::test]
 async fn a_file_without_tokens_is_a_start_up_error() {
     let tree = Tree::new();
-    for (text, reason) in [("# none\n", "there is no token in it"), ("a b\n", "line 1")] {
+    for (text, reason) in [
+        ("# none\n", "there is no token in it"),
+        ("a b\n", "line 1"),
+        ("fifteen-letters\n", "16"),
+    ] {
         let tokens = Tree::new().file("tokens", text);
         let ended = with_tokens(&tree, &tokens).refuse(Transport::Http).await;
         assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -126,7 +143,10 @@ async fn a_file_without_tokens_is_a_start_up_error() {
 
 #[tokio::test]
 async fn each_token_has_its_own_allowance() {
-    let (tree, tokens) = (Tree::new(), Tree::new().file("tokens", "one\ntwo\n"));
+    let (tree, tokens) = (
+        Tree::new(),
+        Tree::new().file("tokens", "one-of-the-two-tokens\ntwo-of-the-two-tokens\n"),
+    );
     let setup =
         with_tokens(&tree, &tokens).set("limits.rate", json!({"per_second": 1, "burst": 2}));
     let wire = setup.wire(Transport::Http).await;
@@ -134,7 +154,12 @@ async fn each_token_has_its_own_allowance() {
         let reply = ask(wire.http(), token).await.json();
         reply["result"]["structuredContent"]["error"]["code"] == "rate_limited"
     };
-    assert!(!is_limited("one").await && !is_limited("one").await);
-    assert!(is_limited("one").await);
-    assert!(!is_limited("two").await, "the same address, another client");
+    assert!(
+        !is_limited("one-of-the-two-tokens").await && !is_limited("one-of-the-two-tokens").await
+    );
+    assert!(is_limited("one-of-the-two-tokens").await);
+    assert!(
+        !is_limited("two-of-the-two-tokens").await,
+        "the same address, another client"
+    );
 }

@@ -8,7 +8,7 @@ use crate::harness::ToolSet;
 #[tokio::test]
 async fn memory_bytes_outside_an_edit_stay() {
     let cases: [(&str, &str, &str, &str); 7] = [
-        // CRLF, also where the string was written with LF.
+        // CRLF, also if the string was written with LF.
         ("a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n"),
         ("a\r\nb\r\n", "b", "x", "a\r\nx\r\n"),
         // A byte order mark.

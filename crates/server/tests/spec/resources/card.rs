@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 #[tokio::test]
 async fn card_tells_what_the_server_is_and_where() {
     let tree = Tree::new();
-    let tokens = Tree::new().file("tokens", "alpha-1\n");
+    let tokens = Tree::new().file("tokens", "alpha-1-of-sixteen\n");
     let wire = Workspace::setup(&tree)
         .set("server.bearer_tokens_file", json!(tokens.join("tokens")))
         .wire(Transport::Http)

@@ -273,7 +273,7 @@ async fn workspace_a_failure_is_logged_with_both_ends_and_the_reason() {
             assert_eq!(line["path"], "a", "{line}");
             assert_eq!(line["destination_path"], "../out", "{line}");
             assert_eq!(line["attempted_path"], "../out", "{line}");
-            // All paths of a call with a list are there, also where it fails.
+            // All paths of a call with a list are there, also if it fails.
             let edits = json!([
                 {"path": "a", "old": "WRONG", "new": "x"},
                 {"path": "b", "old": "WRONG", "new": "x"},

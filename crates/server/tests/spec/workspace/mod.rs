@@ -3,6 +3,7 @@
 mod compare;
 mod config;
 mod copy_move;
+mod deny;
 mod edit;
 mod errors;
 mod faulty_edits;

@@ -1,0 +1,140 @@
+//! How much a call may remove and overwrite before a person has to be asked.
+//!
+//! An operation says what it is about to do before it changes anything ([`crate::Context::change`]). Where that is more than
+//! the call may do, it fails and nothing has happened; somebody above can then ask, and run the call again with what was
+//! allowed. So everything is counted anew each time.
+
+use std::ops::AddAssign;
+
+use sandbox::{Dir, FileKind, Name, WalkEvent, WalkOptions, Walker};
+use serde::{Deserialize, Serialize};
+
+use crate::context::Cancel;
+use crate::error::{Error, Result};
+
+/// What a call would do to files that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Planned {
+    /// How many files, links and special files would go.
+    pub removes: u64,
+    /// How many files would get another content.
+    pub overwrites: u64,
+}
+
+impl Planned {
+    /// Nothing that is there goes or changes.
+    pub const NOTHING: Planned = Planned {
+        removes: 0,
+        overwrites: 0,
+    };
+
+    /// Files go.
+    #[must_use]
+    pub fn removing(files: u64) -> Planned {
+        Planned {
+            removes: files,
+            ..Planned::NOTHING
+        }
+    }
+
+    /// Files get another content.
+    #[must_use]
+    pub fn overwriting(files: u64) -> Planned {
+        Planned {
+            overwrites: files,
+            ..Planned::NOTHING
+        }
+    }
+}
+
+impl AddAssign for Planned {
+    fn add_assign(&mut self, other: Planned) {
+        self.removes += other.removes;
+        self.overwrites += other.overwrites;
+    }
+}
+
+/// What a call may do without asking anybody. The default is everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Consent {
+    /// How many files it may remove.
+    pub removes: Option<u64>,
+    /// How many files it may overwrite.
+    pub overwrites: Option<u64>,
+    /// Whether a person has to be asked whatever it does.
+    pub asks_always: bool,
+}
+
+impl Consent {
+    /// The same for a call that somebody allowed to do this.
+    #[must_use]
+    pub fn widened(self, allowed: Planned) -> Consent {
+        let wider = |limit: Option<u64>, allowed: u64| limit.map(|limit| limit.max(allowed));
+        Consent {
+            removes: wider(self.removes, allowed.removes),
+            overwrites: wider(self.overwrites, allowed.overwrites),
+            asks_always: false,
+        }
+    }
+
+    /// Whether there is anything that has to be asked about: only then is counting worth its time.
+    #[must_use]
+    pub fn is_limited(self) -> bool {
+        self != Consent::default()
+    }
+
+    /// Fails if somebody has to be asked first.
+    pub(crate) fn check(self, planned: Planned) -> Result<()> {
+        let too_many = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count > limit);
+        if self.asks_always
+            || too_many(self.removes, planned.removes)
+            || too_many(self.overwrites, planned.overwrites)
+        {
+            return Err(Error::Unconfirmed { planned });
+        }
+        Ok(())
+    }
+}
+
+/// Counts what is in a directory and is no directory itself.
+pub(crate) fn files_below(dir: Dir, cancel: &Cancel) -> Result<u64> {
+    let mut walker = Walker::new(dir, WalkOptions::default());
+    let mut files = 0;
+    while let Some(item) = walker.next(&mut |_| true) {
+        cancel.check()?;
+        // What cannot be looked at counts: it may be a file.
+        let is_directory = item.is_ok_and(|item| item.kind == FileKind::Directory);
+        files += u64::from(!is_directory);
+    }
+    Ok(files)
+}
+
+/// Counts the files of a tree that another one would replace, name by name.
+pub(crate) fn files_replaced(source: Dir, destination: Dir, cancel: &Cancel) -> Result<u64> {
+    let mut walker = Walker::new(source, WalkOptions::default());
+    let mut places: Vec<Option<Dir>> = vec![Some(destination)];
+    let mut files = 0;
+    while let Some(event) = walker.step(&mut sandbox::AllLeaves) {
+        cancel.check()?;
+        let inside = |name: &Name| {
+            places
+                .last()
+                .and_then(Option::as_ref)
+                .map(|dir| (dir, name.clone()))
+        };
+        match event {
+            WalkEvent::Item(item) => {
+                let there = inside(&item.name).is_some_and(|(dir, name)| dir.stat(&name).is_ok());
+                files += u64::from(there);
+            }
+            WalkEvent::Entered(item, _) => {
+                let entered = inside(&item.name).and_then(|(dir, name)| dir.open_dir(&name).ok());
+                places.push(entered);
+            }
+            WalkEvent::Left(_) => drop(places.pop()),
+            // The copy will say so.
+            WalkEvent::Unreadable(..) | WalkEvent::Fault(_) | WalkEvent::Passed => {}
+        }
+    }
+    Ok(files)
+}

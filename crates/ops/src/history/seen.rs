@@ -1,0 +1,29 @@
+//! What of a root's changes exists for whoever has the root: those of paths that exist.
+
+use sandbox::{ChangeRecord, FileKind, Part, Root};
+
+/// Tells whether both ends of a part exist.
+fn is_part_seen(root: &Root, part: &Part) -> bool {
+    let ends = [Some(&part.path), part.to.as_ref()];
+    let mut ends = ends.into_iter().flatten();
+    ends.all(|path| root.shows(path, FileKind::Unknown))
+}
+
+/// Tells whether anything of a change exists.
+pub(super) fn is_seen(root: &Root, record: &ChangeRecord) -> bool {
+    root.shows_everything() || record.made().any(|part| is_part_seen(root, part))
+}
+
+/// Tells whether all of a change exists.
+pub(super) fn is_wholly_seen(root: &Root, record: &ChangeRecord) -> bool {
+    root.shows_everything() || record.parts.iter().all(|part| is_part_seen(root, part))
+}
+
+/// What exists of a change.
+pub(super) fn seen_part(root: &Root, record: &ChangeRecord) -> ChangeRecord {
+    let mut seen = record.clone();
+    if !root.shows_everything() {
+        seen.parts.retain(|part| is_part_seen(root, part));
+    }
+    seen
+}

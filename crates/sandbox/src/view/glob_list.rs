@@ -1,0 +1,227 @@
+//! A list of globs of which the last that matches decides, judged for a path one component at a time.
+//!
+//! All globs advance together, as bits: bit `i` of a glob stands for "its first `i` components are behind us". A glob that
+//! has matched a directory has matched all below it, so its last bit stays.
+
+use std::collections::HashMap;
+
+use super::glob::{Component, Glob, GlobFault};
+use super::name_pattern::{NamePattern, NameTable};
+
+/// What the globs of a list are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// They say what exists.
+    Show,
+    /// They say what does not.
+    Hide,
+}
+
+/// The list.
+#[derive(Debug)]
+pub(super) struct GlobList {
+    /// Where every path begins.
+    start: Vec<u64>,
+    /// The components that are `*`.
+    any: Vec<u64>,
+    /// The components that are `**`.
+    deep: Vec<u64>,
+    /// A glob is behind us.
+    accepted: Vec<u64>,
+    /// Whatever comes below, the glob matches it.
+    covers: Vec<u64>,
+    /// All bits of globs that make something exist.
+    shows: Vec<u64>,
+    /// What no glob matches exists.
+    shown_unmatched: bool,
+    names: NameTable,
+    /// The same for names in lower case.
+    lowered: NameTable,
+}
+
+/// The bits of a list while it is built.
+#[derive(Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, at: usize) {
+        let word = at / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= 1 << (at % 64);
+        }
+    }
+
+    fn sized(mut self, words: usize) -> Vec<u64> {
+        self.0.resize(words, 0);
+        self.0
+    }
+}
+
+impl GlobList {
+    /// Builds a list. One of exceptions alone begins with everything.
+    pub(super) fn new(globs: &[Glob], purpose: Purpose) -> GlobList {
+        let [
+            mut start,
+            mut any,
+            mut deep,
+            mut accepted,
+            mut covers,
+            mut shows,
+        ] = std::array::from_fn(|_| Bits::default());
+        let mut named: HashMap<NamePattern, Bits> = HashMap::new();
+        let mut at = 0;
+        for glob in globs {
+            let is_shown = (purpose == Purpose::Show) != glob.is_exception;
+            for components in &glob.alternatives {
+                start.set(at);
+                for (index, component) in components.iter().enumerate() {
+                    match component {
+                        Component::Deep => deep.set(at + index),
+                        Component::Any => any.set(at + index),
+                        Component::Named(pattern) => {
+                            named.entry(pattern.clone()).or_default().set(at + index);
+                        }
+                    }
+                }
+                let end = at + components.len();
+                accepted.set(end);
+                covers.set(end);
+                if components.last() == Some(&Component::Any) {
+                    covers.set(end - 1);
+                }
+                if is_shown {
+                    (at..=end).for_each(|bit| shows.set(bit));
+                }
+                at = end + 1;
+            }
+        }
+        let words = at.div_ceil(64);
+        let all_exceptions = globs.iter().all(|glob| glob.is_exception);
+        let (names, lowered) = tables(named, words);
+        let mut list = GlobList {
+            start: start.sized(words),
+            any: any.sized(words),
+            deep: deep.sized(words),
+            accepted: accepted.sized(words),
+            covers: covers.sized(words),
+            shows: shows.sized(words),
+            shown_unmatched: purpose == Purpose::Hide || all_exceptions,
+            names,
+            lowered,
+        };
+        let mut start = std::mem::take(&mut list.start);
+        list.pass_deep(&mut start);
+        list.start = start;
+        list
+    }
+
+    /// How many words its state has.
+    pub(super) fn words(&self) -> usize {
+        self.start.len()
+    }
+
+    /// The state at the root.
+    pub(super) fn start(&self) -> &[u64] {
+        &self.start
+    }
+
+    /// The state below a directory with the state `from`, at an entry of this name.
+    pub(super) fn step(&self, from: &[u64], name: &[u8], into: &mut [u64]) {
+        into.copy_from_slice(&self.any);
+        self.names.add_fitting(name, into);
+        let mut carried = 0;
+        let masks = self.deep.iter().zip(&self.accepted);
+        for ((word, &before), (&deep, &accepted)) in into.iter_mut().zip(from).zip(masks) {
+            let moved = before & *word;
+            *word = (moved << 1) | carried | (before & (deep | accepted));
+            carried = moved >> 63;
+        }
+        self.pass_deep(into);
+    }
+
+    /// Any number of directories may be none.
+    fn pass_deep(&self, state: &mut [u64]) {
+        let mut carried = 0;
+        for (word, &deep) in state.iter_mut().zip(&self.deep) {
+            // Two of them never follow each other, so one pass is enough.
+            let passed = *word & deep;
+            *word |= (passed << 1) | carried;
+            carried = passed >> 63;
+        }
+    }
+
+    /// Tells whether the last glob that matches lets a path exist.
+    pub(super) fn shows(&self, state: &[u64]) -> bool {
+        match highest(state, |at| word(&self.accepted, at)) {
+            Some(bit) => is_set(&self.shows, bit),
+            None => self.shown_unmatched,
+        }
+    }
+
+    /// Tells whether anything below a directory may exist. If several globs together hide all of it, this may say yes.
+    pub(super) fn may_show_below(&self, state: &[u64]) -> bool {
+        let shown = highest(state, |at| word(&self.shows, at));
+        let hidden = highest(state, |at| word(&self.covers, at) & !word(&self.shows, at));
+        shown > hidden || (hidden.is_none() && self.shown_unmatched)
+    }
+
+    /// Tells whether all below a directory exists; no also if that takes more than one glob to see.
+    pub(super) fn shows_all_below(&self, state: &[u64]) -> bool {
+        let shown = highest(state, |at| word(&self.covers, at) & word(&self.shows, at));
+        let hidden = highest(state, |at| !word(&self.shows, at));
+        shown > hidden || (hidden.is_none() && self.shown_unmatched)
+    }
+
+    /// Tells whether a name would be judged otherwise if its case did not count.
+    pub(super) fn case_decides(&self, from: &[u64], name: &[u8], lowered: &[u8]) -> bool {
+        let (mut exact, mut folded) = (vec![0; self.words()], vec![0; self.words()]);
+        self.names.add_fitting(name, &mut exact);
+        self.lowered.add_fitting(lowered, &mut folded);
+        let pairs = exact.iter().zip(&folded).zip(from);
+        pairs
+            .into_iter()
+            .any(|((exact, folded), from)| (exact ^ folded) & from != 0)
+    }
+}
+
+fn tables(named: HashMap<NamePattern, Bits>, words: usize) -> (NameTable, NameTable) {
+    let mut exact = HashMap::new();
+    let mut lowered: HashMap<NamePattern, Vec<u64>> = HashMap::new();
+    for (pattern, bits) in named {
+        let bits = bits.sized(words);
+        let known = lowered.entry(pattern.lowered()).or_default();
+        known.resize(words, 0);
+        known
+            .iter_mut()
+            .zip(&bits)
+            .for_each(|(into, more)| *into |= more);
+        exact.insert(pattern, bits);
+    }
+    (NameTable::new(exact), NameTable::new(lowered))
+}
+
+fn word(words: &[u64], at: usize) -> u64 {
+    words.get(at).copied().unwrap_or_default()
+}
+
+fn is_set(words: &[u64], bit: usize) -> bool {
+    word(words, bit / 64) >> (bit % 64) & 1 == 1
+}
+
+/// The highest bit of a state under a mask. Globs that come later have higher bits.
+fn highest(state: &[u64], mask: impl Fn(usize) -> u64) -> Option<usize> {
+    let words = state.iter().enumerate().rev();
+    let mut found = words.filter_map(|(at, &bits)| {
+        let left = bits & mask(at);
+        left.checked_ilog2().map(|bit| at * 64 + bit as usize)
+    });
+    found.next()
+}
+
+/// Reads all globs of a list.
+pub(super) fn parsed<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Vec<Glob>, GlobFault> {
+    globs.into_iter().map(Glob::parse).collect()
+}

@@ -1,0 +1,264 @@
+//! Shares the runtime's threads out between the addresses that requests come from.
+//!
+//! The runtime runs what is ready in the order it became ready. An address with hundreds of connections that all have something
+//! to say would keep a request of another one waiting behind all of them. So the connections of one address have a
+//! lane: of those that are ready only a few run, then all that is ready elsewhere has its turn. An address with few
+//! connections cannot hold anybody up, and pays nothing for this.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+/// How many connections an address may have without taking turns.
+const FEW: usize = 16;
+/// How many of an address's connections run before others have their turn.
+const PASS: usize = 8;
+
+/// The lanes of all addresses that are connected.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Weak<Lane>>>);
+
+/// What the connections of one address share.
+#[derive(Debug)]
+pub(super) struct Lane {
+    connections: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// How many may run before others have their turn.
+    left: usize,
+    /// The connections that wait for the next pass, in the order they became ready.
+    waiting: VecDeque<Arc<Place>>,
+    /// Whether a task opens the next pass.
+    is_opening: bool,
+}
+
+/// A connection's place in its lane.
+#[derive(Debug, Default)]
+struct Place(Mutex<PlaceState>);
+
+#[derive(Debug, Default)]
+enum PlaceState {
+    #[default]
+    Outside,
+    Waiting(Waker),
+    Called,
+}
+
+impl Lanes {
+    /// The lane of an address.
+    pub(super) fn lane_of(&self, host: &str) -> Arc<Lane> {
+        let mut lanes = locked(&self.0);
+        if let Some(lane) = lanes.get(host).and_then(Weak::upgrade) {
+            return lane;
+        }
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        let lane = Arc::new(Lane::new());
+        lanes.insert(host.into(), Arc::downgrade(&lane));
+        lane
+    }
+}
+
+impl Lane {
+    fn new() -> Lane {
+        Lane {
+            connections: AtomicUsize::new(0),
+            line: Mutex::new(Line {
+                left: PASS,
+                waiting: VecDeque::new(),
+                is_opening: false,
+            }),
+        }
+    }
+
+    /// Runs a connection in this lane.
+    pub(super) fn run<F: Future>(self: Arc<Lane>, connection: F) -> InLane<F> {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        InLane {
+            lane: self,
+            place: Arc::default(),
+            connection: Box::pin(connection),
+        }
+    }
+
+    /// Whether a connection that is ready may run now; otherwise it is called later.
+    fn may_run(self: &Arc<Lane>, place: &Arc<Place>, context: &Context<'_>) -> bool {
+        if self.connections.load(Ordering::Relaxed) <= FEW && !place.is_waiting() {
+            return true;
+        }
+        let mut line = locked(&self.line);
+        let mut state = locked(&place.0);
+        match *state {
+            PlaceState::Called => *state = PlaceState::Outside,
+            PlaceState::Waiting(_) => {
+                *state = PlaceState::Waiting(context.waker().clone());
+                return false;
+            }
+            PlaceState::Outside if line.left > 0 => line.left -= 1,
+            PlaceState::Outside => {
+                *state = PlaceState::Waiting(context.waker().clone());
+                line.waiting.push_back(Arc::clone(place));
+                self.open_next(&mut line);
+                return false;
+            }
+        }
+        if line.left == 0 {
+            self.open_next(&mut line);
+        }
+        true
+    }
+
+    /// Lets passes follow one another until nobody waits.
+    fn open_next(self: &Arc<Lane>, line: &mut Line) {
+        if line.is_opening {
+            return;
+        }
+        line.is_opening = true;
+        let lane = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                // Everything else that is ready runs before this goes on.
+                tokio::task::yield_now().await;
+                if lane.open() == Opened::ForLater {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Calls those who are next.
+    fn open(&self) -> Opened {
+        let mut line = locked(&self.line);
+        let next = PASS.min(line.waiting.len());
+        let called: Vec<Arc<Place>> = line.waiting.drain(..next).collect();
+        line.left = PASS - next;
+        line.is_opening = next > 0;
+        drop(line);
+        for place in &called {
+            place.call();
+        }
+        if called.is_empty() {
+            Opened::ForLater
+        } else {
+            Opened::ForSome
+        }
+    }
+}
+
+/// Whom a pass was opened for.
+#[derive(Debug, PartialEq, Eq)]
+enum Opened {
+    /// Connections that waited.
+    ForSome,
+    /// Nobody waited.
+    ForLater,
+}
+
+impl Place {
+    fn is_waiting(&self) -> bool {
+        !matches!(*locked(&self.0), PlaceState::Outside)
+    }
+
+    fn call(&self) {
+        let before = std::mem::replace(&mut *locked(&self.0), PlaceState::Called);
+        if let PlaceState::Waiting(waker) = before {
+            waker.wake();
+        }
+    }
+}
+
+/// A connection that takes turns with the others of its address.
+pub(super) struct InLane<F> {
+    lane: Arc<Lane>,
+    place: Arc<Place>,
+    connection: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for InLane<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        if this.lane.may_run(&this.place, context) {
+            this.connection.as_mut().poll(context)
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl<F> Drop for InLane<F> {
+    fn drop(&mut self) {
+        self.lane.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::task::{JoinSet, yield_now};
+
+    /// Connections that note who they are each time they run, and are ready again at once.
+    async fn run_beside(lanes: &Lanes, connections: usize) -> Vec<&'static str> {
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let mut all = JoinSet::new();
+        let hosts = std::iter::repeat_n("many", connections).chain(["one"]);
+        for host in hosts {
+            let ran = Arc::clone(&ran);
+            all.spawn(lanes.lane_of(host).run(async move {
+                for _ in 0..20 {
+                    locked(&ran).push(host);
+                    yield_now().await;
+                }
+            }));
+        }
+        while all.join_next().await.is_some() {}
+        Arc::into_inner(ran).unwrap().into_inner().unwrap()
+    }
+
+    /// The most runs of the many between two of the one.
+    fn longest_wait(ran: &[&str]) -> usize {
+        let waits = ran.split(|host| *host == "one");
+        let inner: Vec<usize> = waits.map(<[&str]>::len).collect();
+        inner[1..inner.len() - 1].iter().copied().max().unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_address_with_many_connections_lets_others_through() {
+        let ran = run_beside(&Lanes::default(), 300).await;
+        assert_eq!(ran.len(), 301 * 20, "every connection ran to its end");
+        let longest = longest_wait(&ran);
+        assert!(
+            longest <= 2 * PASS,
+            "{longest} runs of the others between two of one"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_address_with_few_connections_takes_no_turns() {
+        let lanes = Lanes::default();
+        let ran = run_beside(&lanes, FEW).await;
+        assert_eq!(ran.len(), (FEW + 1) * 20);
+        let lane = lanes.lane_of("many");
+        assert_eq!(locked(&lane.line).left, PASS, "no turn was taken");
+    }
+
+    #[tokio::test]
+    async fn lanes_end_with_their_connections() {
+        let lanes = Lanes::default();
+        run_beside(&lanes, 50).await;
+        yield_now().await;
+        drop(lanes.lane_of("another"));
+        assert!(locked(&lanes.0).len() <= 2, "{lanes:?}");
+        assert!(lanes.lane_of("many").connections.load(Ordering::Relaxed) == 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! OAuth 2.1, as a resource server only: access tokens of an issuer that the operator trusts let clients in.
+//!
+//! This server never hands out tokens and never passes one on. It checks a token by itself, with the issuer's public
+//! keys; nobody is asked about a single token.
+
+mod fetch;
+mod holder;
+mod key_set;
+mod keys;
+mod metadata;
+mod ring_provider;
+mod token;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use hyper::Method;
+
+use self::fetch::KeyFetcher;
+pub(super) use self::holder::{OAuthRefused, Resource};
+use self::keys::{KeySource, KeyStore};
+use self::token::{TokenClaims, TokenFault};
+use super::answers::HttpReply;
+use crate::settings::{ClientSettings, KeyLocation, OAuthSelector, OAuthSettings};
+
+/// What decides on access tokens.
+pub(crate) struct ResourceServer {
+    settings: OAuthSettings,
+    /// Which tokens are whose; the first that matches decides.
+    clients: Vec<(OAuthSelector, Arc<str>)>,
+    keys: KeyStore,
+}
+
+/// Why a request with an access token is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OAuthRefusal {
+    /// The token is not good.
+    Bad(TokenFault),
+    /// No key of the issuer could be fetched so far, so no token can be judged.
+    NoKeys,
+}
+
+impl ResourceServer {
+    /// Reads what has to be read before the process locks itself in: a file of keys, or the system's CA certificates.
+    pub(crate) fn open(
+        settings: &OAuthSettings,
+        clients: &[ClientSettings],
+    ) -> Result<ResourceServer> {
+        ring_provider::install();
+        let source = match &settings.keys {
+            KeyLocation::File(path) => KeySource::File(path.clone()),
+            KeyLocation::Issuer(address) => KeySource::Issuer(Box::new(KeyFetcher::new(address)?)),
+        };
+        Ok(ResourceServer {
+            settings: settings.clone(),
+            clients: selectors(settings, clients),
+            keys: KeyStore::open(source)?,
+        })
+    }
+
+    /// Fetches the keys again from time to time, as long as the process runs.
+    pub(crate) async fn keep_keys_fresh(self: Arc<ResourceServer>) {
+        self.keys.keep_fresh().await;
+    }
+
+    /// Reads a file of keys again.
+    pub(crate) fn reload(&self) -> Result<()> {
+        self.keys.reload()
+    }
+
+    /// Judges a token that came with a request to an endpoint, which may have several paths.
+    pub(crate) async fn judge(
+        &self,
+        token: &str,
+        paths: &[String],
+    ) -> Result<TokenClaims, OAuthRefusal> {
+        let header = token::header_of(token).map_err(OAuthRefusal::Bad)?;
+        let keys = self.keys.keys_for(&header).await;
+        if keys.is_empty() {
+            return Err(OAuthRefusal::NoKeys);
+        }
+        let key = keys.find(&header);
+        let key = key.ok_or(OAuthRefusal::Bad(TokenFault::UnknownKey))?;
+        let audiences = self.audiences(paths);
+        token::judge(token, &header, key, &self.settings.issuer, &audiences)
+            .map_err(OAuthRefusal::Bad)
+    }
+
+    /// The names that this server goes by at an endpoint: its address, the endpoint's, and those that the operator gave it.
+    /// Security: a token for one endpoint does not let its holder in at another.
+    fn audiences(&self, paths: &[String]) -> Vec<String> {
+        let whole = std::iter::once(String::new());
+        let addresses = whole.chain(paths.iter().cloned());
+        let addresses = addresses.map(|path| self.settings.public_url.at(&path));
+        addresses
+            .chain(self.settings.audience.iter().cloned())
+            .collect()
+    }
+
+    /// The path of the resource whose metadata a request asks for: nothing for the server as a whole.
+    pub(crate) fn metadata_path<'path>(&self, path: &'path str) -> Option<&'path str> {
+        metadata::resource_of(path, self.settings.public_url.path())
+    }
+
+    /// The metadata of the resource at a path.
+    pub(crate) fn metadata(&self, method: &Method, path: &str) -> HttpReply {
+        metadata::answer(method, &self.settings, &self.scope_names(), path)
+    }
+}
+
+/// What the settings say of tokens and clients, in order: the scopes of the issuer, then each client's own.
+fn selectors(
+    settings: &OAuthSettings,
+    clients: &[ClientSettings],
+) -> Vec<(OAuthSelector, Arc<str>)> {
+    let scopes = settings.scopes.iter();
+    let scopes = scopes.map(|(scope, client)| {
+        let selector = OAuthSelector::Scope(scope.clone());
+        (selector, client.as_str().into())
+    });
+    let own = clients.iter().filter_map(|client| {
+        let selector = client.oauth.clone()?;
+        Some((selector, client.name.as_str().into()))
+    });
+    scopes.chain(own).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! `auth.oauth`: the issuer whose access tokens let clients in, and what this server is called in them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use hyper::Uri;
+
+use super::SettingsError;
+use super::config_file::Field;
+use super::table;
+use super::value::{ReadContext, Reading};
+
+/// What the operator decided about access tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OAuthSettings {
+    /// The issuer, letter for letter as its tokens name it.
+    pub(crate) issuer: String,
+    /// Where clients see this server, without a last slash.
+    pub(crate) public_url: WebAddress,
+    /// Further names that tokens for this server may have as their audience.
+    pub(crate) audience: Vec<String>,
+    /// Where the issuer's keys are.
+    pub(crate) keys: KeyLocation,
+    /// Scopes and the names of the clients that they make of a token's holder.
+    pub(crate) scopes: Vec<(String, String)>,
+}
+
+/// Where the issuer's keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyLocation {
+    /// At an address of the issuer.
+    Issuer(WebAddress),
+    /// In a file.
+    File(PathBuf),
+}
+
+/// An `http` or `https` address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WebAddress {
+    scheme: &'static str,
+    authority: String,
+    host: String,
+    port: u16,
+    path: String,
+}
+
+/// What an address has to be.
+const ADDRESS: &str =
+    "an address such as https://login.example.org/keys; plain http only for this machine";
+
+impl WebAddress {
+    /// Reads an address. Plain HTTP is for this machine only: what comes from elsewhere could be anybody's.
+    fn parse(text: &str) -> Option<WebAddress> {
+        if text.contains('#')
+            || !text.bytes().all(|byte| byte.is_ascii_graphic())
+            || text.contains(['"', '\\'])
+        {
+            return None;
+        }
+        let uri: Uri = text.parse().ok()?;
+        let (scheme, default_port) = match uri.scheme_str()? {
+            "https" => ("https", 443),
+            "http" => ("http", 80),
+            _ => return None,
+        };
+        let authority = uri.authority()?;
+        if authority.as_str().contains('@') {
+            return None;
+        }
+        let host = authority.host();
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        let address = WebAddress {
+            scheme,
+            authority: authority.as_str().to_ascii_lowercase(),
+            host: host.to_ascii_lowercase(),
+            port: authority.port_u16().unwrap_or(default_port),
+            path: uri
+                .path_and_query()
+                .map_or("/", |path| path.as_str())
+                .to_owned(),
+        };
+        (scheme == "https" || address.is_here()).then_some(address)
+    }
+
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.scheme == "https"
+    }
+
+    /// The host's name or address.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The host and its port, as they were written.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// What a request for it asks for.
+    pub(crate) fn path_and_query(&self) -> &str {
+        &self.path
+    }
+
+    /// The path, without a last slash.
+    pub(crate) fn path(&self) -> &str {
+        self.path.trim_end_matches('/')
+    }
+
+    /// The address of a path below this one.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}://{}{}{path}", self.scheme, self.authority, self.path())
+    }
+
+    /// The well-known address that belongs to a path below this one (RFC 8615).
+    pub(crate) fn well_known(&self, suffix: &str, path: &str) -> String {
+        let own = self.path();
+        format!("{}://{}{suffix}{own}{path}", self.scheme, self.authority)
+    }
+
+    fn is_here(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl OAuthSettings {
+    /// The file of keys, if the issuer is not asked.
+    pub(crate) fn key_file(&self) -> Option<&PathBuf> {
+        match &self.keys {
+            KeyLocation::File(path) => Some(path),
+            KeyLocation::Issuer(_) => None,
+        }
+    }
+
+    /// The scopes that are mapped to clients.
+    pub(crate) fn scope_names(&self) -> Vec<String> {
+        self.scopes.iter().map(|(scope, _)| scope.clone()).collect()
+    }
+}
+
+/// Reads the map.
+pub(super) fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<OAuthSettings> {
+    let mut section = field.section()?;
+    let issuer = section.require(&table::OAUTH_ISSUER, |field| {
+        address(&field)?;
+        field.text().map(str::to_owned)
+    })?;
+    let public_url = section.require(&table::OAUTH_PUBLIC_URL, |field| public_url(&field))?;
+    let audience = section.read(table::OAUTH_AUDIENCE.name(), |field| {
+        field.list_of(|item| item.text().map(str::to_owned))
+    })?;
+    let uri = section.read(table::OAUTH_JWKS_URI.name(), |field| address(&field))?;
+    let file = section.read(table::OAUTH_JWKS_FILE.name(), |field| context.path(&field))?;
+    let scopes = section.read(table::OAUTH_SCOPES.name(), |field| scopes(&field))?;
+    section.finish()?;
+    let keys = match (uri, file) {
+        (Some(uri), None) => KeyLocation::Issuer(uri),
+        (None, Some(file)) => KeyLocation::File(file),
+        _ => return Err(one_of_two(field)),
+    };
+    Ok(OAuthSettings {
+        issuer,
+        public_url,
+        audience: audience.unwrap_or_default(),
+        keys,
+        scopes: scopes.unwrap_or_default(),
+    })
+}
+
+fn one_of_two(field: &Field<'_>) -> SettingsError {
+    SettingsError::Missing {
+        path: field.path().key("jwks_uri"),
+        expected:
+            "either jwks_uri, the address of the issuer's keys, or jwks_file, a file with them"
+                .to_owned(),
+    }
+}
+
+fn address(field: &Field<'_>) -> Reading<WebAddress> {
+    WebAddress::parse(field.text()?).ok_or_else(|| field.unexpected(ADDRESS))
+}
+
+fn public_url(field: &Field<'_>) -> Reading<WebAddress> {
+    let address = address(field)?;
+    if address.path.contains('?') {
+        return Err(field.unexpected("an address without a question mark"));
+    }
+    Ok(address)
+}
+
+/// Reads scopes, each with the name of a client.
+fn scopes(field: &Field<'_>) -> Reading<Vec<(String, String)>> {
+    let scopes = field.entries()?.into_iter().map(|(scope, client)| {
+        if !is_scope(scope) {
+            return Err(client.unexpected(
+                "a scope (printable ASCII without spaces, quotes and backslashes) as its key",
+            ));
+        }
+        Ok((scope.to_owned(), client.text()?.to_owned()))
+    });
+    scopes.collect()
+}
+
+/// Whether a text can be a scope (RFC 6749, appendix A.4).
+pub(crate) fn is_scope(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_encrypted_or_of_this_machine() {
+        for good in [
+            "https://a.example/keys?x=1",
+            "http://127.0.0.1:9/x",
+            "http://[::1]:9",
+            "http://localhost",
+        ] {
+            assert!(WebAddress::parse(good).is_some(), "{good}");
+        }
+        for bad in [
+            "http://a.example/keys",
+            "ftp://a.example",
+            "a.example",
+            "/keys",
+            "https://user@a.example/",
+            "https://a.example/#x",
+            "https://a.example/\"",
+            "",
+        ] {
+            assert!(WebAddress::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_below_it_have_no_double_slash() {
+        let address = WebAddress::parse("https://A.example/files/").unwrap();
+        assert_eq!(address.at("/mcp"), "https://a.example/files/mcp");
+        assert_eq!(address.at(""), "https://a.example/files");
+        assert_eq!(
+            address.well_known("/.well-known/x", "/mcp"),
+            "https://a.example/.well-known/x/files/mcp"
+        );
+        let bare = WebAddress::parse("https://a.example:8443").unwrap();
+        assert_eq!(
+            (bare.at("/mcp").as_str(), bare.port()),
+            ("https://a.example:8443/mcp", 8443)
+        );
+    }
+}

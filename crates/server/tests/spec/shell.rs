@@ -1,0 +1,229 @@
+//! The program from a shell: `call` here and on a running server, and what a mistyped word is told.
+
+use std::process::{Command, Output};
+
+use testkit::{Setup, Transport, Tree, quiet_command};
+
+/// The program that is tested.
+const BINARY: &str = env!("CARGO_BIN_EXE_mcp-filesystem");
+
+fn said(command: &mut Command) -> (bool, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let all = [stdout, stderr].concat();
+    (status.success(), String::from_utf8(all).unwrap())
+}
+
+fn call(tree: &Tree, words: &[&str]) -> (bool, String) {
+    let mut command = quiet_command(BINARY);
+    command.arg(tree.path()).arg("call").args(words);
+    said(&mut command)
+}
+
+#[test]
+fn shell_arguments_may_be_pairs() {
+    let tree = Tree::new().file("a.txt", "one\ntwo\n");
+    let (is_well, reply) = call(
+        &tree,
+        &["read_file", "path=a.txt", "offset_lines=2", "limit_lines=1"],
+    );
+    assert!(
+        is_well && reply.contains("two") && !reply.contains("one"),
+        "{reply}"
+    );
+    let (is_well, reply) = call(&tree, &["read_file", "pth=a.txt"]);
+    assert!(!is_well && reply.contains("did you mean path?"), "{reply}");
+}
+
+#[test]
+fn shell_a_mistyped_command_is_told_the_right_one() {
+    let tree = Tree::new();
+    let mut command = quiet_command(BINARY);
+    let (is_well, message) = said(command.current_dir(tree.path()).arg("chek"));
+    assert!(
+        !is_well && message.contains("did you mean the command check?"),
+        "{message}"
+    );
+    let mut command = quiet_command(BINARY);
+    let (_, message) = said(command.current_dir(tree.path()).arg("photographs"));
+    assert!(!message.contains("did you mean"), "{message}");
+}
+
+#[test]
+fn shell_a_tool_of_two_sets_needs_the_name_of_one() {
+    let tree = Tree::new().file("a.txt", "one\n");
+    let roots = format!(
+        "{{name: a, path: {:?}, allowed_tools: [\"*\"]}}",
+        tree.path()
+    );
+    let config = format!("toolsets: [workspace, reference]\nroots: [{roots}]\n");
+    let place = Tree::new().file("config.yaml", config);
+    let call = |words: &[&str]| {
+        let mut command = quiet_command(BINARY);
+        let config = place.join("config.yaml");
+        said(command.arg("--config").arg(config).arg("call").args(words))
+    };
+    let (is_well, message) = call(&["read_file", "path=a.txt"]);
+    assert!(
+        !is_well && message.contains("--toolset workspace"),
+        "{message}"
+    );
+    let (is_well, reply) = call(&["--toolset", "workspace", "read_file", "path=a.txt"]);
+    assert!(is_well, "{reply}");
+    // Only one set has it.
+    let (is_well, reply) = call(&["stat_file", "path=a.txt"]);
+    assert!(is_well, "{reply}");
+}
+
+#[tokio::test]
+async fn shell_a_running_server_is_called_with_its_token() {
+    let tree = Tree::new().file("a.txt", "one\n");
+    let secrets = Tree::new().file("tokens", "s3cret-token-of-ours\n");
+    let tokens = secrets.join("tokens").display().to_string();
+    let setup = Setup::new(BINARY)
+        .root("workspace", tree.path())
+        .set("server.bearer_tokens_file", tokens.as_str());
+    let wire = setup.wire(Transport::Http).await;
+    let url = wire.http().url("");
+    let answer = async |words: &[&str], token: Option<&str>| {
+        let mut command = quiet_command(BINARY);
+        command.args(["call", "--url", &url]).args(words);
+        token.map(|token| command.env("MCP_FILESYSTEM_TOKEN", token));
+        tokio::task::spawn_blocking(move || said(&mut command))
+            .await
+            .unwrap()
+    };
+    let read = ["read_file", "path=a.txt"];
+    let with_file = [&["--token-file", tokens.as_str()], read.as_slice()].concat();
+    let (is_well, reply) = answer(&with_file, None).await;
+    assert!(is_well && reply.contains("one"), "{reply}");
+    let (is_well, reply) = answer(&read, Some("s3cret-token-of-ours")).await;
+    assert!(is_well && reply.contains("one"), "{reply}");
+    let (is_well, reply) = answer(&read, None).await;
+    assert!(!is_well && reply.contains("--token-file"), "{reply}");
+    let missing = ["read_file", "path=b.txt"];
+    let (is_well, reply) = answer(&missing, Some("s3cret-token-of-ours")).await;
+    assert!(!is_well && reply.contains("read_file failed"), "{reply}");
+    let (is_well, reply) = answer(&["no_such_tool"], Some("s3cret-token-of-ours")).await;
+    assert!(!is_well && reply.contains("no_such_tool"), "{reply}");
+}
+
+#[test]
+fn shell_every_set_has_a_first_call_that_works() {
+    let tree = Tree::new();
+    let path = tree.path().display().to_string();
+    for words in [
+        &[
+            "--root-dir",
+            &path,
+            "--toolset",
+            "files",
+            "call",
+            "list",
+            "path=.",
+        ][..],
+        &[
+            "--base-path",
+            &path,
+            "--toolset",
+            "memory",
+            "call",
+            "view",
+            "path=.",
+        ],
+        &[
+            "--base-path",
+            &path,
+            "--toolset",
+            "memory_tool",
+            "call",
+            "memory",
+            "command=view",
+            "path=/memories",
+        ],
+        &[
+            &path,
+            "--toolset",
+            "reference",
+            "call",
+            "list_allowed_directories",
+        ],
+        &[
+            "--project-root",
+            &path,
+            "--toolset",
+            "guide",
+            "call",
+            "guide_cache_stats",
+        ],
+    ] {
+        let (is_well, reply) = said(quiet_command(BINARY).args(words));
+        assert!(is_well, "{words:?}: {reply}");
+    }
+}
+
+#[test]
+fn shell_sizes_and_times_may_have_units() {
+    let tree = Tree::new();
+    let config = |limits: &str| {
+        let roots = format!(
+            "{{name: a, path: {:?}, allowed_tools: [\"*\"]}}",
+            tree.path()
+        );
+        let text = format!("roots: [{roots}]\nlimits: {{{limits}}}\n");
+        let place = Tree::new().file("config.yaml", text);
+        let mut command = quiet_command(BINARY);
+        said(
+            command
+                .arg("--config")
+                .arg(place.join("config.yaml"))
+                .arg("check"),
+        )
+    };
+    let (is_well, report) = config("max_file_size: 2MB, request_timeout: 2m");
+    assert!(is_well, "{report}");
+    assert!(
+        report.contains("content in one reply: 2000000 bytes"),
+        "{report}"
+    );
+    assert!(report.contains("120 seconds each"), "{report}");
+    let (_, plain) = config("max_file_size: 1048576");
+    assert!(
+        plain.contains("content in one reply: 1048576 bytes"),
+        "{plain}"
+    );
+    let (is_well, message) = config("max_file_size: 2 lots");
+    assert!(
+        !is_well && message.contains("such as 10MB or 1GiB"),
+        "{message}"
+    );
+    let (is_well, message) = config("max_file_size: 100TB");
+    assert!(
+        !is_well && message.contains("a whole number from"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn shell_systemd_is_told_when_the_server_answers_and_stops() {
+    let (tree, place) = (Tree::new(), Tree::new());
+    let path = place.join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(std::time::Duration::from_secs(20)))
+        .unwrap();
+    let setup = Setup::new(BINARY).root("a", tree.path());
+    let setup = setup.variable("NOTIFY_SOCKET", &path.display().to_string());
+    let server = setup.start(Transport::Http).await;
+    let said = |socket: &std::os::unix::net::UnixDatagram| {
+        let mut state = [0; 64];
+        let length = socket.recv(&mut state).unwrap();
+        String::from_utf8_lossy(&state[..length]).into_owned()
+    };
+    assert_eq!(said(&socket), "READY=1");
+    server.terminate();
+    assert_eq!(said(&socket), "STOPPING=1");
+}

@@ -1,0 +1,145 @@
+//! Makes the message of an outcome: a small one at once, a large one on the threads for heavy work, in its client's turn.
+//! Large messages that are made on the runtime's threads would hold up the small calls of everybody.
+
+use std::sync::Arc;
+
+use ops::Cancel;
+use tokio::sync::oneshot;
+
+use crate::admission::crashed;
+use crate::contract::Failure;
+use crate::reply::{CallOutcome, EncodedReply};
+
+/// The largest reply whose message is made on the runtime's threads, in bytes.
+const SMALL_MAX: usize = 64 * 1024;
+
+/// Makes messages of outcomes.
+pub trait Encoder: Send + Sync {
+    /// The message of an outcome.
+    fn encode(&self, outcome: &CallOutcome) -> Vec<u8>;
+
+    /// The same encoder for another thread.
+    fn apart(&self) -> Box<dyn Encoder>;
+}
+
+/// Makes no message: who asks for this wants the outcome itself.
+pub struct NoMessage;
+
+impl Encoder for NoMessage {
+    fn encode(&self, _: &CallOutcome) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn apart(&self) -> Box<dyn Encoder> {
+        Box::new(NoMessage)
+    }
+}
+
+/// An outcome with its message.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The outcome. If a message holds what a large one says, it says nothing itself any more.
+    pub outcome: CallOutcome,
+    /// The message; empty if none was wanted.
+    pub message: Vec<u8>,
+}
+
+impl Encoded {
+    /// Makes the message on this thread.
+    pub(super) fn here(outcome: CallOutcome, encoder: &dyn Encoder) -> Encoded {
+        let message = encoder.encode(&outcome);
+        Encoded { outcome, message }
+    }
+
+    /// Makes the message where a message of its size is made.
+    pub(super) async fn new(
+        outcome: CallOutcome,
+        encoder: &dyn Encoder,
+        client: &Arc<str>,
+    ) -> Result<Encoded, Failure> {
+        let is_large = match &outcome {
+            CallOutcome::Result(result) => result.reply.bytes() > SMALL_MAX,
+            CallOutcome::Question(_) | CallOutcome::Refused(_) => false,
+        };
+        if !is_large {
+            return Ok(Encoded::here(outcome, encoder));
+        }
+        let encoder = encoder.apart();
+        let (told, encoded) = oneshot::channel();
+        let work = Box::new(move || {
+            // Nobody listens if the call was given up.
+            let _ = told.send(Encoded::here(outcome, &*encoder).without_reply());
+        });
+        let cancel = Cancel::never().of_client(Arc::clone(client));
+        if let Err(work) = ops::run_heavy(&cancel, work) {
+            // No thread could be started: fall back to the runtime's blocking pool.
+            tokio::task::spawn_blocking(work);
+        }
+        encoded.await.map_err(|_| crashed(None))
+    }
+
+    /// How many bytes go over the wire, or about how many would.
+    pub(super) fn size(&self) -> usize {
+        match self.message.len() {
+            0 => self.outcome.size(),
+            length => length,
+        }
+    }
+
+    /// Frees what the message holds already.
+    fn without_reply(mut self) -> Encoded {
+        if let CallOutcome::Result(result) = &mut self.outcome
+            && !self.message.is_empty()
+        {
+            result.reply = EncodedReply::default();
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::ToolResult;
+
+    /// Says on which thread a message was made.
+    struct NamesThread;
+
+    impl Encoder for NamesThread {
+        fn encode(&self, _: &CallOutcome) -> Vec<u8> {
+            let thread = std::thread::current();
+            thread.name().unwrap_or("none").as_bytes().to_vec()
+        }
+
+        fn apart(&self) -> Box<dyn Encoder> {
+            Box::new(NamesThread)
+        }
+    }
+
+    fn outcome(bytes: usize) -> CallOutcome {
+        CallOutcome::Result(ToolResult {
+            reply: EncodedReply::new(None, "x".repeat(bytes)),
+            is_error: false,
+        })
+    }
+
+    #[tokio::test]
+    async fn large_messages_are_made_on_the_threads_for_heavy_work() {
+        let client = Arc::from("client");
+        let small = Encoded::new(outcome(SMALL_MAX), &NamesThread, &client);
+        let small = small.await.unwrap();
+        assert_ne!(small.message, b"worker");
+        assert_eq!(small.outcome.size(), SMALL_MAX);
+        let large = Encoded::new(outcome(SMALL_MAX + 1), &NamesThread, &client);
+        let large = large.await.unwrap();
+        assert_eq!(large.message, b"worker");
+        assert_eq!(large.outcome.size(), 0, "the message has it");
+    }
+
+    #[tokio::test]
+    async fn without_a_message_the_outcome_stays_whole() {
+        let client = Arc::from("client");
+        let large = Encoded::new(outcome(2 * SMALL_MAX), &NoMessage, &client);
+        assert_eq!(large.await.unwrap().size(), 2 * SMALL_MAX);
+    }
+}

@@ -1,0 +1,33 @@
+//! Whose the agent's files are: the one place that decides it.
+
+use guide::Owner;
+
+use crate::client::{AccountKind, Caller};
+
+/// Who sees what an agent handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheSharing {
+    /// Only the client that handed it over.
+    PerClient,
+    /// Every client of the server.
+    Shared,
+}
+
+/// Returns whose files a call means. The kind of the account belongs to the name: a token may be called like a host.
+pub(super) fn owner(caller: &Caller, sharing: CacheSharing) -> Owner {
+    match sharing {
+        CacheSharing::Shared => Owner::default(),
+        CacheSharing::PerClient => Owner {
+            name: format!("{:?} {}", caller.account_kind, caller.account).into(),
+            holder: caller.allowance.clone(),
+        },
+    }
+}
+
+/// Returns the name that a sealed state is bound to. A host is left out: replicas behind a proxy may see different ones.
+pub(super) fn sealed_name(caller: &Caller, sharing: CacheSharing) -> String {
+    match caller.account_kind {
+        AccountKind::Host => String::new(),
+        _ => owner(caller, sharing).name.to_string(),
+    }
+}
