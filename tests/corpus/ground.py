@@ -15,7 +15,7 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 
-TOKENS = "first-token-of-two\nsecond-token\n"
+TOKENS = "first-token-of-two\nsecond-token-of-two\n"
 STATE_KEY = "the key that seals what clients carry in this corpus\n"
 
 
