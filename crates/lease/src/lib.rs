@@ -35,7 +35,7 @@ pub fn is_unwritten(file: BorrowedFd<'_>) -> bool {
     was_granted && was_returned
 }
 
-/// Tells whether this process holds a lease just now, for whoever was refused and would ask again.
+/// Whether this process holds a lease right now; callers that were refused may then retry.
 #[must_use]
 pub fn is_any_held() -> bool {
     HELD.load(Ordering::SeqCst) > 0

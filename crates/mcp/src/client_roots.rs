@@ -88,7 +88,7 @@ async fn narrowed(service: &Service, uris: Vec<String>) -> Option<Arc<HostDirect
     if narrowed.is_none() && named > 0 {
         tracing::warn!(
             named,
-            "no directory of the client lies inside what is served, so everything that is served stays"
+            "none of the client's directories is inside a served root, so all roots stay available"
         );
     }
     narrowed

@@ -9,7 +9,7 @@ use toolset::AccountKind;
 /// How long a call waits for room for its reply where others have to be served beside it. Not long: it has one of the few
 /// threads for heavy work meanwhile.
 const BRIEFLY: Duration = Duration::from_millis(250);
-/// How long it waits where there is nobody else: its own time limit ends it.
+/// How long a call on stdio waits for room: in practice until its own time limit.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Where a request comes from.

@@ -351,8 +351,8 @@ impl ReplyRoom {
         own.resize_within(wanted, self.patience, cancel)
     }
 
-    /// Makes the room so large, for what a search gathers, if there is room for it now or the call has the turn to go on
-    /// without. Never waits; where there is no room it gives back what it has.
+    /// Grows a search's reservation if there is room, or if this call is the one allowed to exceed
+    /// the budget. Never blocks; without room it releases what it holds.
     pub(crate) fn try_grow(&self, bytes: u64) -> Result<(), OverBudget> {
         let mut reserved = self.reserved();
         let own = reserved.get_or_insert_with(|| self.budget.nothing(&self.client));

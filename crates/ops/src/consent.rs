@@ -1,7 +1,8 @@
 //! How much a call may remove and overwrite before a person has to be asked.
 //!
-//! An operation says what it is about to do before it changes anything ([`crate::Context::change`]). Where that is more than
-//! the call may do, it fails and nothing has happened; somebody above can then ask, and run the call again with what was
+//! An operation says what it is about to do before it changes anything
+//! ([`crate::Context::change`]). If that exceeds what the call may do, it fails without a change.
+//! The caller can then ask a person and run the call again with what was
 //! allowed. So everything is counted anew each time.
 
 use std::ops::AddAssign;
@@ -66,7 +67,7 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// The same for a call that somebody allowed to do this.
+    /// The limits after a person has confirmed this plan.
     #[must_use]
     pub fn widened(self, allowed: Planned) -> Consent {
         let wider = |limit: Option<u64>, allowed: u64| limit.map(|limit| limit.max(allowed));

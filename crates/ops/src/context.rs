@@ -72,7 +72,7 @@ impl Context {
         Ok(self.unseen_change())
     }
 
-    /// Begins a change that nobody sees yet, or that takes another one back. Whoever makes it seen has to ask first.
+    /// Begins a change that is not visible yet, or that reverts another. The caller must ask for consent before making it visible.
     pub(crate) fn unseen_change(&self) -> sandbox::Change {
         sandbox::Change::begin_noting(self.limits.durability, &self.change_notes)
     }

@@ -346,7 +346,7 @@ impl Moving<'_, '_> {
         self.source_stays_as(cause, left, self.source.located.path())
     }
 
-    /// The same, where what is left of the source is at a path.
+    /// Builds the error for a source whose remains are at another path.
     pub(crate) fn source_stays_as(&self, cause: Error, left: u64, source: String) -> Error {
         match cause {
             Error::Unsynced { .. } => cause,

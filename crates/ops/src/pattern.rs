@@ -235,7 +235,7 @@ fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
     if pattern.texts.iter().any(has_line_end)
         && matches!(error.kind(), grep_regex::ErrorKind::NotAllowed(_))
     {
-        "it holds a line end, but lines are searched one by one: search for a part that lies within a line"
+        "it contains a line end, but lines are searched one by one: search for text within one line"
             .to_owned()
     } else {
         error.to_string()

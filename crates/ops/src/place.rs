@@ -159,7 +159,7 @@ impl Place {
         }
     }
 
-    /// Adds to "not empty" what a directory holds, where nobody sees it: all of it is hidden.
+    /// Adds the names of hidden entries to a "not empty" error if the directory has no visible ones.
     pub(crate) fn with_hidden(&self, error: Error) -> Error {
         let Error::DirectoryNotEmpty { path, .. } = error else {
             return error;

@@ -278,7 +278,7 @@ impl Pool {
         self.seat(&mut desk, 0);
     }
 
-    /// Gives this thread's seat to the next in turn and waits for another one. It is the same where nobody waits.
+    /// Yields this thread's seat and waits for another; keeps it if no other thread waits.
     fn take_turn(&'static self, left: Option<u64>, cancel: &Cancel) -> u64 {
         let waiter = Arc::new(Waiter {
             thread: thread::current(),

@@ -71,7 +71,7 @@ impl<T> Descent<T> {
         self.levels.iter_mut().map(|level| &mut level.note)
     }
 
-    /// Leaves the innermost directory and opens the one above again; where that one cannot be found any
+    /// Leaves the innermost directory and reopens its parent; if the parent cannot be found any
     /// more, the nearest one above that is still open.
     pub fn leave(&mut self) -> Option<(T, Result<()>)> {
         let left = self.levels.pop()?;

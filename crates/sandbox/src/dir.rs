@@ -58,7 +58,7 @@ pub(crate) struct RootShare {
 pub(crate) enum Unlisted {
     /// None.
     LeftOut,
-    /// Those with a temporary name: nobody's files yet, or not any more.
+    /// Entries with a temporary name: not visible yet, or no longer.
     Temporary,
     /// Those and what has the reserved name, for whoever removes a directory with all it holds.
     All,
@@ -113,7 +113,7 @@ impl Dir {
         Ok(Dir::placed(fd, path, self.0.share.clone(), true))
     }
 
-    /// The same directory, in which no change is written down: what nobody sees is nobody's change.
+    /// Returns this directory without a history: changes below a hidden name are not recorded.
     pub(crate) fn unrecorded(&self) -> Result<Dir, Errno> {
         let fd = self.fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
         let share = RootShare {
@@ -276,9 +276,9 @@ impl Dir {
         Err(denied(&self.join(name), self.path_bytes(), name))
     }
 
-    /// Fails if it is not where it was found any more, so that what was read from it may not be told.
+    /// Fails if the directory has moved since the look-up, because then its entries must not be reported.
     ///
-    /// Asks only if some entries of the root do not exist: then it may have been moved to where nothing of it does.
+    /// Only checked if the root has a view: the directory may have been moved to a hidden place.
     pub fn confirm(&self) -> Result<()> {
         let Some(view) = self.0.share.view.as_ref().filter(|_| !self.0.is_elsewhere) else {
             return Ok(());

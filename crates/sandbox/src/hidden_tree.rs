@@ -68,7 +68,7 @@ impl Change {
         })
     }
 
-    /// Hides a directory: from then on nobody reaches it by its name.
+    /// Renames a directory to a hidden name, so that no client can reach it.
     pub fn hide_tree(&self, place: &Located<'_>) -> Result<HiddenTree> {
         let (name, ..) = place.entry()?;
         place.judge(Right::Remove)?;

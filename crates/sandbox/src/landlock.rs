@@ -197,7 +197,7 @@ fn write_rights() -> BitFlags<AccessFs> {
         | AccessFs::MakeDir
         | AccessFs::MakeReg
         | AccessFs::MakeSym
-        // Moving one counts as making it where it goes. Devices stay where they are.
+        // Landlock treats a move as creation at the destination. Devices are never moved.
         | AccessFs::MakeFifo
         | AccessFs::MakeSock
         | AccessFs::Refer

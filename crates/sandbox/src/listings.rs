@@ -203,8 +203,8 @@ impl ListingVisit {
     }
 }
 
-/// Adds an entry to what is to be remembered: its kind, the length of its name, and the name. Gives up where the kind is not
-/// known, and where the list alone is too large.
+/// Adds an entry to what is to be remembered: its kind, the length of its name, and the name. Gives
+/// up if the kind is unknown or the list alone is too large.
 fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], kind: FileKind) {
     let Some(entries) = lesson else {
         return;
@@ -253,7 +253,7 @@ fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], FileKind)> {
     })
 }
 
-/// The same list in the order in which a walk wants it: to sort what is sorted costs little.
+/// Returns the list in walk order. Sorting an already sorted list is cheap.
 fn in_path_order(entries: &[u8]) -> Arc<[u8]> {
     let mut sorted: Vec<_> = each(entries).collect();
     sorted.sort_unstable_by(|a, b| a.0.cmp(b.0));

@@ -39,7 +39,7 @@ pub enum RootChange {
     Gone,
     /// Another directory has its place, and was opened.
     Reopened,
-    /// The same directory is at its place again.
+    /// The original directory is back at its path.
     Back,
 }
 
@@ -68,13 +68,13 @@ impl LiveRoot {
         }
     }
 
-    /// The same root, in which only what a view shows exists.
+    /// Returns this root restricted to what a view shows.
     #[must_use]
     pub fn seen_through(self: &Arc<LiveRoot>, view: Arc<View>) -> LiveRoot {
         self.derived(Box::new(move |root| root.seen_through(Arc::clone(&view))))
     }
 
-    /// The same root for somebody who has only some rights in it.
+    /// Returns this root restricted to the given rights.
     #[must_use]
     pub fn with_rights(self: &Arc<LiveRoot>, rights: Rights) -> LiveRoot {
         self.derived(Box::new(move |root| root.with_rights(rights)))

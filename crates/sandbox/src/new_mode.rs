@@ -14,7 +14,7 @@ use crate::syscall::{self, Errno, SysResult};
 pub(crate) const NEW_MODE: u32 = 0o666;
 /// The default access control list of a directory: with one, the umask does not count for new files.
 const DEFAULT_LIST: &std::ffi::CStr = c"system.posix_acl_default";
-/// The umask of the moment in which the umask is read where only setting it tells.
+/// The strict umask that is set while the old one is read, if it can only be read by setting it.
 const STRICT_UMASK: Mode = Mode::from_raw_mode(0o077);
 
 /// The mode of a new file in a directory.

@@ -40,7 +40,7 @@ impl OpenFile {
             .map_err(|errno| Error::from_errno("stat", &self.path, errno))
     }
 
-    /// The same open file by another descriptor, for work that others go on with.
+    /// Duplicates the descriptor, so that another thread can continue the work.
     pub fn again(&self) -> io::Result<OpenFile> {
         let file = self.file.try_clone()?;
         Ok(OpenFile::new(file, self.metadata, self.path.clone()))

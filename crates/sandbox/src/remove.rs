@@ -252,7 +252,7 @@ impl TreeRemover {
             }
             WalkEvent::Left(left) => self.remove_dir(left.item, removal)?,
             WalkEvent::Entered(_, dir) if self.is_own => {
-                // Where this is refused the removal says why it cannot go on.
+                // If this fails, the removal itself reports the reason.
                 let _ = syscall::set_mode_unchecked(dir.fd(), OWNER_MAY);
             }
             // Something is mounted there, so that the directories around it stay.

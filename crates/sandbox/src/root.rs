@@ -100,7 +100,7 @@ impl Root {
         root
     }
 
-    /// The same open directory once more.
+    /// Duplicates the open directory.
     fn again(&self) -> Root {
         Root {
             fd: Arc::clone(&self.fd),
@@ -261,7 +261,7 @@ impl Root {
         }
     }
 
-    /// Opens a file if that waits for nobody: all directories on the way are in memory, no link is on it, and the files
+    /// Opens a file if that cannot block: all directories on the way are in memory, no link is on it, and the files
     /// are this machine's own. `None` otherwise, and if anything about it is unusual.
     #[must_use]
     pub fn try_open_inline(&self, path: &RelPath) -> Option<OpenFile> {

@@ -33,9 +33,9 @@ pub enum WalkOrder {
     /// The order of full paths, compared as bytes.
     #[default]
     Paths,
-    /// The same from its end.
+    /// Sorted, last entry first.
     PathsReversed,
-    /// As the file system lists them: cheaper if nobody sees the order.
+    /// In the file system's order: cheaper, if the order does not matter.
     Listed,
 }
 
@@ -220,7 +220,7 @@ impl Walker {
         Walker::meeting(dir, options, Unlisted::LeftOut)
     }
 
-    /// The same walk, which takes the lists of directories from memory where they are known.
+    /// Lets the walk use remembered directory lists.
     #[must_use]
     pub fn remembering(self, remembered: Option<ListingVisit>) -> Walker {
         Walker { remembered, ..self }
@@ -380,7 +380,7 @@ impl Walker {
         if let Err(error) = reopened {
             return self.lose(&left, error);
         }
-        // Whoever removes a directory wants nobody to have it open.
+        // Close the directory before the caller removes it.
         drop(left);
         if let (Some(name), Some((above, _))) = (level.name, self.descent.innermost()) {
             let item = WalkItem {

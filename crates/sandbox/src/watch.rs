@@ -125,7 +125,7 @@ impl TreeWatch {
         self.overflowed || !self.changes.is_empty()
     }
 
-    /// Takes in what was told since the last time, without waiting.
+    /// Reads pending events without blocking.
     pub fn look(&mut self, give_up: &dyn Fn() -> bool) -> Result<()> {
         let notices = syscall::notices_unchecked(self.listener.as_fd())
             .map_err(|errno| Error::from_errno("watch", &shown(&self.top), errno))?;
@@ -153,7 +153,7 @@ impl TreeWatch {
         }
     }
 
-    /// Forgets what was seen so far: it was told.
+    /// Clears the reported changes.
     pub fn reset(&mut self) {
         self.changes.clear();
         self.truncated = false;
@@ -211,7 +211,7 @@ impl TreeWatch {
         };
         let path = joined(&dir, &name);
         let is_dir = what.contains(ReadFlags::ISDIR);
-        // Where two names change places, what goes is told after what comes.
+        // If two names are exchanged, report removals after creations.
         if what.contains(ReadFlags::MOVED_FROM) && !is_dir && self.is_there(&path) {
             self.note(path, SeenChange::Changed);
         } else if what.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
@@ -251,7 +251,7 @@ impl TreeWatch {
         found.is_ok_and(|found| found.metadata().is_some())
     }
 
-    /// Whether a file that was closed was written: whoever opens one for writing may change nothing.
+    /// Whether a closed file was really modified: opening for writing alone changes nothing.
     fn was_written(&self, path: &[u8]) -> bool {
         let found = RelPath::parse(&shown(path));
         let found = found.and_then(|path| self.root.locate(&path, Follow::Never));
@@ -261,7 +261,7 @@ impl TreeWatch {
         })
     }
 
-    /// Tells whether a path exists for whoever watches; one that is there has to be where it was told to be.
+    /// Whether the watching client may see a path. An existing entry must still be at the reported path.
     fn may_tell(&self, path: &[u8], change: SeenChange) -> bool {
         let Some(view) = self.root.view() else {
             return true;
@@ -321,7 +321,7 @@ impl TreeWatch {
         let dir = RelPath::parse(&shown(path))
             .and_then(|path| self.root.locate(&path, Follow::Never))
             .and_then(|located| located.open_dir());
-        // It may be gone again, which is told by its own notice.
+        // The directory may already be gone; a separate event reports that.
         let Ok(dir) = dir else { return };
         match self.add(&dir) {
             Ok(()) => self.add_below(dir, found, give_up),

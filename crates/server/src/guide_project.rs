@@ -67,7 +67,7 @@ impl GuideProject {
 fn validator(settings: &Settings) -> Result<PathValidator> {
     let path = match &settings.guide_project_root {
         Some(path) => path.clone(),
-        None => std::env::current_dir().context("cannot tell the current directory")?,
+        None => std::env::current_dir().context("cannot determine the current directory")?,
     };
     let root = Root::open(&path).map_err(|error| SettingsError::BadDirectory {
         origin: "the project root (--project-root or guide.project_root)".to_owned(),
@@ -116,7 +116,8 @@ fn state(settings: &Settings, validator: PathValidator) -> Result<GuideState> {
 fn state_key(settings: &Settings) -> Result<Vec<u8>> {
     let Some(path) = &settings.guide_state_key_file else {
         let mut key = vec![0; KEY_SIZE];
-        getrandom::fill(&mut key).map_err(|error| anyhow!("no random key to be had: {error}"))?;
+        getrandom::fill(&mut key)
+            .map_err(|error| anyhow!("cannot create a random key: {error}"))?;
         return Ok(key);
     };
     let read = operator_files::read_bytes(path);

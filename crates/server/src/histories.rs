@@ -38,7 +38,7 @@ pub(crate) fn recover(roots: &Roots) {
             tracing::warn!(
                 root = root.name,
                 paths = recovered.left.len(),
-                "unfinished changes were left as they are: somebody changed the files since"
+                "unfinished changes were left as they are: the files were changed since"
             );
         }
         warn(root, history);

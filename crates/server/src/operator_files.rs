@@ -3,7 +3,7 @@
 //! Only these files are opened by a path string, and no client ever names one.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the operator's files are outside every root, where no sandbox holds"
+    reason = "the operator's files are outside every root, so the sandbox does not apply"
 )]
 
 use std::fs::{File, OpenOptions};

@@ -23,7 +23,7 @@ fn tell(state: &str) {
         return;
     };
     if let Err(error) = send(name.as_bytes(), state) {
-        tracing::warn!(%error, state, "the service manager cannot be told");
+        tracing::warn!(%error, state, "cannot notify the service manager");
     }
 }
 

@@ -165,7 +165,7 @@ struct Carried {
 pub(crate) struct Confirmations {
     /// How long a person may take.
     pub(crate) patience: Duration,
-    /// None where the system has no randomness: then nobody can be asked by a result.
+    /// `None` if the system has no randomness; then input-required results cannot be used.
     seal: Option<RequestStateCodec>,
     /// The answers that were used, until they expire by themselves.
     used: Mutex<HashMap<String, Instant>>,

@@ -518,12 +518,11 @@ pub(crate) fn unsynced_words(reason: &str) -> String {
 }
 
 /// Something that somebody changed while it was moved by copying.
-pub(crate) const CHANGED_WORDS: &str =
-    "it changed while it was moved, so it was not removed; try again when nobody changes it";
+pub(crate) const CHANGED_WORDS: &str = "it changed while it was being moved, so the source was kept; try again once it is no longer being written";
 
 /// What to do about a file that others replace again and again.
 pub(crate) const STALE_WORDS: &str =
-    "another process replaces it again and again, and nothing was changed; try again";
+    "another process keeps replacing it; nothing was changed; try again";
 
 /// A quota that a change would exceed: its figures, and what to do.
 pub(crate) fn quota_words(error: &Error) -> String {

@@ -322,7 +322,7 @@ impl CopyJob {
         Ok(Some(BegunFile { copy, noted }))
     }
 
-    /// Removes a directory that an earlier pass copied where something else is by now.
+    /// Removes a directory that an earlier pass copied but that the source has since replaced by something else.
     fn make_way(&self, directory: &Dir, name: &Name) -> Result<()> {
         let there = directory.stat(name);
         if there.is_ok_and(|there| there.is_directory()) {

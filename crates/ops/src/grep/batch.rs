@@ -40,7 +40,7 @@ impl Candidate {
         }
     }
 
-    /// Tells whether the file is not where it was met any more: then nothing of it may be told.
+    /// Whether the file has moved since it was found; then its matches must not be reported.
     ///
     /// Asked only for what is told, because it costs as much as a small read where not all of the root exists.
     pub(super) fn is_moved(&self) -> bool {

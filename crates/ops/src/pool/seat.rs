@@ -46,7 +46,7 @@ impl Seat {
         Seat
     }
 
-    /// Ends the work and tells which seat the thread has by now.
+    /// Ends the work and returns the thread's current seat.
     pub(super) fn hand_back(self) -> u64 {
         match STANDING.replace(Standing::Outside) {
             Standing::Seated { number, .. } => number,

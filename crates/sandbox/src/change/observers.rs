@@ -105,7 +105,7 @@ impl Observers {
         history.is_some_and(|history| history.make_room())
     }
 
-    /// The same without a history, for what nobody sees.
+    /// Makes a change below a hidden name, without a history.
     pub(crate) fn unrecorded(&self) -> Observers {
         Observers {
             quota: self.quota.clone(),

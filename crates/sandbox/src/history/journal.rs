@@ -172,7 +172,7 @@ impl RecordFile {
         let own = name(&stem, OPEN)?;
         let temporary = leftovers::temporary_name()?;
         let file = syscall::create_unchecked(records.as_fd(), &temporary, 0o600)?;
-        // It is held before others can take it for one that nobody holds.
+        // Lock the file before another process can mistake it for an orphan.
         let held = syscall::lock_unchecked(file.as_fd()).and_then(|()| {
             let (from, to) = ((records.as_fd(), &temporary), (records.as_fd(), &own));
             syscall::rename_unchecked(from, to, Clobber::Yes)?;
@@ -291,7 +291,7 @@ pub struct ChangeRecord {
     pub(crate) end: Option<End>,
 }
 
-/// A record file that somebody looks at.
+/// A record file opened for reading.
 #[derive(Debug)]
 pub(crate) struct FoundFile {
     pub(crate) name: Name,

@@ -1,8 +1,9 @@
 //! Keeps what a change replaces or removes, and writes the change down before it is seen.
 //!
 //! What is new goes to the objects first, and then the two names change places: whatever was there, also if another
-//! program put it there a moment ago, ends up as the object. Where names cannot change places, a second link keeps the old
-//! file; where there are no links, or it has other names already, a copy.
+//! program put it there a moment ago, ends up as the object. Without RENAME_EXCHANGE a second hard
+//! link keeps the old file. A copy keeps it if the file system has no hard links or the file
+//! already has several.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -59,7 +60,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Gives it a name where nothing is. `home` is the directory that it is for.
+    /// Links the object to a name that is free. `home` is the directory it belongs to.
     fn take_free_name(&mut self, home: BorrowedFd<'_>, to: EntryRef<'_>) -> SysResult<()> {
         match self {
             Incoming::Staged { file, temporary } => match temporary {
@@ -77,7 +78,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Takes it back from the objects, to where a second attempt finds it.
+    /// Moves the object back under a temporary name, so that a retry finds it.
     fn come_back(&mut self, from: EntryRef<'_>, home: BorrowedFd<'_>) -> SysResult<()> {
         match self {
             Incoming::Staged { temporary, .. } => {
@@ -113,7 +114,7 @@ impl Way {
         }
     }
 
-    /// Where names cannot change places, a link keeps what is replaced.
+    /// Without RENAME_EXCHANGE, a hard link keeps the replaced file.
     fn for_replaced(history: &History, old: &Metadata) -> Way {
         match Way::first_for(old) {
             Way::Itself if !history.exchanges() => Way::Link,
@@ -224,7 +225,7 @@ fn copy_content(from: &File, to: &File) -> SysResult<()> {
 }
 
 impl Change {
-    /// Puts something new at an entry and keeps what was there; `plain` does it where there is no history, or where only a
+    /// Replaces an entry and keeps the old one. `plain` does the replacement if there is no history, or if only a
     /// copy can be kept. It replaces what is there.
     pub(crate) fn put_kept(
         &self,
@@ -272,7 +273,7 @@ impl Change {
         Err(Errno::AGAIN)
     }
 
-    /// Takes an entry away and keeps it; `plain` removes it where only a copy can be kept.
+    /// Moves an entry into the history. `plain` removes it if only a copy can be kept.
     pub(crate) fn remove_kept(
         &self,
         observers: &Observers,
@@ -542,7 +543,7 @@ impl Keeping<'_> {
             })
     }
 
-    /// Keeps an entry that stays where it is until it is replaced; tells whether it could be kept.
+    /// Keeps a copy or link of an entry before it is replaced. Returns whether that worked.
     fn keep_beside(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
         if old.links == 1 && syscall::link_unchecked(entry, self.object()).is_ok() {
             return Ok(true);

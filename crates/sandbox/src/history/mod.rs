@@ -205,7 +205,7 @@ impl History {
         self.store.get().is_some() || Store::is_made(self.holder.as_fd(), &self.root)
     }
 
-    /// Removes histories beside this one whose roots were not changed for longer than they keep anything. Only where they
+    /// Removes sibling histories whose roots have not changed for longer than their retention. Only if they
     /// are outside their roots: a directory that is gone cannot ask for it any more.
     pub fn remove_stale(&self) {
         if !self.is_in_root {
@@ -240,7 +240,7 @@ fn usable(path: &Path, root: BorrowedFd<'_>) -> SysResult<OwnedFd> {
     Ok(holder)
 }
 
-/// Tells whether an error says that something cannot be renamed to where the history is, whoever asks.
+/// Whether an error means that no process can rename files into the history (another file system).
 pub(crate) fn is_unmovable(errno: Errno) -> bool {
     matches!(
         errno,

@@ -1,6 +1,6 @@
 //! What a file was at an earlier time, from what later changes have kept.
 //!
-//! The first change after that time which touched the path kept what was there before it. Where none did, the file is what
+//! The first change after that time that touched the path kept the content before it. If none did, the file is what
 //! it is now.
 
 use std::fs::File;
@@ -53,7 +53,7 @@ enum Step {
 
 impl History {
     /// Tells what was at a path just after the change of this number, with all changes that are written down. `now` opens
-    /// what is at a path now; it is only asked where a file's end has changed since.
+    /// the current file at a path. It is called only if the file was appended to since.
     pub fn past(
         &self,
         all: &[ChangeRecord],

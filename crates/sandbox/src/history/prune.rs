@@ -1,6 +1,6 @@
 //! What goes when it is old, or too much: whole changes, the oldest first.
 //!
-//! Where several clients share a root, changes of the one that takes the most room go first, so that one client cannot
+//! If several clients share a root, the changes of the largest user are pruned first, so that one client cannot
 //! prune everyone's undo.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -228,7 +228,7 @@ impl History {
     }
 }
 
-/// The oldest changes of whoever has the most, until all that is kept fits.
+/// Removes the oldest changes of the largest user until the history fits its limit.
 fn largest_shares(mut kept: VecDeque<(&ChangeRecord, u64)>, max_bytes: u64) -> Vec<u64> {
     let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
     let mut shares: HashMap<String, u64> = HashMap::new();

@@ -86,7 +86,7 @@ pub struct Author {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {
-    /// A file, a link or a tree comes to where nothing was.
+    /// A file, link or tree was created.
     Create,
     /// A file or link takes the place of another.
     Replace,
@@ -104,14 +104,14 @@ pub enum PartKind {
     RemoveDir,
 }
 
-/// What happens to one entry, and where that is kept which was there.
+/// What happens to one entry, and where its old content is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// What happens.
     pub kind: PartKind,
-    /// The path inside the root as clients see it; of a move where it comes from.
+    /// The path inside the root as clients see it; for a move, the source.
     pub path: String,
-    /// Where a move goes.
+    /// The destination of a move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// What was there before; of a move at its destination.
@@ -208,7 +208,7 @@ impl Stamp {
         self.fits_stamp(&Stamp::of(now))
     }
 
-    /// The same for what is known of an entry.
+    /// Compares with a stamp instead of metadata.
     pub(crate) fn fits_stamp(&self, now: &Stamp) -> bool {
         self.is_same(now) && (self.size, self.modified) == (now.size, now.modified)
     }

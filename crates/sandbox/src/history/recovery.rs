@@ -212,7 +212,7 @@ impl Recovery<'_> {
         self.clear_staged(part)
     }
 
-    /// What was staged goes back to where it was kept, or away.
+    /// Returns a staged object to the history, or removes it.
     fn clear_staged(&self, part: &Part) -> SysResult<()> {
         let Some(object) = self.object(part)? else {
             return Ok(());
@@ -329,7 +329,7 @@ impl Recovery<'_> {
         self.clear_object(part)
     }
 
-    /// What somebody changed since is left alone.
+    /// Files that changed since are left alone.
     fn require_untouched(&self, part: &Part) -> SysResult<()> {
         let there = self.look(&part.path)?.ok_or(Errno::NOENT)?;
         match part.new {

@@ -178,7 +178,7 @@ impl Rehearsal<'_> {
     }
 
     fn leave(&mut self, path: &str, left: Option<Stamp>) {
-        // What is below it comes and goes with it.
+        // Entries below it follow it.
         self.left.retain(|other, _| !crate::is_within(other, path));
         self.left.insert(path.to_owned(), left);
     }

@@ -1,4 +1,4 @@
-//! Where the history of a root is: a directory of its own, outside the agent's reach where that costs nothing.
+//! Chooses where a root's history is stored: a private directory, outside the root if it can be on the same file system.
 //!
 //! Security: it is opened without following links, and trusted only if it is ours, private, and its header names the
 //! root's device and inode. An unpacked archive can bring a forged one; that is left alone, and a new one is made beside it.

@@ -1,4 +1,4 @@
-//! Takes changes back: what was kept gets its name again, and what is there by now is kept in its place.
+//! Undoes changes: the kept content gets its name back, and the current content is kept instead.
 //!
 //! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
 
@@ -59,7 +59,7 @@ pub enum Found {
     Changed,
     /// Nothing.
     Missing,
-    /// Something where nothing should be.
+    /// The name should be free but is taken.
     Occupied,
     /// A directory that is not empty.
     NotEmpty,
@@ -132,7 +132,7 @@ impl Change {
     }
 }
 
-/// Security: taking a change back is a change too, by whoever takes it back.
+/// Security: an undo is a change by the client that asked for it, and needs its rights.
 fn judge(root: &Root, records: &[ChangeRecord]) -> Result<(), UndoFault> {
     let parts = records.iter().flat_map(|record| record.made_parts());
     for (_, part) in parts {

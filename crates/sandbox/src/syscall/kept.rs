@@ -17,7 +17,7 @@ pub(crate) fn exchange_unchecked(
     sys::renameat_with(one.0, one.1.as_c_str(), other.0, other.1.as_c_str(), flags)
 }
 
-/// Opens a file of our own for reading and writing, never following it; makes it where it is missing.
+/// Opens one of the server's own files for reading and writing, without following links. Creates it if it is missing.
 pub(crate) fn open_own_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<OwnedFd> {
     before("openat");
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;

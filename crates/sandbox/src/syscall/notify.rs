@@ -32,7 +32,7 @@ pub(crate) struct Notice {
     pub(crate) watch: i32,
     /// What happened.
     pub(crate) what: ReadFlags,
-    /// The same number for both ends of a rename.
+    /// The kernel's cookie: equal for both ends of a rename.
     pub(crate) cookie: u32,
     /// The entry of that directory; empty if it is the directory itself.
     pub(crate) name: Vec<u8>,
@@ -69,7 +69,7 @@ pub(crate) fn unwatch_unchecked(listener: BorrowedFd<'_>, watch: i32) {
     let _ = inotify::remove_watch(listener, watch);
 }
 
-/// Tells whether anything was told. If that cannot be found out, a look does it.
+/// Whether events are pending. If the poll fails, assume so; the read will tell.
 pub(crate) fn has_notices_unchecked(listener: BorrowedFd<'_>) -> bool {
     before("poll");
     let mut one = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];

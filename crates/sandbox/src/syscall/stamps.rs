@@ -38,7 +38,7 @@ pub(crate) fn stamping_unchecked(fd: BorrowedFd<'_>) -> Stamping {
     }
 }
 
-/// Tells whether nobody has a file open for writing, which is open here for reading only.
+/// Whether no process has the file open for writing. `file` must be open for reading only.
 pub(crate) fn is_unwritten_unchecked(file: BorrowedFd<'_>) -> bool {
     before("lease");
     lease::is_unwritten(file)

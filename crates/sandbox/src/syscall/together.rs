@@ -15,8 +15,8 @@ pub(crate) enum HowLocked {
     Exclusive,
 }
 
-/// Locks an open file or directory if nobody is in the way; tells whether nobody is. Where the file system has no such
-/// locks, nobody can be.
+/// Tries to lock an open file or directory. Returns whether it succeeded; also true if the file
+/// system has no such locks.
 pub(crate) fn hold_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<bool> {
     before("flock");
     let operation = match how {

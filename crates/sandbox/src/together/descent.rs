@@ -21,7 +21,7 @@ enum Step {
 }
 
 impl HeldPlaces {
-    /// Locks a place and tells what is there; `None` if somebody is in the way.
+    /// Locks a place and returns what is there; `None` if another process holds a conflicting lock.
     pub(super) fn descend(
         &mut self,
         locks: &RootLocks,

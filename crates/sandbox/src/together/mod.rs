@@ -250,7 +250,7 @@ impl HeldPlaces {
         })
     }
 
-    /// Locks something open and keeps it, once, with the strongest lock that is needed; `None` if somebody is in the way.
+    /// Locks an open file or directory once, with the strongest lock needed; `None` if another process holds it.
     fn keep(&mut self, file: OwnedFd, id: FileId, how: HowLocked) -> SysResult<Option<usize>> {
         let known = self.open.iter().position(|held| held.id == id);
         if let Some((index, held)) =

@@ -125,7 +125,7 @@ fn slots_of(root: &str, path: &[u8], extent: Extent) -> Vec<(u64, HowLocked)> {
 }
 
 impl HeldPlaces {
-    /// Locks the slots of all places, each once and in ascending order; tells whether nobody is in the way.
+    /// Locks the slots of all places, each once, in ascending order. Returns whether all locks were free.
     pub(super) fn take_slots(&mut self, places: &[(&ChangePlace, Extent)]) -> SysResult<bool> {
         let mut wanted: BTreeMap<u64, HowLocked> = BTreeMap::new();
         let mut shared = None;

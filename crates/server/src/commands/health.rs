@@ -23,7 +23,7 @@ use crate::settings::Settings;
 /// How long the server may take for each step.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Where a server tells its health.
+/// The URL of a server's health check.
 const HEALTH: &str = "/health";
 
 /// The most bytes of an answer that are read.
@@ -46,7 +46,7 @@ pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
 /// Where a server with these settings is asked for its health.
 fn own_address(settings: &Settings) -> Result<ServerUrl> {
     if settings.port == 0 {
-        bail!("the port is any that is free: give the server's URL");
+        bail!("port 0 means any free port; give the server's URL");
     }
     // A server on every address also listens on loopback.
     let host = match &*settings.host {

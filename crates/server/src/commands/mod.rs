@@ -68,5 +68,5 @@ fn load(cli: &Cli, need: RootsNeed) -> Result<LoadedSettings> {
 }
 
 fn current() -> Result<PathBuf> {
-    std::env::current_dir().context("cannot tell the current directory")
+    std::env::current_dir().context("cannot determine the current directory")
 }

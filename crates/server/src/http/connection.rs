@@ -33,7 +33,7 @@ const TOO_MANY: &str = "Service Unavailable: this address has too many connectio
 
 /// Refuses a connection of an address that has too many.
 pub(super) fn refuse(stream: &TcpStream, address: SocketAddr) {
-    tracing::warn!(%address, "a connection was refused: its address has too many");
+    tracing::warn!(%address, "connection refused: too many connections from this address");
     let length = TOO_MANY.len();
     let reply = format!(
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n\
@@ -83,7 +83,7 @@ async fn encrypt_and_converse(
     match tokio::time::timeout_at(greeted_by, tls.accept(stream)).await {
         Ok(Ok(stream)) => converse(stream, client, router, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, %address, "no encryption was agreed on"),
-        Err(_) => tracing::debug!(%address, "a client was too slow to agree on encryption"),
+        Err(_) => tracing::debug!(%address, "TLS handshake timed out"),
     }
 }
 
@@ -161,7 +161,7 @@ async fn converse<S>(
             serving.await
         }
         () = RemoteClient::stays_silent(&own_visitor, greeted_by) => {
-            return tracing::debug!(%address, "a new connection asked nothing in time");
+            return tracing::debug!(%address, "a new connection sent no request in time");
         }
     };
     if let Err(error) = ended {

@@ -1,4 +1,4 @@
-//! Decides which connections are held: how many in all, how many of one address, and which one goes where there are too
+//! Limits connections: in total, per address, and which one is closed if there are too
 //! many.
 //!
 //! A connection is a stranger until a request on it was let in (Host, Origin and token were right). Strangers cost an

@@ -208,7 +208,7 @@ impl LogOutput for AuditFile {
     }
 }
 
-/// Writes the head of the chain to the ordinary log from time to time, where whoever alters the file may not reach it.
+/// Writes the head of the chain to the ordinary log from time to time, which an attacker who can alter the audit file may not be able to change.
 ///
 /// By time and not by number of lines: a line is then covered soon, also on a server that has one call an hour, and a
 /// busy one does not fill the log. Nothing is written while no line is added.

@@ -58,7 +58,7 @@ macro_rules! word_type {
 word_type! {
     /// How clients reach the process.
     Transport, "choice":
-        /// Standard input and output: one client, the program that starts us
+        /// Standard input and output: one client, the program that starts the server
         "stdio" = Stdio;
         /// Streamable HTTP: any number of clients
         "http" = Http;
@@ -91,7 +91,7 @@ impl Toolset {
 word_type! {
     /// Which clients get a session.
     SessionPolicy, "choice":
-        /// Only where a tool set cannot work without
+        /// Only if a tool set needs it
         "auto" = Auto;
         /// Every client that knows sessions
         "on" = On;

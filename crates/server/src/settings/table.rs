@@ -167,7 +167,7 @@ settings! {
 
     /// The address HTTP listens on; without a config file it is 127.0.0.1, which only this machine reaches.
     host: Host = Host::every_interface(), key "host", flag "host" "HOST";
-    /// The port HTTP listens on; 0 takes any that is free.
+    /// The HTTP port; 0 picks any free port.
     port: u16 = 8091, key "port", flag "port" "PORT", within PORT;
     /// The largest file that is read whole without an explicit range, in bytes.
     max_full_read_size: u64 = 1_048_576, key "max_full_read_size", within CONTENT;
@@ -177,29 +177,29 @@ settings! {
     /// The directories that are served, in the order they were given.
     roots: Vec<RootSettings> = Vec::new(),
         key "roots", otherwise "none: has to be given", read_by super::config_file::roots;
-    /// Who may call, and what each may do where; without clients every caller may do what the roots allow.
+    /// The named clients and their rights in each root. Without any, every caller may do what the roots allow.
     clients: Vec<ClientSettings> = Vec::new(),
         key "clients", read_by super::client_settings::clients;
     /// Whether a write is on disk before it is confirmed.
     durability: Durability = Durability::Fsync, key "durability";
 
-    /// The name of the root that `files` uses; none is the first.
+    /// The name of the root that `files` uses; the first root if not set.
     files_root: Option<String> = None,
         key "files.root", otherwise "the first root", read_by root_name_of;
-    /// The name of the root that `memory` uses; none is the first.
+    /// The name of the root that `memory` uses; the first root if not set.
     memory_root: Option<String> = None,
         key "memory.root", otherwise "the first root", read_by root_name_of;
     /// Whether `memory` has a seventh tool, `undo`.
     memory_undo: bool = false, key "memory.undo";
-    /// The name of the root that `memory_tool` uses; none is that of `memory`. New files and directories in it are for their owner alone.
+    /// The name of the root that `memory_tool` uses; that of `memory` if not set. New files are 0600 and new directories 0700.
     memory_tool_root: Option<String> = None,
         key "memory_tool.root", otherwise "the root of `memory`", read_by root_name_of;
-    /// Whose files are whose in `memory_tool`.
+    /// Whether clients share the files of `memory_tool`.
     memory_tool_store: MemoryStore = MemoryStore::Shared, key "memory_tool.store";
-    /// What `create` of `memory_tool` does with a file that is there.
+    /// What `create` of `memory_tool` does if the file exists.
     memory_tool_create: MemoryCreate = MemoryCreate::Fail, key "memory_tool.create";
 
-    /// The project of `guide`; none is the current directory.
+    /// The project of `guide`; the current directory if not set.
     guide_project_root: Option<PathBuf> = None,
         key "guide.project_root", flag "project-root" "PATH", otherwise "the current directory", read_by some_path;
     /// The paths of the project that `guide` may ask for.
@@ -209,13 +209,13 @@ settings! {
     guide_cache: CacheSharing = CacheSharing::PerClient, key "guide.cache";
     /// How many bytes `guide` keeps for all clients together; the least recently used of the one with the most go first.
     guide_cache_size: u64 = 67_108_864, key "guide.cache_size", within QUOTA;
-    /// How long `guide` keeps a file; zero is for ever.
+    /// How long `guide` keeps a file; 0 keeps it for ever.
     guide_cache_ttl: Duration = Duration::from_secs(3600), key "guide.cache_ttl", within TTL;
     /// After how long `guide` asks again for what came without a modification time; zero is never.
     guide_recheck: Duration = Duration::from_secs(60), key "guide.recheck", within TTL;
     /// How long `guide` waits for the client to answer: less than the 60 seconds after which many clients give up.
     guide_sampling_timeout: Duration = Duration::from_secs(50), key "guide.sampling_timeout", within TIMEOUT;
-    /// The key that seals what clients carry for `guide`, the same for all replicas; none is one of this process alone.
+    /// The key that seals the state clients carry for `guide`; all replicas need the same. Without it each process makes its own.
     guide_state_key_file: Option<PathBuf> = None, key "guide.state_key_file", read_by secret_path;
 
     /// Host names clients may use, besides loopback names and `host` itself.
@@ -226,10 +226,10 @@ settings! {
     max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT, read_by super::config_file::memory_size;
     /// How many HTTP connections are held at once.
     max_connections: usize = 1024, key "server.max_connections", within COUNT;
-    /// How many of them one address may have; none is half. A connection beyond it takes the place of its oldest one that never had a request let in.
+    /// How many connections one address may have; half of all if not set. One more replaces the oldest connection of that address that was never admitted.
     max_connections_per_address: Option<usize> = None,
         key "server.max_connections_per_address", within COUNT;
-    /// Reverse proxies: where one of them connects, the client is the one that `X-Forwarded-For` names, or `Forwarded` without it, for limits, log and audit.
+    /// Trusted reverse proxies. For their connections, limits, log and audit use the client address in `X-Forwarded-For`, or else `Forwarded`.
     trusted_proxies: Vec<Network> = Vec::new(), key "server.trusted_proxies";
     /// How long a new connection may take for the TLS handshake and the headers of its first request.
     handshake_timeout: Duration = Duration::from_secs(5), key "server.handshake_timeout", within TIMEOUT;
@@ -239,9 +239,9 @@ settings! {
     sessions: SessionPolicy = SessionPolicy::Auto, key "server.sessions";
     /// How many sessions are held at once; idle ones expire.
     max_sessions: usize = 10_000, key "server.max_sessions", within COUNT;
-    /// The certificate and key of HTTPS; none is plain HTTP.
+    /// The certificate and key for HTTPS; plain HTTP if not set.
     tls: Option<Tls> = None, key "server.tls";
-    /// A file with one bearer token a line; set, every MCP request needs one.
+    /// A file with one bearer token per line. If set, every MCP request needs one of them.
     bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path;
     /// Which halves of a reply are sent.
     replies: ReplyPolicy = ReplyPolicy::Auto, key "server.replies", flag "replies" "HALVES";
@@ -253,7 +253,7 @@ settings! {
     /// The issuer whose access tokens let clients in; none takes no access tokens. See [oauth.md](oauth.md).
     oauth: Option<OAuthSettings> = None, key "auth.oauth";
 
-    /// A directory on the shared file system that all replicas are given, for locks and quotas; none is one machine.
+    /// A directory on the shared file system for the locks and quotas of all replicas; not set on a single machine.
     cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
 
     /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
@@ -274,10 +274,10 @@ settings! {
     max_held_bytes_per_client: u64 = 33_554_432, key "limits.max_held_bytes_per_client", within CONTENT;
     /// How long a person may take to confirm a call that `roots[].confirm` asks about.
     confirm_timeout: Duration = Duration::from_secs(300), key "limits.confirm_timeout", within TIMEOUT;
-    /// How many calls a client may make; none is as many as it likes.
+    /// The call rate of each client; unlimited if not set.
     rate: Option<CallRate> = None, key "limits.rate";
 
-    /// The address of the operator's page, which listens on its own; none is no page.
+    /// The address of the operator's page, separate from MCP; no page if not set.
     admin_listen: Option<SocketAddr> = None, key "admin.listen";
     /// A file with one token a line: every request to the page's interface needs one. Read again on SIGHUP.
     admin_token_file: Option<PathBuf> = None, key "admin.token_file", read_by secret_path;
@@ -291,7 +291,7 @@ settings! {
     log_format: LogFormat = LogFormat::Auto, key "log.format";
     /// A file that every call is also recorded in.
     audit_file: Option<PathBuf> = None, key "log.audit_file";
-    /// What becomes of changes while the audit file cannot be written, as on a full disk.
+    /// What happens to changes while the audit file cannot be written, for example on a full disk.
     audit_on_failure: AuditOnFailure = AuditOnFailure::Refuse, key "log.audit_on_failure";
     /// How many seconds after a line the hash of the audit file's last line is written to the ordinary log, so that a cut end can be proved; 0 never does it.
     audit_head_every: Duration = Duration::from_secs(300), key "log.audit_head_every", within PAUSE;
@@ -331,7 +331,7 @@ impl InnerKey {
         self.bounds.clone().unwrap_or(0..=u64::MAX)
     }
 
-    /// What was expected where it is missing.
+    /// What the message says was expected if the key is missing.
     pub(crate) fn expected(&self) -> &'static str {
         match self.absent {
             Absent::Mistake(words) | Absent::Default(words) => words,
@@ -371,7 +371,7 @@ inner_keys! {
     ROOT_TOOLS = "roots[].allowed_tools", "list of tool names", Mistake "a list of tool names, or [\"*\"]";
     /// Refuses every tool that changes anything, whatever `allowed_tools` says.
     ROOT_READ_ONLY = "roots[].read_only", "`true` or `false`", Default "`false`";
-    /// Takes absolute paths of the host that lead into the root as paths inside it, unless their first name is an entry of the root. Roots of the command line always do.
+    /// Accepts absolute host paths that lead into the root, unless their first component is an entry of the root. Always on for roots from the command line.
     ROOT_HOST_PATHS = "roots[].host_paths", "`true` or `false`", Default "`false`";
     /// What the root may hold at most: one of the two keys below, or both.
     ROOT_QUOTA = "roots[].quota", "map or `null`", Default "`null`";
@@ -417,7 +417,7 @@ inner_keys! {
     CLIENT_ROOTS = "clients[].roots", "map of root names", Mistake "the roots it may use, such as {workspace: {rights: [read]}}";
     /// The tools it may use in the root, inside the root's own `allowed_tools`; written the same way.
     CLIENT_ROOT_TOOLS = "clients[].roots.NAME.tools", "list of tool names", Default "`[\"*\"]`";
-    /// Globs on the path from the root: what exists for it. They are judged in order and the last match decides; `!` begins an exception, and a list of exceptions only starts from everything.
+    /// Globs on the path from the root: what exists for it. The last match decides; `!` marks an exception. A list with only exceptions shows everything else.
     CLIENT_ROOT_PATHS = "clients[].roots.NAME.paths", "list of globs", Default "everything";
     /// What it may do to files: `read` (always needed), `create`, `change`, `remove`. A move removes at its source and creates at its destination.
     CLIENT_ROOT_RIGHTS = "clients[].roots.NAME.rights", "list of words", Default "`[read, create, change, remove]`";
@@ -427,7 +427,7 @@ inner_keys! {
     CLIENT_RATE = "clients[].rate", "map", Default "what `limits.rate` says";
     /// Calls a second in the long run.
     CLIENT_RATE_SECOND = "clients[].rate.per_second", "number" within COUNT, Mistake "calls a second";
-    /// Calls at once after a pause.
+    /// The burst: calls allowed at once after a pause.
     CLIENT_RATE_BURST = "clients[].rate.burst", "number" within COUNT, Mistake "calls at once";
     /// How many of its calls run at once; further ones are refused.
     CLIENT_MAX_CALLS = "clients[].max_calls", "number" within COUNT, Default "no limit of its own";
@@ -449,7 +449,7 @@ inner_keys! {
     OAUTH_SCOPES = "auth.oauth.scopes", "map of client names", Default "`{}`";
     /// Calls a second in the long run.
     RATE_PER_SECOND = "limits.rate.per_second", "number" within COUNT, Mistake "calls a second";
-    /// Calls at once after a pause.
+    /// The burst: calls allowed at once after a pause.
     RATE_BURST = "limits.rate.burst", "number" within COUNT, Mistake "calls at once";
 }
 

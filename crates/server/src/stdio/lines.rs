@@ -110,7 +110,7 @@ pub(super) async fn write_all(
             write.flush().await
         };
         if let Err(error) = written.await {
-            tracing::debug!(%error, "the client does not read any more");
+            tracing::debug!(%error, "the client closed its end of standard output");
             unheard.cancel();
             return;
         }

@@ -15,10 +15,10 @@ pub(super) struct Delete;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
     path: String,
-    /// Without it only empty directories go.
+    /// Otherwise only empty directories are deleted.
     #[serde(default)]
     recursive: bool,
-    /// A missing path is fine, and what cannot go is told and left.
+    /// A missing path is no error; what cannot be deleted is reported and kept.
     #[serde(default)]
     force: bool,
 }

@@ -206,7 +206,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         Error::AlreadyExists { kind, .. } => already_exists(*kind, tool).to_owned(),
         Error::Irreplaceable { kind, by, .. } => {
-            format!("A {kind} is there, which a {by} cannot replace")
+            format!("A {kind} already exists there and cannot be replaced by a {by}")
         }
         Error::NotADirectory { .. } => "The specified path is not a directory".to_owned(),
         Error::IsADirectory { .. } => is_a_directory(tool).to_owned(),
@@ -219,7 +219,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         }
         .to_owned(),
         Error::Unfolds { most, .. } => {
-            format!("The file unfolds to more than {most} bytes, which are too many to read")
+            format!("The file decompresses to more than {most} bytes, which is too large to read")
         }
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
         Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
@@ -275,7 +275,7 @@ fn fault(error: &Error) -> String {
         Error::RootProtected => {
             "the root directory itself cannot be removed or replaced".to_owned()
         }
-        Error::IntoItself { .. } => "it is the source or lies inside it".to_owned(),
+        Error::IntoItself { .. } => "it is the source itself or inside it".to_owned(),
         other => other.to_string(),
     }
 }

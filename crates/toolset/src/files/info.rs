@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 /// What is known of it. For a symlink the facts are its target's.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
-    /// Whether anything is there; where nothing is, only name and path follow.
+    /// Whether the path exists; if not, only name and path follow.
     exists: bool,
     /// Its name; empty for the root.
     name: String,
@@ -93,8 +93,7 @@ impl Tool for Info {
 
     const NAME: &'static str = "info";
     const TITLE: &'static str = "File information";
-    const DESCRIPTION: &'static str = "Tells what a path is: type, size, times, what the server may do with it, MIME type. A path where nothing is \
-        gives exists: false and is no error.";
+    const DESCRIPTION: &'static str = "Tells what a path is: type, size, times, what the server may do with it, MIME type. A missing path is no error: exists is false.";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 

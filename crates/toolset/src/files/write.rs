@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     content: String,
     #[serde(default)]
     encoding: Encoding,
-    /// create and create_new fail where the file exists.
+    /// create and create_new fail if the file exists.
     #[serde(default)]
     mode: Mode,
     /// Create parent directories if they don't exist.

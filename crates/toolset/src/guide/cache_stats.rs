@@ -58,7 +58,7 @@ impl GuideTool for CacheStats {
     const NAME: &'static str = "guide_cache_stats";
     const TITLE: &'static str = "Cache statistics";
     const DESCRIPTION: &'static str = "Tells how your part of the cache is doing, what is pending, how often you called and tried what is forbidden, \
-        and which directories are allowed. Security: other clients are told, by number only, where all share one cache. \
+        and which directories are allowed. Security: other clients appear by number only, and only if all share one cache. \
         Example: {}";
     const EFFECT: ToolEffect = ToolEffect::Read;
     const EXAMPLES: &'static [Example] = &[

@@ -46,7 +46,7 @@ impl Contract for Guide {
     }
 
     fn security(&self) -> &'static str {
-        "The server never opens the agent's files. Every path of every call is brought to its normal form and has to lie in \
+        "The server never opens the agent's files. Every path of every call is normalised and must be in \
          one of the allowed directories (`guide.allowed_paths`); `..` above the project root, links that leave it, lead to a \
          directory that is not allowed, or loop, and NUL bytes are refused before anything else happens. A batch or a listing \
          with one such path is refused whole. Refusals are logged with the attempted path, its kind and how often this client \

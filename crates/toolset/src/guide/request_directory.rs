@@ -56,7 +56,7 @@ impl GuideTool for RequestDirectory {
     const NAME: &'static str = "guide_request_directory";
     const TITLE: &'static str = "Request a directory listing";
     const DESCRIPTION: &'static str = "Gives the entries of one of the project's directories: from a cached listing, or by asking the client by \
-        sampling. Where the client has no sampling it fails with unsupported: hand the listing over with \
+        sampling. Without sampling it fails with unsupported: hand the listing over with \
         guide_list_directory. Security: the directory and every name in the answer are checked against the allowed \
         directories. Example: {\"path\":\"docs\",\"recursive\":true}";
     const EFFECT: ToolEffect = ToolEffect::Write {

@@ -59,8 +59,7 @@ impl GuideTool for RequestFile {
 
     const NAME: &'static str = "guide_request_file";
     const TITLE: &'static str = "Request a file";
-    const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or by asking the client by sampling. Where \
-        the client has no sampling it fails with unsupported: hand the file over with guide_cache_file and call \
+    const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or by asking the client by sampling. Without sampling it fails with unsupported: hand the file over with guide_cache_file and call \
         again. Security: the path is checked against the allowed directories before anyone is asked. Example: \
         {\"path\":\"docs/plan.md\"}";
     const EFFECT: ToolEffect = ToolEffect::Write {

@@ -25,11 +25,9 @@ pub(crate) fn refusal_code(refusal: &UndoRefusal) -> &'static str {
 pub fn refusal_words(refusal: &UndoRefusal) -> String {
     match refusal {
         UndoRefusal::NoHistory => {
-            "no history is kept here, so nothing can be undone or seen as it was".to_owned()
+            "this root keeps no history, so nothing can be undone or read as it was".to_owned()
         }
-        UndoRefusal::Unknown => {
-            "there is no such change here; replies name changes (undo: ID)".to_owned()
-        }
+        UndoRefusal::Unknown => "no such change; replies name changes as undo: ID".to_owned(),
         UndoRefusal::NothingLeft => {
             "nothing to undo: no change of yours is left; name one with change".to_owned()
         }
@@ -59,7 +57,7 @@ pub fn refusal_words(refusal: &UndoRefusal) -> String {
         UndoRefusal::Together(form) => {
             let form = change_id(*form);
             format!(
-                "it was made again together with others, by {form}; undo {form}, or to: a change"
+                "it was redone together with others by {form}; undo {form}, or use to with a change"
             )
         }
         UndoRefusal::Foreign(record) => format!(

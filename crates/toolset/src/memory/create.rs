@@ -32,8 +32,7 @@ impl Tool for Create {
 
     const NAME: &'static str = "create";
     const TITLE: &'static str = "Create a file";
-    const DESCRIPTION: &'static str = "Creates a new file and missing directories. Where something has that name it fails with file_exists: use \
-        str_replace or insert then.";
+    const DESCRIPTION: &'static str = "Creates a new file and missing directories. If the path exists it fails with file_exists; then use str_replace or insert.";
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -118,7 +118,7 @@ impl Contract for Memory {
                 "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
                 "hint": {
                     "type": "object",
-                    "description": "With string_not_found: the line of the file most like old_str, where one is close.",
+                    "description": "With string_not_found: the most similar line, if one is close.",
                     "properties": {
                         "line": { "type": "integer", "description": "The number of the line, from 1." },
                         "text": { "type": "string", "description": "What stands in it." }
@@ -132,7 +132,7 @@ impl Contract for Memory {
                 },
                 "hidden": {
                     "type": "array",
-                    "description": "With directory_not_empty: what the directory holds, where all of it is hidden.",
+                    "description": "With directory_not_empty: the entries, if all of them are hidden.",
                     "items": { "type": "string" }
                 },
                 "near": {
@@ -370,7 +370,9 @@ fn operation_help(error: &Error, path: &str) -> Value {
         }
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
         Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
-        Error::RootProtected => json!({ "reason": "the base directory itself stays" }),
+        Error::RootProtected => {
+            json!({ "reason": "the base directory itself cannot be removed or moved" })
+        }
         Error::InvalidPath {
             fault: PathFault::Nul,
             ..

@@ -15,7 +15,7 @@ pub(super) struct Arguments {
     path: String,
     /// From 1; one more than the file has adds to its end.
     insert_line: i64,
-    /// Ends with a newline to be lines of its own.
+    /// End it with a newline to insert whole lines.
     new_str: String,
 }
 

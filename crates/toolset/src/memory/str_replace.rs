@@ -13,7 +13,7 @@ pub(super) struct StrReplace;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
     path: String,
-    /// With lines around it, if it would not be unique.
+    /// Include surrounding lines if it would not be unique.
     old_str: String,
     new_str: String,
 }

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     pub(super) file_text: Option<String>,
     /// str_replace: has to occur exactly once.
     pub(super) old_str: Option<String>,
-    /// str_replace: left out, old_str goes.
+    /// str_replace: without it, old_str is deleted.
     pub(super) new_str: Option<String>,
     /// insert: the line after which; 0 is the beginning.
     pub(super) insert_line: Option<i64>,

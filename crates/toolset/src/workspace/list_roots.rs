@@ -24,7 +24,7 @@ pub(super) struct Reply {
 struct RootEntry {
     /// The name to give as `root` in other calls.
     name: String,
-    /// The tools that may be used on it. On a read-only root those that only read it.
+    /// The tools that may be used on it. On a read-only root, only tools that read.
     allowed_tools: Vec<&'static str>,
     /// Whether it refuses every change.
     read_only: bool,

@@ -24,7 +24,7 @@ pub(super) struct Reply {
     root: String,
     /// Its path, relative to the root.
     path: String,
-    /// The owner's name, or number where it has no name.
+    /// The owner's name, or its number if it has no name.
     owner: String,
     /// The group's name, or number where it has no name.
     group: String,

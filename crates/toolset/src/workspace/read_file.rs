@@ -102,7 +102,7 @@ struct FileReply {
     mime_type: Option<&'static str>,
     /// Size of the whole file in bytes; of its whole content, if that was decompressed.
     size: u64,
-    /// How many lines the whole file has; not for reads by bytes, nor where counting them would take too long.
+    /// How many lines the whole file has; not for reads by bytes, nor if counting them would take too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_total: Option<u64>,
     /// Number of the first line returned.
@@ -118,8 +118,8 @@ struct FileReply {
     truncated: bool,
     /// True if the file is not text.
     binary: bool,
-    /// Said if nothing was returned, and why; or where the last line was cut, and where it goes on; or in which encoding
-    /// the file was read.
+    /// Why nothing was returned; or where the last line was cut and continues; or the encoding that
+    /// was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]

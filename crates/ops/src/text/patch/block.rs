@@ -142,7 +142,7 @@ impl<'p> Block<'p> {
         self.count(header, |_| None)
     }
 
-    /// The same where context may have lost its space.
+    /// Reads a block whose context lines may have lost their leading space.
     fn counted_without_spaces(&self, header: Header) -> Option<Run<'p>> {
         self.count(header, |line| {
             (!is_structure(line)).then_some(HunkLineKind::Context)

@@ -110,10 +110,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
 /// Warns of a directory that is not served. Only its name is told: the log holds no host paths.
 fn warn_of_missing(root: &RootSettings) {
     let root = root.name.as_str();
-    tracing::warn!(
-        root,
-        "a directory is missing, and the others are served without it"
-    );
+    tracing::warn!(root, "a directory is missing; the others are served");
 }
 
 /// Counts what the roots hold and watches them from now on.
@@ -352,7 +349,7 @@ fn endpoint(
     Ok(endpoint)
 }
 
-/// Tells the person at the terminal and the log what is served where: to clients, and to the operator.
+/// Announces on the terminal and in the log which addresses serve clients and the operator.
 fn announce(
     settings: &Settings,
     arguments: &[String],

@@ -60,7 +60,7 @@ impl TokenFault {
     /// The fault in a few words.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            TokenFault::NotAToken => "the token is not known here and is no JWT",
+            TokenFault::NotAToken => "the token is neither configured here nor a JWT",
             TokenFault::TooLong => "the token is longer than 16384 bytes",
             TokenFault::Algorithm => {
                 "the token's algorithm is not accepted; RS, PS, ES and EdDSA signatures are"
