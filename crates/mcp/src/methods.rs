@@ -14,7 +14,7 @@ use toolset::{Answers, AskBy, CallOutcome, Caller, Encoded, Encoder};
 use crate::connection::{BegunSubscriptions, Connection, RequestClient, RequestContext, Response};
 use crate::message::{LISTEN, Params, Request};
 use crate::resources::unknown_method;
-use crate::result::{self, Wording};
+use crate::result::{self, Links, Wording};
 use crate::revision::{self, Agreed, ClientName, DISCOVER, Greeting, INITIALIZE, Meta};
 
 /// Serves one request to its end.
@@ -142,6 +142,7 @@ impl AgreedRequest<'_> {
             Some(arguments) => arguments,
         };
         let (id, wording) = (self.id, self.agreed.wording());
+        let links = self.agreed.links();
         let server = self.context.connection.server().clone();
         let narrowed = self.context.connection.narrowed().await;
         let caller = Caller {
@@ -152,6 +153,7 @@ impl AgreedRequest<'_> {
         let encoder = ToolEncoder {
             id: Cow::Borrowed(id),
             wording,
+            links,
         };
         let called = service.call_encoded(&name, arguments, &caller, &encoder);
         let Some(Encoded { message, .. }) = called.await else {
@@ -253,12 +255,15 @@ pub(crate) fn invalid_params(message: impl Into<String>) -> ErrorData {
 struct ToolEncoder<'call> {
     id: Cow<'call, RequestId>,
     wording: Wording,
+    links: Links,
 }
 
 impl Encoder for ToolEncoder<'_> {
     fn encode(&self, outcome: &CallOutcome) -> Vec<u8> {
         match outcome {
-            CallOutcome::Result(result) => result::tool_result(&self.id, result, self.wording),
+            CallOutcome::Result(result) => {
+                result::tool_result(&self.id, result, self.wording, self.links)
+            }
             CallOutcome::Question(question) => result::result(&self.id, question),
             // Only other methods fail so.
             CallOutcome::Refused(_) => Vec::new(),
@@ -269,6 +274,7 @@ impl Encoder for ToolEncoder<'_> {
         Box::new(ToolEncoder {
             id: Cow::Owned(RequestId::clone(&self.id)),
             wording: self.wording,
+            links: self.links,
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
-use toolset::{Media, MediaKind, ToolResult, escape};
+use toolset::{Media, MediaKind, ResourceLink, ToolResult, escape};
 
 /// The bytes around the text and the structured content of a reply.
 const ROOM_BESIDES: usize = 160;
@@ -99,8 +99,22 @@ fn encoded(id: Option<&RequestId>, rest: impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&message).unwrap_or_default()
 }
 
+/// Whether replies may have links to resources, which revisions know from 2025-06-18 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// The client's revision has such blocks.
+    Known,
+    /// It would not know what the block is.
+    Unknown,
+}
+
 /// The reply to a call of a tool.
-pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording) -> Vec<u8> {
+pub(crate) fn tool_result(
+    id: &RequestId,
+    result: &ToolResult,
+    wording: Wording,
+    links: Links,
+) -> Vec<u8> {
     let reply = &result.reply;
     let mut message = Vec::with_capacity(reply.bytes() + ROOM_BESIDES);
     message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -116,6 +130,9 @@ pub(crate) fn tool_result(id: &RequestId, result: &ToolResult, wording: Wording)
     }
     if let Some(media) = reply.media() {
         push_media(media, reply.has_text(), &mut message);
+    }
+    if let Some(link) = reply.link().filter(|_| links == Links::Known) {
+        push_link(link, &mut message);
     }
     message.push(b']');
     if let Some(structured) = reply.structured() {
@@ -191,6 +208,15 @@ fn push_media(media: &Media, is_second: bool, message: &mut Vec<u8>) {
     for part in parts {
         message.extend_from_slice(part.as_bytes());
     }
+}
+
+/// Adds a link to a resource behind the text.
+fn push_link(link: &ResourceLink, message: &mut Vec<u8>) {
+    message.extend_from_slice(br#",{"type":"resource_link","uri":""#);
+    escape(&link.uri, message);
+    message.extend_from_slice(br#"","name":""#);
+    escape(&link.name, message);
+    message.extend_from_slice(br#""}"#);
 }
 
 /// Adds a block that is an embedded resource.

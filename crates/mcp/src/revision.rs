@@ -13,7 +13,7 @@ use serde_json::Value;
 use toolset::TraceContext;
 
 use crate::message::Params;
-use crate::result::Wording;
+use crate::result::{Links, Wording};
 
 /// The revision of an HTTP request that names none.
 pub(crate) const UNSAID: ProtocolVersion = ProtocolVersion::V_2025_03_26;
@@ -194,6 +194,15 @@ impl Agreed {
             Wording::Newest
         } else {
             Wording::Older
+        }
+    }
+
+    /// Whether its replies may have links to resources.
+    pub(crate) fn links(&self) -> Links {
+        if self.revision.as_str() >= ProtocolVersion::V_2025_06_18.as_str() {
+            Links::Known
+        } else {
+            Links::Unknown
         }
     }
 }

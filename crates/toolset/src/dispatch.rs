@@ -382,6 +382,7 @@ impl<'call> Dispatch<'call> {
             replies: self.halves(),
             text_form: deployment.text,
             form: definition.form,
+            resource_reader: entry.contract.resources().map(|tools| tools.read),
             host_roots: entry.contract.tells_host_paths().then(host_roots),
             request_timeout: timeout,
             may_change,

@@ -76,7 +76,7 @@ pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 /// For callers that know only this crate.
 pub use ops::{Right, Rights, first_chars};
 pub use rate::CallRate;
-pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
+pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ResourceLink, ToolResult};
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
     InlineRest, PlaceAccess, Prepared, ReplyForm, RootInfo, RootSource, RootUse, Schema, Talk,

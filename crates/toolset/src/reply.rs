@@ -20,6 +20,16 @@ pub struct EncodedReply {
     structured: Option<Vec<u8>>,
     text: Option<Text>,
     media: Option<Media>,
+    link: Option<ResourceLink>,
+}
+
+/// A resource that a reply names without showing all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceLink {
+    /// Its URI, for `resources/read`.
+    pub uri: String,
+    /// Its path, as the reply names it.
+    pub name: String,
 }
 
 /// The text block.
@@ -37,7 +47,7 @@ impl EncodedReply {
         EncodedReply {
             structured,
             text: Some(Text::Own(text.into())),
-            media: None,
+            ..EncodedReply::default()
         }
     }
 
@@ -64,6 +74,18 @@ impl EncodedReply {
             self.text = None;
         }
         self.with_media(media)
+    }
+
+    /// The reply with a link to a resource, for clients that read texts.
+    pub(crate) fn with_link(mut self, link: Option<ResourceLink>) -> EncodedReply {
+        self.link = link.filter(|_| self.has_text());
+        self
+    }
+
+    /// The link to a resource, if there is one.
+    #[must_use]
+    pub fn link(&self) -> Option<&ResourceLink> {
+        self.link.as_ref()
     }
 
     /// The block that is seen or heard, if there is one.
@@ -156,7 +178,7 @@ pub(crate) fn halves<R: Serialize>(
     Ok(EncodedReply {
         structured,
         text,
-        media: None,
+        ..EncodedReply::default()
     })
 }
 

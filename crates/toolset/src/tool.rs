@@ -24,7 +24,8 @@ use crate::deployment::{MemoryToolChoices, ReplyHalves, TextForm};
 use crate::host_paths::HostRoots;
 use crate::json_text::JsonText;
 use crate::media::Media;
-use crate::reply::EncodedReply;
+use crate::reply::{EncodedReply, ResourceLink};
+use crate::resources::uri;
 
 pub(crate) use erased::given_tool;
 pub use erased::tool;
@@ -92,6 +93,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// A block of the reply that is seen or heard. It is taken out of the reply, which is not sent with it.
     fn media(_reply: &mut Self::Reply) -> Option<Media> {
+        None
+    }
+
+    /// The path of a file that the reply names but does not show to its end, if clients should get a link to it.
+    fn cut_short_at(_reply: &Self::Reply) -> Option<&str> {
         None
     }
 }
@@ -259,6 +265,8 @@ pub struct Call {
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
     pub(crate) form: ReplyForm,
+    /// The tool that has to be allowed on a root for its files to be resources, if they can be.
+    pub(crate) resource_reader: Option<&'static str>,
     /// Where paths on the host lead, for sets whose clients give such paths.
     pub(crate) host_roots: Option<HostRoots>,
     /// How long a call takes at most that says nothing else.
@@ -287,6 +295,16 @@ impl Call {
     pub(crate) fn allowed_tools(&self) -> &[&'static str] {
         let info = self.root_index.and_then(|index| self.root_infos.get(index));
         info.map_or(&[], |info| &info.allowed_tools)
+    }
+
+    /// A link to a file of the first root, if the client may read files there as resources.
+    pub(crate) fn resource_link(&self, path: &str) -> Option<ResourceLink> {
+        let reader = self.resource_reader?;
+        let info = self.root_infos.get(self.root_index?)?;
+        info.allowed_tools.contains(&reader).then(|| ResourceLink {
+            uri: uri::of(&info.name, path),
+            name: path.to_owned(),
+        })
     }
 
     /// A path in the last root the tool names: the destination of a copy or move.

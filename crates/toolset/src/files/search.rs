@@ -172,6 +172,11 @@ impl Tool for SearchTool {
         }
         Some(lines.finish())
     }
+
+    fn cut_short_at(reply: &Reply) -> Option<&str> {
+        let last = reply.matches.last().filter(|_| reply.truncated)?;
+        Some(&last.file)
+    }
 }
 
 /// A match with the lines around it. Its context holds the line itself too.

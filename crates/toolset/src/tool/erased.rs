@@ -147,6 +147,7 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
         };
         return reply::halves(&changed, own_text, call.replies);
     }
+    let link = T::cut_short_at(&reply).and_then(|path| call.resource_link(path));
     let encoded = reply::halves(&reply, own_text, call.replies)?;
-    Ok(encoded.with_media(media))
+    Ok(encoded.with_media(media).with_link(link))
 }

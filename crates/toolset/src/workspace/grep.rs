@@ -209,6 +209,17 @@ impl Tool for GrepTool {
         .add_notes(&mut lines);
         Some(lines.finish())
     }
+
+    fn cut_short_at(reply: &Reply) -> Option<&str> {
+        let mut matches = reply.matches.iter();
+        let cut = if reply.from_end {
+            matches.next()
+        } else {
+            matches.next_back()
+        };
+        cut.filter(|_| reply.truncated)
+            .map(|found| found.file.as_str())
+    }
 }
 
 /// Adds the matches of one file.

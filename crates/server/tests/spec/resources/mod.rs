@@ -110,6 +110,9 @@ fn headers(era: Era, message: &Value) -> Vec<(&'static str, String)> {
     if let Some(name) = name.as_str() {
         headers.push(("mcp-name", name.to_owned()));
     }
+    if let Some(root) = message["params"]["arguments"]["root"].as_str() {
+        headers.push(("mcp-param-root", root.to_owned()));
+    }
     headers
 }
 

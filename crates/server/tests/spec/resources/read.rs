@@ -295,3 +295,50 @@ async fn resources_of_the_other_sets_are_in_their_one_root() {
         assert_eq!(other["code"], -32002, "{other}");
     }
 }
+
+#[tokio::test]
+async fn a_search_that_is_cut_short_links_to_the_file_where_it_stopped() {
+    let tree = Tree::new()
+        .file("a b.txt", "hit\nhit\n")
+        .file("z.txt", "hit\n");
+    over_all(
+        || Workspace::setup(&tree),
+        async |peer| {
+            let grep = |most: u64| {
+                json!({"name": "grep", "arguments":
+                    {"root": "workspace", "path": ".", "pattern": "hit", "max_results": most}})
+            };
+            let cut = peer.ok("tools/call", grep(1)).await;
+            assert_eq!(
+                cut["content"][1],
+                json!({"type": "resource_link", "uri": "fs://workspace/a%20b.txt", "name": "a b.txt"}),
+                "{cut}"
+            );
+            let uri = &cut["content"][1]["uri"];
+            let read = peer.ok("resources/read", json!({"uri": uri})).await;
+            assert_eq!(read["contents"][0]["text"], "hit\nhit\n");
+            let whole = peer.ok("tools/call", grep(10)).await;
+            assert_eq!(whole["content"].as_array().map(Vec::len), Some(1));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_root_whose_files_may_not_be_read_is_not_linked_to() {
+    let tree = Tree::new().file("a.txt", "hit\nhit\n");
+    over_all(
+        || {
+            let allowed = json!({"allowed_tools": ["grep", "list_folder"]});
+            program().root_with("workspace", tree.path(), allowed)
+        },
+        async |peer| {
+            let grep = json!({"name": "grep", "arguments":
+                {"root": "workspace", "path": ".", "pattern": "hit", "max_results": 1}});
+            let cut = peer.ok("tools/call", grep).await;
+            assert_eq!(cut["structuredContent"]["truncated"], true);
+            assert_eq!(cut["content"].as_array().map(Vec::len), Some(1), "{cut}");
+        },
+    )
+    .await;
+}
