@@ -34,6 +34,7 @@ pub mod memory;
 pub mod memory_tool;
 mod metrics;
 mod observer;
+mod plain_failures;
 pub mod prompts;
 mod rate;
 pub mod reference;

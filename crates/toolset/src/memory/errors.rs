@@ -12,6 +12,7 @@ use crate::contract::{
     unfinished_words, unsynced_words,
 };
 use crate::history::{refusal_code, refusal_words};
+use crate::plain_failures;
 
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
@@ -331,12 +332,9 @@ fn operation_message(error: &Error, path: &str) -> String {
         }
         Error::Changed { .. } => format!("Changed meanwhile: {path}: {CHANGED_WORDS}"),
         Error::Stale { .. } => format!("Changed meanwhile: {path}: {STALE_WORDS}"),
-        Error::NoRoom { .. } => {
-            "Replies that were not read yet take too much memory; read them and try again"
-                .to_owned()
-        }
-        Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
-        Error::Cancelled => "The call was cancelled".to_owned(),
+        Error::NoRoom { .. } => plain_failures::NO_ROOM.to_owned(),
+        Error::Timeout => plain_failures::TIMED_OUT.to_owned(),
+        Error::Cancelled => plain_failures::CANCELLED.to_owned(),
         Error::Io {
             operation, reason, ..
         } => format!("{operation} failed on {path}: {reason}"),

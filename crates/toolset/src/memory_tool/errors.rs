@@ -9,6 +9,7 @@ use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
     UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
+use crate::plain_failures;
 
 pub(super) struct MemoryTool;
 
@@ -36,12 +37,8 @@ impl Contract for MemoryTool {
     }
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
-        let (code, message) = (code(failure), message(failure, subject));
-        Worded {
-            object: json!({ "error": message }),
-            code,
-            message,
-        }
+        let code = plain_failures::code(failure, "permission_denied", operation_code);
+        plain_failures::worded(code, message(failure, subject))
     }
 
     fn failure_text(&self) -> FailureText {
@@ -50,23 +47,6 @@ impl Contract for MemoryTool {
 
     fn error_schema(&self) -> Value {
         json!({})
-    }
-}
-
-fn code(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
-            "permission_denied"
-        }
-        Failure::NotConfirmed { .. } => "permission_denied",
-        Failure::RateLimited { .. } => "rate_limited",
-        Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. }
-        | Failure::RootGone { .. }
-        | Failure::Unrecordable
-        | Failure::Guide(_)
-        | Failure::Internal { .. } => "io_error",
     }
 }
 

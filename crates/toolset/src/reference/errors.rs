@@ -9,6 +9,7 @@ use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
     UNRECORDABLE, Worded, quota_words, root_gone, unfinished_words, unsynced_words,
 };
+use crate::plain_failures;
 use crate::tool::ToolEffect;
 
 pub(super) struct Reference;
@@ -49,12 +50,8 @@ impl Contract for Reference {
     }
 
     fn word(&self, failure: &Failure, subject: &CallSubject) -> Worded {
-        let (code, message) = (code(failure), message(failure, subject));
-        Worded {
-            object: json!({ "error": message }),
-            code,
-            message,
-        }
+        let code = plain_failures::code(failure, "access_denied", operation_code);
+        plain_failures::worded(code, message(failure, subject))
     }
 
     fn failure_text(&self) -> FailureText {
@@ -63,23 +60,6 @@ impl Contract for Reference {
 
     fn error_schema(&self) -> Value {
         json!({})
-    }
-}
-
-fn code(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::Operation(error) | Failure::LeftRunning(error) => operation_code(error.kind()),
-        Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } | Failure::Suspended => {
-            "access_denied"
-        }
-        Failure::NotConfirmed { .. } => "access_denied",
-        Failure::RateLimited { .. } => "rate_limited",
-        Failure::BadArguments(_) => "invalid_arguments",
-        Failure::UnknownRoot { .. }
-        | Failure::RootGone { .. }
-        | Failure::Unrecordable
-        | Failure::Guide(_)
-        | Failure::Internal { .. } => "io_error",
     }
 }
 
@@ -213,12 +193,9 @@ fn own_message(error: &Error, path: &str) -> String {
         Error::Unsynced { reason, .. } => format!("{path}: {}", unsynced_words(reason)),
         Error::Changed { .. } => format!("{path}: {CHANGED_WORDS}"),
         Error::Unfinished { done, cause } => unfinished_words(done, &cause.to_string()),
-        Error::NoRoom { .. } => {
-            "Replies that were not read yet take too much memory; read them and try again"
-                .to_owned()
-        }
-        Error::Timeout => "The call took longer than its time limit and was stopped".to_owned(),
-        Error::Cancelled => "The call was cancelled".to_owned(),
+        Error::NoRoom { .. } => plain_failures::NO_ROOM.to_owned(),
+        Error::Timeout => plain_failures::TIMED_OUT.to_owned(),
+        Error::Cancelled => plain_failures::CANCELLED.to_owned(),
         Error::Io {
             operation, reason, ..
         } => format!("{reason}, {operation} '{path}'"),
