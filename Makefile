@@ -21,7 +21,7 @@ STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent docker-build static packages test-packages
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent bench-race docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -130,6 +130,10 @@ bench-calls: ## what a small call costs beside a tool built by hand on rmcp (ins
 bench-agent: ## agents' tasks through this server and others; writes bench/AGENTS.md (needs Python and Node; installs peers)
 	$(CARGO) build --release --locked --bin $(CMD)
 	bench/agent/run.py target/release/$(CMD) --save
+
+bench-race: ## reads and writes while links are swapped, beside the reference server if REFERENCE names its program; writes bench/RACE.md (needs Python)
+	$(CARGO) build --release --locked --bin $(CMD)
+	bench/race.py target/release/$(CMD) $(if $(REFERENCE),--reference $(REFERENCE)) --save
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use sandbox::{Roots, Users};
 use toolset::{
     Admission, Service, ToolSet, files, guide, memory, memory_tool, reference, workspace,
 };
 
+use crate::deployment::{Reopening, deployment};
 use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 
@@ -38,4 +40,14 @@ pub(crate) fn every_set(
         .iter()
         .map(|set| tools_of(*set, settings, guide_state));
     Ok(Service::new(sets.collect(), admission)?)
+}
+
+/// Fails if a configured set could not be served, for one because no root allows any of its tools.
+pub(crate) fn check(settings: &Settings, roots: &Roots) -> Result<()> {
+    let deployment = deployment(settings, roots, Users::default(), Reopening::No);
+    let admission = Admission::new(deployment);
+    for set in &settings.toolsets {
+        Service::new(vec![tools_of(*set, settings, None)], Arc::clone(&admission))?;
+    }
+    Ok(())
 }

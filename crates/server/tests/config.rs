@@ -227,6 +227,81 @@ fn check_tells_what_would_be_served() {
     }
 }
 
+/// What `check` answers to a config, and its exit code.
+fn checked(directory: &Path, yaml: &str) -> (Option<i32>, String) {
+    let config = directory.join("checked.yaml");
+    std::fs::write(&config, yaml).unwrap();
+    let output = binary().arg("check").arg("--config").arg(&config).output();
+    let output = output.unwrap();
+    let said = match output.status.success() {
+        true => String::from_utf8(output.stdout.clone()).unwrap(),
+        false => error_line(&output),
+    };
+    (output.status.code(), said)
+}
+
+#[test]
+fn check_says_which_root_each_set_uses() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["code", "notes"] {
+        std::fs::create_dir(directory.path().join(name)).unwrap();
+    }
+    let yaml = "
+toolsets: [workspace, memory, memory_tool]
+roots:
+  - {name: code, path: code, allowed_tools: [grep]}
+  - {name: notes, path: notes, allowed_tools: [memory.view, memory_tool.memory]}
+memory: {root: notes}
+";
+    let (code, said) = checked(directory.path(), yaml);
+    assert_eq!(code, Some(0), "{said}");
+    let (roots, rest) = said.split_once("\nWho can reach it\n").unwrap();
+    let (of_code, of_notes) = roots.split_once("\n  notes: ").unwrap();
+    assert!(of_code.contains("\n    workspace: 1 of "), "{said}");
+    assert!(!of_code.contains("memory"), "{said}");
+    for line in [
+        "\n    workspace: no tool\n",
+        "\n    memory (this root only): 1 of 6 tools: view\n",
+        "\n    memory_tool (this root only): its one tool\n",
+    ] {
+        assert!(of_notes.contains(line), "{line} in {said}");
+    }
+    assert!(rest.contains("/metrics, /health, /ready\n"), "{said}");
+}
+
+/// A set of which clients could use nothing is a slip; the server does not start, and `check` says the same.
+#[test]
+fn a_set_without_a_usable_tool_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let sets = "toolsets: [workspace, files]\n";
+    let cases = [
+        (
+            format!("{sets}{}", one_root(directory.path(), "[grep]")),
+            "the tool set files has no usable tool: its root \"a\" allows none of them",
+        ),
+        (
+            one_root(directory.path(), "[]"),
+            "the tool set workspace has no usable tool: no root allows any of its tools",
+        ),
+        (
+            one_root(directory.path(), "[write_file], read_only: true"),
+            "the tool set workspace has no usable tool: no root allows any of its tools",
+        ),
+    ];
+    for (yaml, expected) in cases {
+        let (code, said) = checked(directory.path(), &yaml);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+        let config = directory.path().join("checked.yaml");
+        let output = binary().arg("--config").arg(&config).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(error_line(&output), said);
+    }
+    let usable = format!("{sets}{}", one_root(directory.path(), "[grep, files.read]"));
+    let (code, said) = checked(directory.path(), &usable);
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn check_reads_tokens_as_a_start_would_and_tells_who_else_can() {
     use std::os::unix::fs::PermissionsExt;

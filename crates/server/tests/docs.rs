@@ -24,28 +24,22 @@ const SETS: [&str; 6] = [
 /// The documents with tables of tools, and the set of each.
 const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
 
-/// The documents that people read.
-const DOCUMENTS: [&str; 19] = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CLAUDE.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    ".agent_docs/mcp-filesystem.md",
-    "docs/admin.md",
-    "docs/architecture.md",
-    "docs/clients.md",
-    "docs/configuration.md",
-    "docs/decisions.md",
-    "docs/deployment.md",
-    "docs/oauth.md",
-    "docs/overview.md",
-    "docs/reference-set.md",
-    "docs/resources.md",
-    "docs/security.md",
-    "docs/rights.md",
-    "docs/troubleshooting.md",
-];
+/// The folders whose pages people read, from the repository's own.
+const FOLDERS: [&str; 5] = ["", "docs/", ".agent_docs/", "bench/", "packaging/npm/"];
+
+/// Every page that people read.
+fn documents() -> Vec<String> {
+    let mut names = Vec::new();
+    for folder in FOLDERS {
+        let entries = std::fs::read_dir(document(folder)).unwrap();
+        let entries = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let pages = entries.filter(|name| name.ends_with(".md"));
+        names.extend(pages.map(|name| format!("{folder}{name}")));
+    }
+    names.sort();
+    assert!(names.len() > 25, "{names:?}");
+    names
+}
 
 fn document(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -157,18 +151,78 @@ fn table(set: &str) -> String {
     table
 }
 
+/// A page without its code blocks, whose brackets are no links and whose comments are no headings.
+fn prose(page: &str) -> String {
+    let mut is_code = false;
+    let lines = page.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence && !line.starts_with("    ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The anchors of a page: what its headings become in an address.
+fn anchors(page: &str) -> Vec<String> {
+    let prose = prose(page);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    let slug = |heading: &str| -> String {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter_map(|character| match character {
+            ' ' => Some('-'),
+            '-' | '_' => Some(character),
+            other => other.is_alphanumeric().then_some(other),
+        });
+        kept.collect()
+    };
+    headings.map(slug).collect()
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
-    for name in DOCUMENTS {
-        let page = text(name);
-        for link in page.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap_or_default();
-            if target.is_empty() || target.contains("://") {
+    let mut anchored = 0;
+    for name in documents() {
+        let page = text(&name);
+        let prose = prose(&page);
+        for link in prose.split("](").skip(1) {
+            let link = link.split(')').next().unwrap_or_default();
+            if link.is_empty() || link.contains("://") {
                 continue;
             }
-            let from = document(name);
-            let there = from.parent().unwrap().join(target).exists();
-            assert!(there, "{name} links to {target}, which is not there");
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let there = match target {
+                "" => document(&name),
+                _ => document(&name).parent().unwrap().join(target),
+            };
+            assert!(
+                there.exists(),
+                "{name} links to {target}, which is not there"
+            );
+            if !anchor.is_empty() {
+                let page = std::fs::read_to_string(&there).unwrap();
+                let known = anchors(&page);
+                assert!(
+                    known.iter().any(|one| one == anchor),
+                    "{name} links to {link}: the anchors are {known:?}"
+                );
+                anchored += 1;
+            }
+        }
+    }
+    assert!(anchored > 4, "{anchored} links with an anchor");
+}
+
+/// Every page of the manual can be reached from the README or the overview.
+#[test]
+fn no_page_of_the_manual_is_hidden() {
+    let linked = format!("{}{}", text("README.md"), text("docs/overview.md"));
+    for name in documents() {
+        if let Some(page) = name.strip_prefix("docs/") {
+            let is_linked = linked.contains(&format!("({page})")) || linked.contains(&name);
+            assert!(
+                is_linked || page == "overview.md",
+                "{name} is linked nowhere"
+            );
         }
     }
 }
@@ -260,7 +314,7 @@ const KEYS: [&str; 5] = ["roots", "server", "limits", "toolsets", "log"];
 #[test]
 fn configs_in_documents_and_packages_are_valid() {
     let mut checked = 0;
-    for name in DOCUMENTS {
+    for name in &documents() {
         for block in blocks(name, "yaml") {
             let config = yaml(name, &block);
             if KEYS.iter().any(|key| config.get(key).is_some()) {
@@ -340,28 +394,96 @@ fn compose_starts_the_image_of_this_version() {
     }
 }
 
-/// The servers that an example for a client names, whatever the client calls the map.
-fn servers(example: &Value) -> Vec<&Value> {
-    let maps = ["mcpServers", "servers", "context_servers"];
-    let maps = maps.iter().filter_map(|map| example[map].as_object());
-    maps.flat_map(|map| map.values()).collect()
+/// The maps of servers in the examples for clients, by the clients' own names for them.
+const SERVER_MAPS: [&str; 6] = [
+    "mcpServers",
+    "servers",
+    "context_servers",
+    "mcp",
+    "mcp_servers",
+    "extensions",
+];
+
+/// The arguments of every entry that starts this program, in whatever form the client has them.
+fn arguments_in(example: &Value) -> Vec<Vec<Value>> {
+    let maps = SERVER_MAPS.iter();
+    let maps = maps.filter_map(|map| example[map].as_object());
+    let servers = maps.flat_map(|map| map.values());
+    servers.filter_map(arguments_of).collect()
+}
+
+fn arguments_of(server: &Value) -> Option<Vec<Value>> {
+    // opencode has one list; Goose calls the command `cmd`.
+    if let [command, arguments @ ..] = server["command"].as_array().map_or(&[][..], Vec::as_slice) {
+        return (command == "mcp-filesystem").then(|| arguments.to_vec());
+    }
+    let is_ours = ["command", "cmd"]
+        .iter()
+        .any(|key| server[key] == "mcp-filesystem");
+    is_ours.then(|| server["args"].as_array().unwrap().clone())
+}
+
+/// The examples for clients in a document, in each language that clients have their files in.
+fn examples_in(name: &str) -> Vec<Value> {
+    let json = blocks(name, "json").into_iter();
+    let json = json.map(|block| serde_json::from_str(&block).unwrap());
+    let yaml = blocks(name, "yaml").into_iter();
+    let yaml = yaml.map(|block| self::yaml(name, &block));
+    let toml = blocks(name, "toml").into_iter();
+    let toml = toml.map(|block| toml_example(&block));
+    json.chain(yaml).chain(toml).collect()
+}
+
+/// Codex's file: tables of strings and lists of strings, which are JSON to the right of the equal sign.
+fn toml_example(text: &str) -> Value {
+    let mut example = json!({});
+    let mut table = String::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            table = format!("/{}", name.replace('.', "/"));
+            let (map, server) = name.split_once('.').unwrap();
+            example[map][server] = json!({});
+        } else {
+            let (key, value) = line.split_once(" = ").unwrap();
+            let value: Value = serde_json::from_str(value).unwrap();
+            example.pointer_mut(&table).unwrap()[key] = value;
+        }
+    }
+    example
 }
 
 #[test]
 fn examples_for_clients_have_arguments_that_work() {
     let mut checked = 0;
     for name in ["README.md", "docs/clients.md"] {
-        for block in blocks(name, "json") {
-            let example: Value = serde_json::from_str(&block).unwrap();
-            for server in servers(&example) {
-                if server["command"] == "mcp-filesystem" {
-                    Place::new().check_arguments(name, server["args"].as_array().unwrap());
-                    checked += 1;
-                }
-            }
+        for arguments in examples_in(name).iter().flat_map(arguments_in) {
+            Place::new().check_arguments(name, &arguments);
+            checked += 1;
         }
     }
-    assert!(checked > 10, "{checked} examples");
+    assert!(checked > 20, "{checked} examples");
+}
+
+/// Clients have their own words for the same entry. Each form is found, so that none goes unchecked.
+#[test]
+fn every_form_of_an_example_is_read() {
+    let page = examples_in("docs/clients.md");
+    for (map, key) in [
+        ("mcpServers", "command"),
+        ("servers", "command"),
+        ("context_servers", "command"),
+        ("mcp", "command"),
+        ("mcp_servers", "command"),
+        ("extensions", "cmd"),
+    ] {
+        let has = |example: &&Value| {
+            example[map]["fs"][key].is_string() || example[map]["fs"][key].is_array()
+        };
+        assert!(page.iter().any(|example| has(&example)), "{map}");
+    }
 }
 
 #[test]
@@ -374,6 +496,12 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
         let identifier = package["identifier"].as_str().unwrap();
         let is_ours = package["version"] == json!(version) || identifier.contains(version);
         assert!(is_ours, "{package}");
+        let arguments = package["packageArguments"].as_array();
+        for argument in arguments.into_iter().flatten() {
+            if argument["name"] == "--toolset" {
+                assert_eq!(argument["choices"], json!(SETS), "{package}");
+            }
+        }
     }
     let manifest: Value = serde_json::from_str(&text("packaging/mcpb/manifest.json")).unwrap();
     assert_eq!(manifest["version"], json!(version));
@@ -393,7 +521,7 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
 fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
     let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
-    let child = Command::new("script")
+    let child = testkit::quiet_command("script")
         .args(["--quiet", "--command", command, "/dev/null"])
         .current_dir(directory)
         .env("PATH", path)
@@ -417,28 +545,59 @@ fn app() -> tempfile::TempDir {
     directory
 }
 
-/// A text without the line of a version: a file's own changes when it is two seconds old.
-fn without_version(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    let lines = lines.filter(|line| !line.starts_with("[version "));
-    lines.collect()
+/// A text in which what differs from run to run is masked: versions of files and times of day.
+fn masked(text: &str) -> String {
+    let words = text.split_inclusive([' ', '\n']);
+    let mut after_version = false;
+    let masked = words.map(|word| {
+        let bare = word.trim_end();
+        let end = &word[bare.len()..];
+        let is_version = std::mem::replace(&mut after_version, bare == "[version");
+        let mark = bare.trim_start_matches(|character: char| {
+            character.is_alphanumeric() || "-_".contains(character)
+        });
+        match (is_version, is_time(bare)) {
+            (true, _) => format!("VERSION{mark}{end}"),
+            (_, true) => format!("TIME{end}"),
+            _ => word.to_owned(),
+        }
+    });
+    masked.collect()
+}
+
+/// Whether a word is a time of day such as `14:02:11Z`.
+fn is_time(word: &str) -> bool {
+    let shape = word.chars().map(|character| match character {
+        '0'..='9' => '0',
+        other => other,
+    });
+    shape.eq("00:00:00Z".chars())
 }
 
 #[test]
-fn the_session_of_the_readme_is_what_happens() {
+fn masks_hide_versions_and_times_only() {
+    assert_eq!(
+        masked("[version h_h-3; undo: 1]\n"),
+        "[version VERSION; undo: 1]\n"
+    );
+    assert_eq!(masked("[version s1]\nx"), "[version VERSION]\nx");
+    assert_eq!(masked("2 14:02:11Z copy 14:02\n"), "2 TIME copy 14:02\n");
+}
+
+#[test]
+fn the_sessions_of_the_readme_are_what_happens() {
     let directory = app();
+    let mut commands = 0;
     for session in blocks("README.md", "console") {
         for step in session.split("$ ").skip(1) {
             let (command, expected) = step.split_once('\n').unwrap();
             if let Some(shown) = on_a_terminal(directory.path(), command, "") {
-                assert_eq!(
-                    without_version(&shown),
-                    without_version(expected),
-                    "{command}"
-                );
+                assert_eq!(masked(&shown), masked(expected), "{command}");
             }
+            commands += 1;
         }
     }
+    assert!(commands > 9, "{commands} commands");
 }
 
 #[test]

@@ -125,6 +125,20 @@ pub enum SetupError {
         /// The set.
         set: &'static str,
     },
+    /// A set of which no root lets clients use a tool.
+    #[error(
+        "the tool set {set} has no usable tool: {}; change allowed_tools or read_only there, or do not serve the set",
+        root.as_ref().map_or_else(
+            || "no root allows any of its tools".to_owned(),
+            |root| format!("its root \"{root}\" allows none of them"),
+        )
+    )]
+    NoTool {
+        /// The set.
+        set: &'static str,
+        /// Its root, if it has only one.
+        root: Option<String>,
+    },
     /// There is nothing to serve.
     #[error("no tool set is given")]
     Empty,
@@ -190,6 +204,11 @@ impl Catalogue {
         if let (Some(alone), true) = (alone, sets.len() > 1) {
             let set = alone.contract.name();
             return Err(SetupError::Alone { set });
+        }
+        if let Some(idle) = sets.iter().find(|set| is_idle(set, admission)) {
+            let set = idle.contract.name();
+            let root = admission.home(set).map(|home| home.name.clone());
+            return Err(SetupError::NoTool { set, root });
         }
         let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
         let entries: Vec<ToolEntry> = sets
@@ -391,6 +410,14 @@ impl Catalogue {
         self.descriptions
             .get_or_init(|| Descriptions::new(&self.entries, &self.admission))
     }
+}
+
+/// Whether no root lets clients use any tool of a set that works on roots. Without roots a service only describes tools.
+fn is_idle(set: &ToolSet, admission: &Admission) -> bool {
+    let definitions = set.tools.iter().map(|tool| tool.definition());
+    let mut on_roots = definitions.filter(|tool| !tool.roots.is_empty()).peekable();
+    let works_on_roots = on_roots.peek().is_some() && !admission.deployment().roots.is_empty();
+    works_on_roots && !on_roots.any(|tool| admission.offers(set.contract.name(), tool))
 }
 
 fn by_name(entries: &[ToolEntry]) -> HashMap<&'static str, usize> {

@@ -1,7 +1,10 @@
-//! Fails when a numbered requirement has no test.
+//! Fails when a numbered requirement has no test or no sentence, and writes the page of requirements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// One sentence for each number: `workspace_fr_001: Every path …`.
+const SENTENCES: &str = include_str!("requirements.txt");
 
 /// The requirements: set, kind, the highest number and how many digits it is written with; they count from 1
 /// without gaps.
@@ -16,52 +19,102 @@ const REQUIREMENTS: [(&str, &str, usize, usize); 8] = [
     ("workspace", "us", 11, 3),
 ];
 
-/// The Rust sources in a directory and below it.
-fn sources(directory: &Path) -> Vec<String> {
+/// A test and the file that it is in, seen from the folder of these tests.
+struct NamedTest {
+    name: String,
+    file: String,
+}
+
+/// The Rust sources in a directory and below it, by their path from the folder of these tests.
+fn sources(directory: &Path, within: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for name in testkit::names_in(directory) {
         let path = directory.join(&name);
         if name.ends_with(".rs") {
-            found.push(testkit::text_of(&path));
+            found.push((format!("{within}{name}"), testkit::text_of(&path)));
         } else if !name.contains('.') {
-            found.extend(sources(&path));
+            found.extend(sources(&path, &format!("{within}{name}/")));
         }
     }
     found
 }
 
-/// The names of all tests in these folders.
-fn tests() -> Vec<String> {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/spec"));
+/// The names of all tests in a source.
+fn tests_in(source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    for source in sources(folder) {
-        let mut marked = false;
-        for line in source.lines() {
-            let name = line.trim_start_matches("async ").strip_prefix("fn ");
-            if let Some((name, _)) = name
-                .filter(|_| marked)
-                .and_then(|rest| rest.split_once('('))
-            {
-                names.push(name.to_owned());
-            }
-            marked = line == "#[test]" || line.starts_with("#[tokio::test");
+    let mut marked = false;
+    for line in source.lines() {
+        let name = line.trim_start_matches("async ").strip_prefix("fn ");
+        if let Some((name, _)) = name
+            .filter(|_| marked)
+            .and_then(|rest| rest.split_once('('))
+        {
+            names.push(name.to_owned());
         }
+        marked = line == "#[test]" || line.starts_with("#[tokio::test");
     }
     names
+}
+
+/// All tests in these folders.
+fn tests() -> Vec<NamedTest> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/spec"));
+    let sources = sources(folder, "").into_iter();
+    let tests = sources.flat_map(|(file, source)| {
+        let names = tests_in(&source).into_iter();
+        names.map(move |name| NamedTest {
+            name,
+            file: file.clone(),
+        })
+    });
+    tests.collect()
+}
+
+/// The sentence of each number. A number that is there twice is a mistake.
+fn sentences() -> BTreeMap<&'static str, &'static str> {
+    let mut sentences = BTreeMap::new();
+    let lines = SENTENCES.lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (number, sentence) = line.split_once(':').unwrap_or((line, ""));
+        let before = sentences.insert(number, sentence.trim());
+        assert!(before.is_none(), "{number} has two sentences");
+    }
+    sentences
+}
+
+/// Every number, as names of tests begin with it.
+fn numbers() -> impl Iterator<Item = String> {
+    REQUIREMENTS
+        .iter()
+        .flat_map(|(set, kind, highest, digits)| {
+            (1..=*highest).map(move |number| format!("{set}_{kind}_{number:0digits$}"))
+        })
+}
+
+#[test]
+fn every_requirement_has_a_sentence() {
+    let sentences = sentences();
+    for number in numbers() {
+        let sentence = sentences.get(number.as_str()).copied().unwrap_or_default();
+        let is_sentence = sentence.ends_with('.') && sentence.contains(' ');
+        assert!(is_sentence, "requirements.txt: {number}: {sentence:?}");
+    }
+    let known: BTreeSet<String> = numbers().collect();
+    let stray: Vec<_> = sentences
+        .keys()
+        .filter(|number| !known.contains(**number))
+        .collect();
+    assert!(stray.is_empty(), "no such requirements: {stray:?}");
 }
 
 #[test]
 fn every_requirement_has_a_test() {
     let tests = tests();
-    let mut missing = Vec::new();
-    for (set, kind, highest, digits) in REQUIREMENTS {
-        for number in 1..=highest {
-            let prefix = format!("{set}_{kind}_{number:0digits$}_");
-            if !tests.iter().any(|name| name.starts_with(&prefix)) {
-                missing.push(prefix);
-            }
-        }
-    }
+    let has_test = |number: &String| {
+        let prefix = format!("{number}_");
+        tests.iter().any(|test| test.name.starts_with(&prefix))
+    };
+    let missing: Vec<String> = numbers().filter(|number| !has_test(number)).collect();
     assert!(missing.is_empty(), "no test for {missing:?}");
 }
 
@@ -81,30 +134,47 @@ fn title(set: &str, kind: &str) -> String {
     format!("`{set}`, {words}")
 }
 
-/// The page of requirements: each number, in the words of the tests that show it.
+/// The page of requirements: what each number asks for, and the tests that show it.
 fn page() -> String {
-    let tests = tests();
+    let (tests, sentences) = (tests(), sentences());
     let mut page = "# Requirements\n\n\
-        Tests carry the numbers of the specifications that this program was written against. This page tells what each number is about, in the\n\
-        words of the tests that show it: `workspace_fr_016_…` is a test of requirement 16 of the functional ones of `workspace`. Run one with\n\
-        `cargo nextest run -p mcp-filesystem workspace_fr_016`. `files` has no numbers; its tests are in `crates/server/tests/spec/files`, one file a tool.\n\n\
-        A test writes this page (`UPDATE_DOCS=1 cargo test -p mcp-filesystem --test spec requirements`) and fails if a number has no test.\n"
+        Names of tests carry the numbers of the specifications that this program was written against: `workspace_fr_016_…` is a test of functional\n\
+        requirement 16 of `workspace`. This page says what each number asks for, and which tests show it. Run them with\n\
+        `cargo nextest run -p mcp-filesystem workspace_fr_016`. Files are below `crates/server/tests/spec`. The specification of `files` has no numbers;\n\
+        its tests are in `files/`, one file per tool.\n\n\
+        A test writes this page from `requirements.txt` beside the tests (`UPDATE_DOCS=1 cargo test -p mcp-filesystem --test spec requirements`). It fails\n\
+        if a number has no sentence or no test.\n"
         .to_owned();
     for (set, kind, highest, digits) in REQUIREMENTS {
         page += &format!(
-            "\n## {}\n\n| number | what is shown |\n|---|---|\n",
+            "\n## {}\n\n| number | what it asks for | shown by |\n|---|---|---|\n",
             title(set, kind)
         );
         for number in 1..=highest {
-            let prefix = format!("{set}_{kind}_{number:0digits$}_");
-            let shown = tests.iter().filter_map(|name| name.strip_prefix(&prefix));
-            let shown: BTreeSet<String> = shown.map(|rest| rest.replace('_', " ")).collect();
-            let shown: Vec<String> = shown.into_iter().collect();
-            let prefix = prefix.trim_end_matches('_');
-            page += &format!("| `{prefix}` | {} |\n", shown.join("; "));
+            let number = format!("{set}_{kind}_{number:0digits$}");
+            let sentence = sentences.get(number.as_str()).copied().unwrap_or_default();
+            let shown = shown_by(&number, &tests);
+            page += &format!("| `{number}` | {sentence} | {shown} |\n");
         }
     }
     page
+}
+
+/// The tests of a number in words, file by file.
+fn shown_by(number: &str, tests: &[NamedTest]) -> String {
+    let prefix = format!("{number}_");
+    let mut files: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for test in tests {
+        if let Some(rest) = test.name.strip_prefix(&prefix) {
+            let words = files.entry(test.file.as_str()).or_default();
+            words.insert(rest.replace('_', " "));
+        }
+    }
+    let shown = files.into_iter().map(|(file, words)| {
+        let words: Vec<String> = words.into_iter().collect();
+        format!("`{file}`: {}", words.join("; "))
+    });
+    shown.collect::<Vec<_>>().join("<br>")
 }
 
 #[test]
@@ -125,13 +195,9 @@ fn the_page_of_requirements_is_fresh() {
 
 #[test]
 fn no_test_claims_a_requirement_that_is_not_there() {
-    let known: BTreeSet<String> = REQUIREMENTS
-        .iter()
-        .flat_map(|(set, kind, highest, digits)| {
-            (1..=*highest).map(move |n| format!("{set}_{kind}_{n:0digits$}"))
-        })
-        .collect();
-    for name in tests() {
+    let known: BTreeSet<String> = numbers().collect();
+    for test in tests() {
+        let name = test.name;
         let words: Vec<&str> = name.splitn(4, '_').collect();
         if let [set, kind, number, _] = words[..] {
             let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

@@ -191,6 +191,14 @@ fn service(change: impl FnOnce(&mut Deployment)) -> Service {
 }
 
 fn service_of(tool: Box<dyn AnyTool>, change: impl FnOnce(&mut Deployment)) -> Service {
+    let set = ToolSet {
+        contract: workspace::toolset().contract,
+        tools: vec![tool],
+    };
+    Service::new(vec![set], Admission::new(deployment(change))).expect("a service")
+}
+
+fn deployment(change: impl FnOnce(&mut Deployment)) -> Deployment {
     let root = || Arc::new(Root::open(&std::env::temp_dir()).expect("a directory"));
     let only = |tool: &str| Allowlist::Only([tool.to_owned()].into());
     let roots = vec![
@@ -211,11 +219,7 @@ fn service_of(tool: Box<dyn AnyTool>, change: impl FnOnce(&mut Deployment)) -> S
         ..Deployment::for_tests()
     };
     change(&mut deployment);
-    let set = ToolSet {
-        contract: workspace::toolset().contract,
-        tools: vec![tool],
-    };
-    Service::new(vec![set], Admission::new(deployment)).expect("a service")
+    deployment
 }
 
 /// Gives calls more time than a busy machine needs, even to print a backtrace.
@@ -585,18 +589,46 @@ async fn refused_calls_that_find_no_room_are_counted_and_not_kept() {
 
 #[tokio::test]
 async fn tools_that_no_root_allows_are_not_listed_and_still_refused() {
-    let service = service(|deployment| {
+    let deployment = deployment(|deployment| {
+        deployment.roots.retain(|grant| grant.name == "closed");
+        for grant in &mut deployment.roots {
+            grant.tools = Allowlist::Only(["read_file".to_owned()].into());
+        }
+    });
+    let service = Service::new(vec![workspace::toolset()], Admission::new(deployment));
+    let service = service.unwrap_or_else(|error| panic!("{error}"));
+    let listed = service.catalogue().listed().iter();
+    let listed: Vec<&str> = listed.map(|tool| &*tool.name).collect();
+    assert_eq!(listed, ["list_roots", "read_file"]);
+    let caller = Caller::default();
+    let asked = json!({ "root": "closed", "path": "f", "content": "" });
+    let called = service.call("write_file", asked, &caller).await;
+    let Some(CallOutcome::Result(result)) = called else {
+        panic!("a result")
+    };
+    assert_eq!(code(&result), "tool_not_allowed");
+    assert!(service.call("absent", json!({}), &caller).await.is_none());
+}
+
+#[test]
+fn a_set_without_a_usable_tool_is_a_start_up_error() {
+    let set = ToolSet {
+        contract: workspace::toolset().contract,
+        tools: vec![tool::<Toy>()],
+    };
+    let deployment = deployment(|deployment| {
         deployment.roots.retain(|grant| grant.name != "open");
     });
-    assert!(service.catalogue().listed().is_empty());
-    let asked = json!({ "root": "closed", "other_root": "closed" });
-    let result = call(&service, asked, &Caller::default()).await;
-    assert_eq!(code(&result), "tool_not_allowed");
+    let error = Service::new(vec![set], Admission::new(deployment)).err();
     assert!(
-        service
-            .call("absent", json!({}), &Caller::default())
-            .await
-            .is_none()
+        matches!(
+            error,
+            Some(SetupError::NoTool {
+                set: "workspace",
+                root: None
+            })
+        ),
+        "{error:?}"
     );
 }
 

@@ -6,6 +6,7 @@
 mod clients;
 mod own_files;
 mod risks;
+mod root_tools;
 mod secrets;
 
 use std::io::Write;
@@ -22,14 +23,15 @@ use crate::guide_project::{self, GuideProject};
 use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::settings::{
-    HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Toolset, Transport,
-    WordValue, tools_of,
+    HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Transport,
+    WordValue,
 };
-use crate::{open_roots, operator_files};
+use crate::{open_roots, operator_files, tool_sets};
 
 /// Writes the report. A mistake in the configuration is returned as an error.
 pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()> {
     let roots = open_roots::open(&loaded.settings)?;
+    tool_sets::check(&loaded.settings, &roots)?;
     let project = guide_project::open(&loaded.settings)?;
     let credentials = CredentialStore::load(&loaded.settings)?.current();
     check_audit_file(&loaded.settings)?;
@@ -169,19 +171,8 @@ fn root_lines<'a>(
 ) -> impl Fn((&'a CheckedRoot, &'a RootSettings)) -> Vec<String> + 'a {
     move |(found, root)| {
         let mut lines = vec![format!("{}: {}", root.name, found.real_path.display())];
-        // `guide` uses no root.
-        let sets = settings
-            .toolsets
-            .iter()
-            .filter(|set| **set != Toolset::Guide);
-        lines.extend(sets.map(|set| {
-            let told = match set {
-                Toolset::Reference => "; replies tell paths of this machine",
-                _ => "",
-            };
-            let tools = tools_in_words(root, *set);
-            format!("  {}: {tools}{told}", set.name())
-        }));
+        let tools = root_tools::lines(root, settings);
+        lines.extend(tools.map(|line| format!("  {line}")));
         lines.extend(changes_in_words(root, found).map(|line| format!("  {line}")));
         lines.extend(
             root.quota
@@ -248,20 +239,6 @@ fn history_in_words(kept: &HistoryKept, (is_in_root, found): (bool, HistoryFigur
          bytes",
         kept.max_bytes
     )
-}
-
-fn tools_in_words(root: &RootSettings, set: Toolset) -> String {
-    let tools = tools_of(set.name());
-    let allowed: Vec<&str> = tools
-        .iter()
-        .copied()
-        .filter(|tool| root.tools.allows(set, tool))
-        .collect();
-    match allowed.len() {
-        0 => "no tool".to_owned(),
-        all if all == tools.len() => format!("all {all} tools"),
-        some => format!("{some} of {} tools: {}", tools.len(), allowed.join(", ")),
-    }
 }
 
 fn reach(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
@@ -354,7 +331,7 @@ fn endpoints(settings: &Settings) -> String {
     first
         .into_iter()
         .chain(named)
-        .chain(["/metrics", "/health"].map(str::to_owned))
+        .chain(["/metrics", "/health", "/ready"].map(str::to_owned))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -412,6 +389,7 @@ fn audience(settings: &Settings) -> &'static str {
 mod tests {
     use super::own_files::Holds;
     use super::*;
+    use crate::settings::Toolset;
     use crate::settings::config_file::{self, ConfigFile};
     use std::path::Path;
 
@@ -486,7 +464,7 @@ Roots
 
 Who can reach it
   http on 0.0.0.0:8091: every machine that can reach this one, on any interface
-  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health
+  endpoints: /mcp (= workspace), /mcp/workspace, /metrics, /health, /ready
   no token is asked for
   not encrypted
   host names: localhost and loopback addresses
@@ -512,7 +490,8 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
   the root \"all\" contains the config file: agents may be able to change it; keep it elsewhere
   the root \"logs\" allows mkdir, which no served tool set has: a slip?
 ";
-        let count = tools_of(Toolset::Workspace.name()).len().to_string();
+        let count = root_tools::available(Toolset::Workspace, &loaded.settings).count();
+        let count = count.to_string();
         let expected = expected.replace("COUNT", &count);
         assert_eq!(report(&facts), expected);
     }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::own_files::{Holds, OwnFile};
+use super::root_tools;
 use super::secrets;
 use super::{Audience, CheckedRoot, Findings, audience_of};
-use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transport, tools_of};
+use crate::settings::{AllowedTools, RootAccess, RootSettings, Settings, Transport};
 
 /// Finds every risk: one sentence each, with what to do about it.
 pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
@@ -185,8 +186,8 @@ fn idle_names(root: &RootSettings, settings: &Settings) -> Option<String> {
     let is_idle = |name: &&String| {
         let only = AllowedTools::Only([(*name).clone()].into());
         let mut served = settings.toolsets.iter().flat_map(|set| {
-            let tools = tools_of(set.name()).iter();
-            tools.map(move |tool| (*set, *tool))
+            let tools = root_tools::available(*set, settings);
+            tools.map(move |tool| (*set, tool))
         });
         !served.any(|(set, tool)| only.allows(set, tool))
     };

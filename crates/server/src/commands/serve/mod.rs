@@ -28,7 +28,7 @@ use crate::settings::{
     OAuthSettings, RootSettings, STDIO_CLIENT, SessionPolicy, Settings, Toolset, Transport,
 };
 use crate::tool_sets::{every_set, tools_of};
-use crate::{histories, open_roots, root_watch, service_manager, signals, stdio};
+use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, tool_sets};
 
 /// How long the process waits at its end for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -43,6 +43,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let (settings, missing) = open_roots::without_missing(settings);
     let settings = &settings;
     let roots = open_roots::open(settings)?;
+    tool_sets::check(settings, &roots)?;
     let project = guide_project::open(settings)?;
     let listener = match settings.transport {
         Transport::Stdio => None,

@@ -307,11 +307,38 @@ impl Tool {
         }
     }
 
+    /// The tool once for each of its commands, if it has several in one.
+    fn by_command(self) -> Vec<Tool> {
+        let schema = self.properties.iter().find(|(name, _)| name == "command");
+        let commands = schema.and_then(|(_, schema)| schema["enum"].as_array());
+        let Some(commands) = commands.cloned() else {
+            return vec![self];
+        };
+        let each = commands.iter().map(|command| Tool {
+            name: self.name.clone(),
+            properties: self.properties.clone(),
+            plain: with_paths(self.with("command", command), &self.properties),
+        });
+        each.collect()
+    }
+
     pub(super) fn with(&self, argument: &str, value: &Value) -> Value {
         let mut arguments = self.plain.clone();
         arguments[argument] = value.clone();
         arguments
     }
+}
+
+/// Arguments with every path and text that some command needs, in the words of `memory_tool`.
+fn with_paths(mut arguments: Value, properties: &[(String, Value)]) -> Value {
+    for (name, schema) in properties {
+        if is_path(name) {
+            arguments[name] = json!("/memories/dir/deep/file");
+        } else if arguments.get(name).is_none() && schema["type"] == "string" {
+            arguments[name] = likely(name, schema);
+        }
+    }
+    arguments
 }
 
 /// A value that a tool would take for an argument.
@@ -344,10 +371,28 @@ struct Trial<'a> {
     server: &'a Server,
     tree: &'a Tree,
     outside: &'a Outside,
+    set: &'a str,
     cases: u64,
 }
 
 impl Trial<'_> {
+    /// Paths of the served directory that replies may show: only `reference` shows any.
+    fn may_show(&self, tree: &Tree) -> bool {
+        self.set == "reference" && tree.path() == self.tree.path()
+    }
+
+    /// The ways out as arguments of the set: those of `memory_tool` begin with its directory.
+    fn escapes(&self) -> Vec<String> {
+        let ways = escapes(&self.outside.tree);
+        match self.set {
+            "memory_tool" => {
+                let below = ways.iter().map(|way| format!("/memories/{way}")).collect();
+                [ways, below].concat()
+            }
+            _ => ways,
+        }
+    }
+
     /// Sends one case, which has to get an answer of any kind.
     async fn case(&mut self, tool: &str, arguments: Value) {
         self.cases += 1;
@@ -362,7 +407,7 @@ impl Trial<'_> {
             let host = tree.path().display().to_string();
             let given = arguments.to_string().contains(&host);
             assert!(
-                given || !answer.contains(&host),
+                given || self.may_show(tree) || !answer.contains(&host),
                 "a host path: {} => {answer:.2000}",
                 shown()
             );
@@ -385,7 +430,7 @@ impl Trial<'_> {
                 self.case(&tool.name, tool.with(argument, &value)).await;
             }
             if is_path(argument) {
-                for path in self.part(number, escapes(&self.outside.tree)) {
+                for path in self.part(number, self.escapes()) {
                     self.case(&tool.name, tool.with(argument, &json!(path)))
                         .await;
                 }
@@ -429,9 +474,11 @@ async fn hostile(set: &str) {
             server: &server,
             tree: &tree,
             outside: &outside,
+            set,
             cases: 0,
         };
-        for tool in offered.iter().map(Tool::new) {
+        let tools = offered.iter().map(Tool::new);
+        for tool in tools.flat_map(Tool::by_command) {
             trial.tool(&tool).await;
             counts.borrow_mut().1.insert(tool.name);
         }
@@ -464,6 +511,16 @@ async fn hostile_input_to_every_argument_of_memory() {
 #[tokio::test]
 async fn hostile_input_to_every_argument_of_guide() {
     hostile("guide").await;
+}
+
+#[tokio::test]
+async fn hostile_input_to_every_argument_of_reference() {
+    hostile("reference").await;
+}
+
+#[tokio::test]
+async fn hostile_input_to_every_argument_of_memory_tool() {
+    hostile("memory_tool").await;
 }
 
 /// Ways out that are text alone, for tools that take a path: refused in every set.
