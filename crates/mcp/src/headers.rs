@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AsHeaderName, HeaderMap, HeaderName};
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
 use serde_json::Value;
-use toolset::{Service, shortened};
+use toolset::{Service, field, shortened};
 
 use crate::connection::Response;
 use crate::message::{Message, Params};
@@ -345,10 +345,10 @@ fn check_unmarked(
 
 /// The arguments that a schema wants repeated, with the names of their headers.
 fn marked(schema: &JsonObject) -> Vec<(&str, &str)> {
-    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = field(schema, "properties").and_then(Value::as_object);
     let each = properties.into_iter().flatten();
     let marked = each.filter_map(|(name, property)| {
-        let header = property.get("x-mcp-header")?.as_str()?;
+        let header = field(property.as_object()?, "x-mcp-header")?.as_str()?;
         Some((name.as_str(), header))
     });
     marked.collect()

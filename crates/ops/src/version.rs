@@ -52,25 +52,22 @@ impl Version {
         &self.0
     }
 
-    fn new(form: char, hashed: Sha256) -> Version {
-        let digest = hashed.finalize();
-        let mark = digest.get(..MARK).unwrap_or_default();
+    fn new(form: char, hashed: &[u8]) -> Version {
+        let mark = hashed.get(..MARK).unwrap_or_default();
         Version(format!("{form}{}", URL_SAFE_NO_PAD.encode(mark)))
     }
 
     fn of_times(metadata: &Metadata) -> Version {
-        let mut hasher = Sha256::new();
-        hasher.update(metadata.inode.to_le_bytes());
-        hasher.update(metadata.size.to_le_bytes());
+        let mut mixed = mix(metadata.inode, metadata.size);
         for time in [metadata.modified, metadata.changed] {
-            hasher.update(time.seconds.to_le_bytes());
-            hasher.update(time.nanoseconds.to_le_bytes());
+            mixed = mix(mixed, time.seconds.cast_unsigned());
+            mixed = mix(mixed, u64::from(time.nanoseconds));
         }
-        Version::new(BY_TIMES, hasher)
+        Version::new(BY_TIMES, &mixed.to_le_bytes())
     }
 
     fn of_content(bytes: &[u8]) -> Version {
-        Version::new(BY_CONTENT, Sha256::new_with_prefix(bytes))
+        Version::new(BY_CONTENT, &Sha256::digest(bytes))
     }
 
     /// The version of an open file. It is never newer than what is read from the file afterwards.
@@ -94,6 +91,18 @@ impl Version {
         Ok(metadata.size <= HASHED_MAX
             && hash_of(&now.open_file()?, cancel)?.as_ref() == Some(self))
     }
+}
+
+/// Mixes a number into others (the steps of SplitMix64). A cryptographic hash would be a thirtieth of a small read, and would
+/// protect nothing: whoever can give a file another file's number, size and times of change can change the file.
+fn mix(mixed: u64, number: u64) -> u64 {
+    let sum = mixed
+        .rotate_left(23)
+        .wrapping_add(number)
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let once = (sum ^ (sum >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ (twice >> 31)
 }
 
 /// The version by content of a file that is not too large for it.

@@ -223,7 +223,7 @@ impl Admission {
         };
         for use_ in tool.roots {
             if let RootSource::Argument(name) = use_.root
-                && arguments.get(name).is_none_or(Value::is_null)
+                && arguments::field(arguments, name).is_none_or(Value::is_null)
             {
                 arguments.insert(name.to_owned(), Value::from(only.name.as_str()));
             }
@@ -458,7 +458,7 @@ impl Admission {
                 let name = if absent { other } else { name };
                 self.find(set, RootSource::Argument(name), arguments)
             }
-            RootSource::Argument(name) => match arguments.get(name) {
+            RootSource::Argument(name) => match arguments::field(arguments, name) {
                 Some(Value::String(root)) => self.named(root),
                 other => Err(arguments::not_a_root(name, other, &self.root_names()).into()),
             },

@@ -138,7 +138,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     slips: Slips,
 ) -> Result<T, BadArgument> {
     let mut judge = Judge {
-        definitions: keyword(schema, "$defs"),
+        definitions: field(schema, "$defs"),
         slips,
         wrong: Vec::new(),
     };
@@ -214,8 +214,8 @@ impl<'schema> Judge<'schema> {
         value: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let properties = keyword(schema, "properties").and_then(Value::as_object);
-        let required = keyword(schema, "required").and_then(Value::as_array);
+        let properties = field(schema, "properties").and_then(Value::as_object);
+        let required = field(schema, "required").and_then(Value::as_array);
         let is_required = |name: &str| {
             let mut names = required.into_iter().flatten();
             names.any(|required| required == name)
@@ -228,17 +228,17 @@ impl<'schema> Judge<'schema> {
             let is_absent = value.is_null() && !decides;
             !is_empty && !is_absent
         });
-        let is_closed = keyword(schema, "additionalProperties") == Some(&Value::Bool(false));
+        let is_closed = field(schema, "additionalProperties") == Some(&Value::Bool(false));
         let required = required.into_iter().flatten().filter_map(Value::as_str);
         let required: Vec<&str> = required.collect();
-        let is_incomplete = required.iter().any(|name| !value.contains_key(*name));
+        let is_incomplete = required.iter().any(|name| field(value, name).is_none());
         // What is missing is probably there under another name.
         if is_closed || is_incomplete {
             self.wrong.extend(unknown(properties, prefix, value));
         }
         for name in required {
-            if !value.contains_key(name) {
-                let missing = missing(keyword(schema, "properties"), name, prefix);
+            if field(value, name).is_none() {
+                let missing = missing(field(schema, "properties"), name, prefix);
                 self.wrong.push(missing);
             }
         }
@@ -296,14 +296,15 @@ impl<'schema> Judge<'schema> {
     }
 }
 
-/// A keyword of a schema. A schema has few of them, so comparing them costs less than hashing one.
-fn keyword<'schema>(schema: &'schema Map<String, Value>, name: &str) -> Option<&'schema Value> {
-    let mut keywords = schema.iter();
-    keywords.find_map(|(keyword, value)| (keyword == name).then_some(value))
+/// The value of a field. Schemas and calls have few of them, so comparing names costs less than hashing one.
+#[must_use]
+pub fn field<'object>(object: &'object Map<String, Value>, name: &str) -> Option<&'object Value> {
+    let mut fields = object.iter();
+    fields.find_map(|(field, value)| (field == name).then_some(value))
 }
 
 fn keyword_of<'schema>(schema: &'schema Value, name: &str) -> Option<&'schema Value> {
-    keyword(schema.as_object()?, name)
+    field(schema.as_object()?, name)
 }
 
 /// Judges a value without what is in it.
@@ -360,7 +361,7 @@ fn unknown(
         argument: format!("{prefix}{}", shortened(unknown)),
         nearest: {
             // An argument that was given under its own name was not meant by the wrong one too.
-            let free = valid.iter().filter(|name| !value.contains_key(*name));
+            let free = valid.iter().filter(|name| field(value, name).is_none());
             nearest(unknown, free).cloned()
         },
         valid: valid.clone(),

@@ -6,7 +6,7 @@ use ops::{Error, LEFT_COUNTED, PathFault, QuotaLimit, TreeWork, truncated};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::arguments::BadArgument;
+use crate::arguments::{BadArgument, field};
 use crate::confirm::NotConfirmed;
 use crate::host_paths::{HostDirectories, HostNames};
 use crate::text_form::{is_unshowable, shown};
@@ -140,8 +140,7 @@ impl CallSubject {
         home: Option<&str>,
     ) -> CallSubject {
         let text = |name: &str| {
-            arguments
-                .get(name)
+            field(arguments, name)
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
@@ -160,7 +159,7 @@ impl CallSubject {
                 path: text(use_.path),
             })
             .collect::<Vec<_>>();
-        let listed = LISTS.iter().filter_map(|list| arguments.get(*list));
+        let listed = LISTS.iter().filter_map(|list| field(arguments, list));
         let listed = listed.filter_map(Value::as_array).flatten();
         let listed = listed.filter_map(|entry| listed_place(entry, places.first()));
         let mut listed: Vec<NamedPlace> = listed.take(LISTED_MAX).collect();

@@ -53,7 +53,7 @@ mod watch;
 pub mod workspace;
 
 pub use admission::Admission;
-pub use arguments::{BadArgument, shortened};
+pub use arguments::{BadArgument, field, shortened};
 pub use catalogue::{Catalogue, SetCollision, SetNames, SetupError, every_set, first_collision};
 pub use client::{
     AccountKind, Answers, AskBy, Caller, Client, OpenQuestion, PendingQuestion, Silent,

@@ -60,11 +60,14 @@ pub(super) fn part(mut bytes: Vec<u8>, range: Range<usize>) -> Vec<u8> {
     bytes
 }
 
-/// Turns bytes into text, or returns the bytes. ASCII is taken as it is. For anything else a check with vector
-/// instructions and a copy cost less than the standard library's check.
+/// The largest text that is copied although it is ASCII.
+const COPIED_MAX: usize = 64 * 1024;
+
+/// Turns bytes into text, or returns the bytes. A check with vector instructions and a copy cost less than the standard
+/// library's check; only large ASCII is taken as it is, to save the memory.
 pub(super) fn text_of(bytes: Vec<u8>, range: Range<usize>) -> Result<String, Vec<u8>> {
     let wanted = bytes.get(range.clone()).unwrap_or_default();
-    if wanted.is_ascii() {
+    if wanted.len() > COPIED_MAX && wanted.is_ascii() {
         return String::from_utf8(part(bytes, range))
             .map_err(std::string::FromUtf8Error::into_bytes);
     }
