@@ -619,6 +619,80 @@ fn a_person_who_starts_the_server_is_told_what_it_waits_for() {
     }
 }
 
+/// The commands of the program, as its help lists them.
+fn commands() -> Vec<String> {
+    let help = said(&["--help"]);
+    let (_, list) = help.split_once("\nCommands:\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    // Two blanks before a name; more before the rest of a description.
+    let names = list.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' '));
+    names
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect()
+}
+
+/// The long flags that a text names.
+fn flags(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|character: char| !(character.is_ascii_lowercase() || character == '-'));
+    words.filter(|word| word.starts_with("--") && word.len() > 3)
+}
+
+#[test]
+fn the_readme_names_every_command_and_flag() {
+    let readme = text("README.md");
+    for command in commands() {
+        let is_named = [format!("`{command}`"), format!("`{command} ")];
+        let is_named = is_named.iter().any(|form| readme.contains(form.as_str()));
+        assert!(is_named || command == "help", "README.md: {command}");
+    }
+    for flag in flags(&said(&["--help"])) {
+        let is_named = readme.contains(&format!("`{flag}"));
+        let is_usual = ["--help", "--version"].contains(&flag);
+        assert!(is_named || is_usual, "README.md: {flag}");
+    }
+}
+
+/// What is typed behind the program's name in a document, up to the end of the code.
+fn typed(page: &str) -> Vec<&str> {
+    let mut typed = Vec::new();
+    for line in page.lines() {
+        for (place, name) in line.match_indices("mcp-filesystem ") {
+            let before = &line[..place];
+            let is_command = before.trim().is_empty() && !before.is_empty()
+                || before.ends_with('`')
+                || before.ends_with("$ ")
+                || before.ends_with("-- ");
+            if is_command {
+                let rest = &line[place + name.len()..];
+                typed.extend(rest.split(['`', '#', '|', '>']).next());
+            }
+        }
+    }
+    typed
+}
+
+#[test]
+fn commands_in_documents_have_flags_that_exist() {
+    let mut help = said(&["--help"]);
+    for command in commands() {
+        help += &said(&["help", &command]);
+    }
+    for words in [["help", "audit", "verify"], ["help", "history", "forget"]] {
+        help += &said(&words);
+    }
+    let known: Vec<&str> = flags(&help).collect();
+    let mut checked = 0;
+    for name in documents() {
+        let page = text(&name);
+        for flag in typed(&page).into_iter().flat_map(flags) {
+            assert!(known.contains(&flag), "{name}: {flag}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "{checked} flags");
+}
+
 #[test]
 fn the_manual_and_completions_come_out() {
     assert!(said(&["man"]).contains("mcp\\-filesystem"));
