@@ -30,6 +30,11 @@ impl OperatorContext {
         }
     }
 
+    /// Takes limits that hold for calls of clients too.
+    pub(crate) fn within(limits: Arc<Limits>) -> OperatorContext {
+        OperatorContext { limits }
+    }
+
     /// The context of one call.
     pub(crate) fn context(&self) -> Context {
         Context {

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
-use toolset::{
-    Admission, Service, ToolSet, files, guide, memory, memory_tool, reference, workspace,
-};
+use toolset::{ToolSet, files, guide, memory, memory_tool, reference, workspace};
 
-use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 
 /// A set's tools and words; `guide` can only be called with its state.
@@ -24,18 +20,4 @@ pub(crate) fn tools_of(
         Toolset::Reference => reference::toolset(),
         Toolset::MemoryTool => memory_tool::toolset(),
     }
-}
-
-/// Builds one service with all configured sets.
-pub(crate) fn every_set(
-    settings: &Settings,
-    admission: Arc<Admission>,
-    project: Option<&GuideProject>,
-) -> Result<Service> {
-    let guide_state = project.map(|project| &project.state);
-    let sets = settings
-        .toolsets
-        .iter()
-        .map(|set| tools_of(*set, settings, guide_state));
-    Ok(Service::new(sets.collect(), admission)?)
 }

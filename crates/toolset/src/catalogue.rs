@@ -3,6 +3,8 @@
 //! Settings, documents and tests ask [`every_set`] for the names of tools. [`Catalogue`] has the tools of one endpoint
 //! as its clients see them.
 
+mod again;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 

@@ -16,6 +16,7 @@ use super::board::CallBoard;
 use super::{AdminReply, reply, text};
 use crate::change_words::{OperatorContext, object, refused};
 use crate::http::HttpGauges;
+use crate::in_force::InForce;
 use crate::process_figures::ProcessFigures;
 
 /// How many changes one answer holds.
@@ -24,14 +25,13 @@ const CHANGES_MAX: usize = 200;
 /// What the interface tells of.
 pub(crate) struct AdminState {
     pub(crate) board: Arc<CallBoard>,
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) admission: Arc<InForce<Admission>>,
     pub(crate) gauges: Option<Arc<HttpGauges>>,
     pub(crate) process: Arc<ProcessFigures>,
-    pub(crate) operator: OperatorContext,
     /// What keeps the process inside its roots.
     pub(crate) protection: String,
     /// What `check` warns of.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Arc<InForce<Vec<String>>>,
 }
 
 /// An answer, or the sentence that says what is wrong with the request.
@@ -94,14 +94,15 @@ impl AdminState {
         let after = query
             .strip_prefix("after=")
             .and_then(|after| after.parse().ok());
-        let (running, waiting) = self.admission.busy();
+        let admission = self.admission.now();
+        let (running, waiting) = admission.busy();
         let mut answer = json!({
             "calls": self.board.live(after.unwrap_or(0)),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.process.uptime_seconds(),
             "memory_bytes": self.process.resident_bytes(),
             "cpu_seconds": self.process.cpu_seconds(),
-            "held_bytes": self.admission.byte_budget().bytes_held(),
+            "held_bytes": admission.byte_budget().bytes_held(),
             "running": running,
             "waiting": waiting,
         });
@@ -113,12 +114,12 @@ impl AdminState {
     }
 
     async fn roots(&self) -> Answer {
-        let grants = self.admission.deployment().roots.clone();
+        let grants = self.admission.now().deployment().roots.clone();
         let roots = blocking(move || grants.iter().map(told_root).collect::<Vec<_>>()).await?;
         Ok(json!({
             "roots": roots,
             "protection": self.protection,
-            "warnings": self.warnings,
+            "warnings": *self.warnings.now(),
         }))
     }
 
@@ -165,7 +166,8 @@ impl AdminState {
         let current = self.root(&root)?;
         let number = parse_change_id(&change)
             .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
-        let context = self.operator.context();
+        let limits = &self.admission.now().deployment().limits;
+        let context = OperatorContext::within(Arc::clone(limits)).context();
         let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
@@ -191,7 +193,8 @@ impl AdminState {
     }
 
     fn root(&self, name: &str) -> Result<Arc<Root>, (StatusCode, String)> {
-        let mut roots = self.admission.deployment().roots.iter();
+        let admission = self.admission.now();
+        let mut roots = admission.deployment().roots.iter();
         let grant = roots.find(|grant| grant.name == name);
         grant
             .and_then(|grant| grant.root.current())

@@ -30,6 +30,7 @@ use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
+use crate::in_force::InForce;
 use crate::process_figures::ProcessFigures;
 use crate::settings::Network;
 
@@ -42,11 +43,11 @@ pub(crate) struct HttpOptions {
     /// What the process takes.
     pub(crate) process: Arc<ProcessFigures>,
     /// The allowed hosts and origins.
-    pub(crate) host_check: HostCheck,
+    pub(crate) host_check: Arc<InForce<HostCheck>>,
     /// The tokens and the certificate.
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) admission: Arc<InForce<Admission>>,
     /// What the calls of `guide` share, if it is served.
     pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
@@ -74,12 +75,12 @@ pub(super) struct RequestInfo {
 
 /// Answers requests; it needs no port, so tests can call it directly.
 pub(super) struct Router {
-    host_check: HostCheck,
+    host_check: Arc<InForce<HostCheck>>,
     credentials: Arc<CredentialStore>,
-    admission: Arc<Admission>,
+    admission: Arc<InForce<Admission>>,
     guide_state: Option<Arc<GuideState>>,
     body_limits: BodyLimits,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Arc<Endpoint>>,
     readiness: Readiness,
     proxies: Vec<Network>,
     handshake_timeout: Duration,
@@ -121,14 +122,14 @@ impl Router {
     /// Builds a router over the endpoints.
     pub(super) fn new(
         options: HttpOptions,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<Arc<Endpoint>>,
         draining: CancellationToken,
     ) -> Router {
-        let sessions = endpoints.iter().filter_map(Endpoint::sessions);
+        let sessions = endpoints.iter().filter_map(|one| one.sessions());
         // A router is made once.
         let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
-            readiness: Readiness::new(options.admission.deployment(), draining),
+            readiness: Readiness::new(Arc::clone(&options.admission), draining),
             endpoints,
             host_check: options.host_check,
             credentials: options.credentials,
@@ -213,7 +214,8 @@ impl Router {
         if info.has_two_lengths {
             return Err(host_check::two_lengths());
         }
-        self.host_check.check(request.uri(), request.headers())
+        let host_check = self.host_check.now();
+        host_check.check(request.uri(), request.headers())
     }
 
     /// Answers a request that passed the host check, if it carries a token or needs none.
@@ -237,9 +239,10 @@ impl Router {
         let served =
             endpoint.and_then(|endpoint| Some((endpoint, endpoint.server_for(holder.as_ref())?)));
         match served {
-            Some((endpoint, server)) => {
+            Some((endpoint, live)) => {
                 let from = Admitted {
-                    server: server.clone(),
+                    server: live.now(),
+                    live,
                     client: self.client(&request, info),
                     holder,
                 };
@@ -278,17 +281,18 @@ impl Router {
         let url = url.map(|host| format!("{scheme}://{host}{path}"));
         Some(server_card::answer(
             request.method(),
-            endpoint.server(),
+            &endpoint.server(),
             url,
         ))
     }
 
     fn endpoint(&self, path: &str) -> Option<&Endpoint> {
         match path.strip_prefix("/mcp")? {
-            "" | "/" => self.endpoints.first(),
+            "" | "/" => self.endpoints.first().map(|first| &**first),
             rest => {
                 let name = rest.strip_prefix('/')?.trim_end_matches('/');
-                self.endpoints.iter().find(|one| one.name() == name)
+                let mut endpoints = self.endpoints.iter();
+                endpoints.find(|one| one.name() == name).map(|one| &**one)
             }
         }
     }
@@ -302,7 +306,7 @@ impl Router {
 
     /// Ends all sessions, because the process ends.
     pub(super) fn end_sessions(&self) {
-        self.endpoints.iter().for_each(Endpoint::end_sessions);
+        self.endpoints.iter().for_each(|one| one.end_sessions());
     }
 
     fn refused(&self, refusal: &Refusal) -> HttpReply {
@@ -344,7 +348,7 @@ impl Router {
     fn resource(&self, path: &str) -> Resource {
         let endpoint = self.endpoint(path);
         let own = endpoint.map(|endpoint| format!("/mcp/{}", endpoint.name()));
-        let first = self.endpoints.first().map(Endpoint::name);
+        let first = self.endpoints.first().map(|first| first.name());
         let is_first = endpoint.is_some_and(|endpoint| Some(endpoint.name()) == first);
         Resource {
             path: match endpoint {
@@ -412,24 +416,29 @@ impl Router {
         if method != Method::GET && method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
-        let (running, waiting) = self.admission.busy();
+        let admission = self.admission.now();
+        let (running, waiting) = admission.busy();
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let page = metrics::page(&metrics::Snapshot {
             tools: self
                 .endpoints
                 .iter()
-                .flat_map(|endpoint| endpoint.server().service().catalogue().metrics())
+                .flat_map(|endpoint| {
+                    let server = endpoint.server();
+                    let metrics = server.service().catalogue().metrics();
+                    metrics.collect::<Vec<_>>()
+                })
                 .collect(),
             refusals: refusals.clone(),
             connections: self.gauges.connections(),
             sessions: self.gauges.sessions(),
             running,
             waiting,
-            roots: self.root_figures(),
+            roots: root_figures(&admission),
             process: ProcessSnapshot::of(&self.process),
-            histories: self.histories(),
-            held_bytes: self.admission.byte_budget().bytes_held(),
-            search_memory: self.admission.search_memory().usage(),
+            histories: histories(&admission),
+            held_bytes: admission.byte_budget().bytes_held(),
+            search_memory: admission.search_memory().usage(),
             cache: self
                 .guide_state
                 .as_ref()
@@ -440,30 +449,30 @@ impl Router {
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply
     }
+}
 
-    /// The roots that keep a history.
-    fn histories(&self) -> Vec<(String, sandbox::HistoryCounts)> {
-        let roots = self.admission.deployment().roots.iter();
-        let counts = roots.filter_map(|grant| {
-            let root = grant.root.current()?;
-            Some((grant.name.clone(), root.history()?.counts()))
-        });
-        counts.collect()
-    }
+/// The roots that keep a history.
+fn histories(admission: &Admission) -> Vec<(String, sandbox::HistoryCounts)> {
+    let roots = admission.deployment().roots.iter();
+    let counts = roots.filter_map(|grant| {
+        let root = grant.root.current()?;
+        Some((grant.name.clone(), root.history()?.counts()))
+    });
+    counts.collect()
+}
 
-    /// The roots, whether their directories are there, and what they hold.
-    fn root_figures(&self) -> Vec<RootFigures> {
-        let roots = self.admission.deployment().roots.iter();
-        let figures = roots.map(|grant| {
-            let current = grant.root.current();
-            RootFigures {
-                name: grant.name.clone(),
-                is_up: current.is_some(),
-                quota: current.and_then(|root| root.quota_use()),
-            }
-        });
-        figures.collect()
-    }
+/// The roots, whether their directories are there, and what they hold.
+fn root_figures(admission: &Admission) -> Vec<RootFigures> {
+    let roots = admission.deployment().roots.iter();
+    let figures = roots.map(|grant| {
+        let current = grant.root.current();
+        RootFigures {
+            name: grant.name.clone(),
+            is_up: current.is_some(),
+            quota: current.and_then(|root| root.quota_use()),
+        }
+    });
+    figures.collect()
 }
 
 fn health(method: &Method) -> HttpReply {
@@ -498,9 +507,9 @@ mod tests {
         let options = HttpOptions {
             gauges: Arc::default(),
             process: Arc::new(ProcessFigures::open()),
-            host_check,
+            host_check: Arc::new(InForce::new(host_check)),
             credentials: Arc::new(CredentialStore::load(&settings).expect("no credentials")),
-            admission,
+            admission: Arc::new(InForce::new(admission)),
             guide_state: None,
             max_body_size: 4096,
             door_limits: DoorLimits {
@@ -513,7 +522,7 @@ mod tests {
         };
         let server = mcp::Server::new(service);
         let endpoint = Endpoint::new("workspace".to_owned(), server, None);
-        Router::new(options, vec![endpoint], CancellationToken::new())
+        Router::new(options, vec![Arc::new(endpoint)], CancellationToken::new())
     }
 
     fn info() -> RequestInfo {

@@ -39,7 +39,7 @@ pub(crate) use root_settings::{
     RootSettings, tools_of,
 };
 pub(crate) use sample::page as sample;
-pub(crate) use table::{Partial, Settings};
+pub(crate) use table::{ChangedKeys, Partial, Settings};
 pub(crate) use value::SettingValue;
 
 impl Settings {
