@@ -82,6 +82,14 @@ impl AgreedRequest<'_> {
     }
 
     fn answer_at_once(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+        let service = self.context.server.service();
+        // Calls are refused on their own road, where they are recorded.
+        if service.is_suspended(&self.context.origin.allowance()) {
+            return Err(ErrorData::invalid_request(
+                "the operator has suspended this client for now",
+                None,
+            ));
+        }
         match method {
             INITIALIZE if self.agreed.is_legacy => self.initialize(params),
             DISCOVER => Ok(result::result(self.id, &self.context.server.discovered())),

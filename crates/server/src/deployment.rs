@@ -73,6 +73,7 @@ pub(crate) fn with_grants(
         root_header: settings.root_header,
         home: operator_files::home_directory(),
         confirm_timeout: settings.confirm_timeout,
+        has_clients: !settings.clients.is_empty(),
         memory_tool: MemoryToolChoices {
             store: settings.memory_tool_store,
             create: settings.memory_tool_create,

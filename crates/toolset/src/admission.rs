@@ -4,7 +4,7 @@
 mod again;
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +42,8 @@ pub struct Admission {
     /// How many calls of the client may run at once, if it has a limit of its own.
     places: Option<Arc<Semaphore>>,
     max_calls: Option<usize>,
+    /// The roots that exist for others only.
+    hidden: HashSet<String>,
     /// Whether others see other roots or tools.
     is_of_client: bool,
     slots: Arc<CallSlots>,
@@ -70,6 +72,7 @@ impl Admission {
             rate: deployment.rate.map(RateLimit::new).map(Arc::new),
             places: None,
             max_calls: None,
+            hidden: HashSet::new(),
             is_of_client: false,
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
@@ -394,6 +397,7 @@ impl Admission {
             root: set.to_owned(),
             nearest: None,
             known: Vec::new(),
+            is_hidden: false,
         })
     }
 
@@ -409,6 +413,7 @@ impl Admission {
                     root: set.to_owned(),
                     nearest: None,
                     known: Vec::new(),
+                    is_hidden: false,
                 })
             }
             RootSource::NamedHome(name) => {
@@ -422,6 +427,7 @@ impl Admission {
                         root: named.to_owned(),
                         nearest: None,
                         known: home.map(|grant| grant.name.clone()).into_iter().collect(),
+                        is_hidden: false,
                     })
             }
             RootSource::ArgumentOr(name, other) => {
@@ -455,6 +461,7 @@ impl Admission {
             root: root.to_owned(),
             nearest: self.root_like(root),
             known: self.root_names(),
+            is_hidden: self.hidden.contains(root),
         })
     }
 }

@@ -288,7 +288,7 @@ impl Catalogue {
     /// Whether every client sees the same list of tools.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
-        self.admission.deployment().replies.is_uniform() && !self.admission.is_of_client()
+        self.admission.deployment().replies.is_uniform() && self.has_uniform_resources()
     }
 
     /// Every tool, also those that no root allows, in order.
@@ -362,7 +362,7 @@ impl Catalogue {
     /// Whether every client sees the same resources.
     #[must_use]
     pub fn has_uniform_resources(&self) -> bool {
-        !self.admission.is_of_client()
+        !self.admission.is_of_client() && !self.admission.deployment().has_clients
     }
 
     /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.

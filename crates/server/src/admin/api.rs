@@ -14,9 +14,10 @@ use toolset::{Admission, Allowlist, RootGrant};
 
 use super::board::CallBoard;
 use super::{AdminReply, reply, text};
-use crate::change_words::{OperatorContext, object, refused};
+use crate::change_words::{OPERATOR, OperatorContext, object, refused};
 use crate::http::HttpGauges;
 use crate::in_force::InForce;
+use crate::log::CALLS;
 use crate::process_figures::ProcessFigures;
 
 /// How many changes one answer holds.
@@ -32,6 +33,8 @@ pub(crate) struct AdminState {
     pub(crate) protection: String,
     /// What `check` warns of.
     pub(crate) warnings: Arc<InForce<Vec<String>>>,
+    /// The clients that the settings name.
+    pub(crate) clients: Arc<InForce<Vec<String>>>,
 }
 
 /// An answer, or the sentence that says what is wrong with the request.
@@ -69,7 +72,7 @@ impl AdminState {
         let answer = match (method, name) {
             (&Method::GET, "live") => Ok(self.live(query)),
             (&Method::GET, "roots") => self.roots().await,
-            (&Method::GET, "clients") => Ok(json!({ "clients": self.board.clients() })),
+            (&Method::GET, "clients") => Ok(self.clients()),
             (&Method::POST, "suspend") => self.suspend(body),
             (&Method::POST, "changes") => self.changes(body).await,
             (&Method::POST, "undo") => self.undo(body).await,
@@ -123,10 +126,15 @@ impl AdminState {
         }))
     }
 
+    fn clients(&self) -> Value {
+        json!({ "clients": self.board.clients(&self.clients.now()) })
+    }
+
     fn suspend(&self, body: &Bytes) -> Answer {
         let Suspend { client, suspended } = decoded(body)?;
-        if !self.board.suspend(&client, suspended) {
-            let message = "Not Found: no such client has called since the start";
+        let configured = self.clients.now();
+        if !self.board.suspend(&client, suspended, &configured) {
+            let message = "Not Found: no such client is configured or has called since the start";
             return Err((StatusCode::NOT_FOUND, message.to_owned()));
         }
         let verb = if suspended {
@@ -134,7 +142,16 @@ impl AdminState {
         } else {
             "let in again"
         };
-        tracing::warn!(client, "a client was {verb} by the operator");
+        tracing::warn!(
+            target: CALLS,
+            toolset = "admin",
+            tool = "suspend",
+            suspended,
+            of = client,
+            outcome = "ok",
+            client = OPERATOR,
+            "a client was {verb} by the operator"
+        );
         Ok(json!({ "client": client, "suspended": suspended }))
     }
 
@@ -166,22 +183,19 @@ impl AdminState {
         let current = self.root(&root)?;
         let number = parse_change_id(&change)
             .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
-        let limits = &self.admission.now().deployment().limits;
-        let context = OperatorContext::within(Arc::clone(limits)).context();
+        let limits = Arc::clone(&self.admission.now().deployment().limits);
+        let context = OperatorContext::within(limits).context();
         let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
-        let undone = match undone {
-            Ok(undone) => undone,
-            Err(ops::Error::UndoRefused(refusal)) => {
-                let reason = refused(&root, &refusal).to_string();
-                return Err((StatusCode::CONFLICT, reason));
-            }
-            Err(error) => return Err((StatusCode::CONFLICT, error.to_string())),
-        };
+        let undone = undone.map_err(|error| match error {
+            ops::Error::UndoRefused(refusal) => refused(&root, &refusal).to_string(),
+            error => error.to_string(),
+        });
         if !dry_run {
-            tracing::info!(root, change, "a change was taken back by the operator");
+            record_undo(&root, &change, undone.as_ref().err());
         }
+        let undone = undone.map_err(|reason| (StatusCode::CONFLICT, reason))?;
         let parts = undone.changes.iter().flat_map(|record| &record.parts);
         let parts: Vec<Value> = parts.map(crate::change_words::part_object).collect();
         Ok(json!({
@@ -200,6 +214,25 @@ impl AdminState {
             .and_then(|grant| grant.root.current())
             .ok_or_else(|| (StatusCode::NOT_FOUND, format!("Not Found: no root {name}")))
     }
+}
+
+/// Records what the operator did to files as a call of a client is recorded.
+fn record_undo(root: &str, change: &str, reason: Option<&String>) {
+    let outcome = match reason {
+        None => "ok",
+        Some(_) => "failed",
+    };
+    tracing::info!(
+        target: CALLS,
+        toolset = "admin",
+        tool = "undo",
+        root,
+        change,
+        outcome,
+        reason,
+        client = OPERATOR,
+        "a change was taken back by the operator"
+    );
 }
 
 fn told_root(grant: &RootGrant) -> Value {

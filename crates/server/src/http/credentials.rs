@@ -15,6 +15,7 @@ use crate::settings::{ClientSettings, Settings, Transport};
 
 /// The settings that name files of tokens.
 const BEARER_TOKENS: &str = "server.bearer_tokens_file";
+const METRICS_TOKENS: &str = "server.metrics_tokens_file";
 const ADMIN_TOKENS: &str = "admin.token_file";
 
 /// The content of the files at one moment.
@@ -24,6 +25,8 @@ pub(crate) struct Credentials {
     pub(crate) tokens: Option<Arc<Tokens>>,
     /// The acceptor that makes connections HTTPS.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// These let their holders read the metrics and nothing else.
+    pub(crate) metrics_tokens: Option<Arc<Tokens>>,
     /// Every request to the interface of the operator's page needs one of these.
     pub(crate) admin_tokens: Option<Arc<Tokens>>,
 }
@@ -130,6 +133,7 @@ impl Credentials {
         Ok(Credentials {
             tokens: tokens.map(Arc::new),
             tls: tls.transpose()?,
+            metrics_tokens: tokens_of(METRICS_TOKENS, &settings.metrics_tokens_file)?.map(Arc::new),
             admin_tokens: tokens_of(ADMIN_TOKENS, &settings.admin_token_file)?.map(Arc::new),
         })
     }

@@ -224,6 +224,9 @@ impl Router {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.may_only_read_metrics(&request) {
+            return self.metrics(request.method());
+        }
         let holder = match self.holder(&request).await {
             Ok(holder) => holder,
             Err(refused) => return *refused,
@@ -232,7 +235,8 @@ impl Router {
             visitor.let_in();
         }
         let path = request.uri().path();
-        if path == "/metrics" {
+        // Security: the metrics name every root, so a client that has a part of them does not see any.
+        if path == "/metrics" && !is_named(holder.as_ref()) {
             return self.metrics(request.method());
         }
         let endpoint = self.endpoint(path);
@@ -249,7 +253,7 @@ impl Router {
                 let answered = endpoint.answer(request, from, self.body_limits).await;
                 answered.unwrap_or_else(|refusal| self.refused(&refusal))
             }
-            None => self.not_found(),
+            None => self.not_found(holder.as_ref()),
         }
     }
 
@@ -369,7 +373,7 @@ impl Router {
         if path.is_empty() || self.endpoint(path).is_some() {
             return Some(oauth.metadata(request.method(), path.trim_end_matches('/')));
         }
-        Some(self.not_found())
+        Some(self.not_found(None))
     }
 
     /// Refuses a request and tells where to get an access token.
@@ -400,16 +404,30 @@ impl Router {
         reply
     }
 
-    fn not_found(&self) -> HttpReply {
-        let names = self
-            .endpoints
-            .iter()
-            .map(|endpoint| format!(", /mcp/{}", endpoint.name()));
-        let message = format!(
-            "Not Found: there are /mcp{}, /metrics, /health and /ready",
-            names.collect::<String>()
-        );
+    /// Tells the sender of a request what there is for it.
+    fn not_found(&self, holder: Option<&Holder>) -> HttpReply {
+        let is_own = |endpoint: &Endpoint| endpoint.server_for(holder).is_some();
+        let first = self.endpoints.first().filter(|first| is_own(first));
+        let first = first.map(|_| "/mcp".to_owned());
+        let own = self.endpoints.iter().filter(|endpoint| is_own(endpoint));
+        let own = own.map(|endpoint| format!("/mcp/{}", endpoint.name()));
+        let metrics = (!is_named(holder)).then(|| "/metrics".to_owned());
+        let all: Vec<String> = first
+            .into_iter()
+            .chain(own)
+            .chain(metrics)
+            .chain(["/health".to_owned()])
+            .collect();
+        let message = format!("Not Found: there are {} and /ready", all.join(", "));
         text(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Whether a request for the metrics carries a token that is for them alone.
+    fn may_only_read_metrics<B>(&self, request: &Request<B>) -> bool {
+        let is_asked = request.uri().path() == "/metrics";
+        let tokens = is_asked.then(|| self.credentials.current().metrics_tokens);
+        let tokens = tokens.flatten();
+        tokens.is_some_and(|tokens| tokens.holder(request.headers()).is_ok())
     }
 
     fn metrics(&self, method: &Method) -> HttpReply {
@@ -449,6 +467,11 @@ impl Router {
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply
     }
+}
+
+/// Whether the settings name the sender of a request.
+fn is_named(holder: Option<&Holder>) -> bool {
+    holder.is_some_and(|holder| holder.client.is_some())
 }
 
 /// The roots that keep a history.

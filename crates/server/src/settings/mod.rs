@@ -33,7 +33,7 @@ pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, TYPED, load};
 pub(crate) use network::Network;
 pub(crate) use oauth_settings::{KeyLocation, OAuthSettings, WebAddress};
-pub(crate) use reference::page as reference;
+pub(crate) use reference::{page as reference, restart_keys};
 pub(crate) use root_settings::{
     AllowedTools, ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess,
     RootSettings, tools_of,

@@ -289,6 +289,8 @@ settings! {
     tls: Option<Tls> = None, key "server.tls", on_change Reload;
     /// A file with one bearer token a line; set, every MCP request needs one.
     bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path, on_change Reload;
+    /// A file with one token a line that lets its holder read `/metrics` and nothing else. Named clients may not read it: it names all roots.
+    metrics_tokens_file: Option<PathBuf> = None, key "server.metrics_tokens_file", read_by secret_path, on_change Reload;
     /// Which halves of a reply are sent.
     replies: ReplyPolicy = ReplyPolicy::Auto, key "server.replies", flag "replies" "HALVES", on_change Reload;
     /// How the text half of a reply is written.

@@ -1,5 +1,6 @@
 //! The admission of one process for somebody else: for a named client, or after the operator changed something.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ops::SearchMemory;
@@ -51,6 +52,9 @@ impl Admission {
             }
             None => self.rate.clone(),
         };
+        let names = self.deployment.roots.iter().map(|grant| &grant.name);
+        let hidden = names.filter(|name| !client.roots.iter().any(|own| own.name == **name));
+        let hidden = hidden.cloned().collect();
         let same_places = before.filter(|before| before.max_calls == client.max_calls);
         let places = match same_places {
             Some(before) => before.places.clone(),
@@ -60,6 +64,7 @@ impl Admission {
             rate,
             places,
             max_calls: client.max_calls,
+            hidden,
             is_of_client: true,
             ..self.sharing(deployment)
         })
@@ -77,6 +82,7 @@ impl Admission {
             rate: None,
             places: None,
             max_calls: None,
+            hidden: HashSet::new(),
             is_of_client: false,
             slots: Arc::clone(&self.slots),
             client_stats: Arc::clone(&self.client_stats),

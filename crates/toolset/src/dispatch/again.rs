@@ -25,6 +25,12 @@ impl Service {
         })
     }
 
+    /// Tells whether the operator keeps a client out for now.
+    #[must_use]
+    pub fn is_suspended(&self, client: &str) -> bool {
+        self.inner.admission.is_suspended(client)
+    }
+
     /// Tells whether both are the same.
     #[must_use]
     pub fn is_same(&self, other: &Service) -> bool {

@@ -213,6 +213,7 @@ fn exceptions<'a>(settings: &'a Settings, resolver: &'a [PathBuf]) -> Vec<Except
     let read = tls.into_iter().flatten();
     let read = read.chain(&settings.bearer_tokens_file);
     let read = read.chain(&settings.admin_token_file);
+    let read = read.chain(&settings.metrics_tokens_file);
     let read = read.chain(settings.oauth.as_ref().and_then(OAuthSettings::key_file));
     let read = read.chain(&settings.config_file);
     let read = read.map(|path| (path, ExceptionRights::Read));
@@ -268,6 +269,7 @@ impl SharedParts {
             process: Arc::clone(&self.process),
             protection: protection.to_string(),
             warnings: Arc::clone(&self.places.warnings),
+            clients: Arc::clone(&self.places.clients),
         };
         AdminOptions {
             host_check: Arc::clone(&self.places.page_host_check),
@@ -314,7 +316,7 @@ async fn serve(settings: &Settings, parts: ServedParts) -> Result<()> {
         tokio::spawn(after_start(prepared(service)));
     }
     if let Some(live) = served.stdio() {
-        stdio::serve(live.clone(), settings.max_body_size, shutdown).await;
+        stdio::serve(live.clone(), settings.max_body_size, shutdown.clone()).await;
     }
     let Some(listener) = parts.listener else {
         return Ok(());

@@ -42,6 +42,8 @@ pub(super) struct ServedPlaces {
     pub(super) page_host_check: Arc<InForce<HostCheck>>,
     /// What `check` warns of.
     pub(super) warnings: Arc<InForce<Vec<String>>>,
+    /// The names of the clients.
+    pub(super) clients: Arc<InForce<Vec<String>>>,
 }
 
 impl ServedPlaces {
@@ -50,6 +52,7 @@ impl ServedPlaces {
             host_check: Arc::new(InForce::new(host_check(settings))),
             page_host_check: Arc::new(InForce::new(page_host_check(settings))),
             warnings: Arc::new(InForce::new(settings_risks(settings))),
+            clients: Arc::new(InForce::new(client_names(settings))),
         }
     }
 
@@ -57,7 +60,13 @@ impl ServedPlaces {
         self.host_check.replace(host_check(settings));
         self.page_host_check.replace(page_host_check(settings));
         self.warnings.replace(settings_risks(settings));
+        self.clients.replace(client_names(settings));
     }
+}
+
+fn client_names(settings: &Settings) -> Vec<String> {
+    let clients = settings.clients.iter();
+    clients.map(|client| client.name.clone()).collect()
 }
 
 fn host_check(settings: &Settings) -> HostCheck {

@@ -25,6 +25,8 @@ const LATE: (&str, &str) = (
     "sha256:9f0cf3aafa42f32e1234d962b9c21cc0c3da97109a00de362ff86427a9d1d013",
 );
 
+const METRICS: &str = "metrics-token-0123456789";
+
 fn tree() -> Tree {
     Tree::new().file("open.md", "open").file("inner/f", "inner")
 }
@@ -79,7 +81,10 @@ async fn started(wire: &Wire) -> Value {
 #[tokio::test]
 async fn clients_are_added_removed_and_narrowed_while_they_work() {
     let tree = tree();
-    let setup = Workspace::setup(&tree).set("server.sessions", "on");
+    let tokens = Tree::new().file("metrics", METRICS);
+    let setup = Workspace::setup(&tree)
+        .set("server.sessions", "on")
+        .set("server.metrics_tokens_file", json!(tokens.join("metrics")));
     let early = |root| with_clients(setup.clone(), &[client("early", EARLY, root)]);
     let wire = early(json!({})).wire(Transport::Http).await;
     let http = wire.http();
@@ -113,15 +118,10 @@ async fn clients_are_added_removed_and_narrowed_while_they_work() {
     assert_eq!(post(http, EARLY.0, &session, &read()).await.status, 401);
     assert_eq!(post(http, EARLY.0, &[], &read()).await.status, 401);
     assert_eq!(post(http, LATE.0, &[], &read()).await.status, 200);
-    let page = post_metrics(http).await;
+    let token = format!("Bearer {METRICS}");
+    let headers = [("authorization", token.as_str())];
+    let page = http.send("GET", "/metrics", &headers).await.body;
     assert!(page.contains("mcp_filesystem_sessions 0"), "{page}");
-}
-
-/// The metrics as whoever may read them sees them.
-async fn post_metrics(http: &Http) -> String {
-    let token = format!("Bearer {}", LATE.0);
-    let reply = http.send("GET", "/metrics", &[("authorization", &token)]);
-    reply.await.body
 }
 
 #[tokio::test]
