@@ -103,15 +103,25 @@ impl Admitted {
 }
 
 impl Endpoint {
-    /// Builds an endpoint, with at most `max_sessions` sessions if it has any.
-    pub(crate) fn new(name: String, server: Server, max_sessions: Option<usize>) -> Endpoint {
+    /// Builds an endpoint with what named clients have of it, and with at most `max_sessions` sessions if it has any.
+    pub(crate) fn new(
+        name: String,
+        server: Server,
+        clients: Vec<(Arc<str>, Service)>,
+        max_sessions: Option<usize>,
+    ) -> Endpoint {
+        let clients = clients.into_iter().map(|(name, service)| {
+            let own = server.with_tools(service);
+            (name, LiveServer::new(own))
+        });
+        let clients: HashMap<_, _> = clients.collect();
         let server = LiveServer::new(server);
         let sessions = |most| Sessions::new(server.clone(), SessionLimits::of(most));
         Endpoint {
             name,
             sessions: max_sessions.map(sessions),
             server,
-            clients: InForce::new(HashMap::new()),
+            clients: InForce::new(clients),
         }
     }
 

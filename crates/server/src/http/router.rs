@@ -544,7 +544,7 @@ mod tests {
             client_timeout: settings.client_timeout,
         };
         let server = mcp::Server::new(service);
-        let endpoint = Endpoint::new("workspace".to_owned(), server, None);
+        let endpoint = Endpoint::new("workspace".to_owned(), server, Vec::new(), None);
         Router::new(options, vec![Arc::new(endpoint)], CancellationToken::new())
     }
 

@@ -241,10 +241,13 @@ fn endpoint(
         SessionPolicy::Auto => set == Toolset::Guide,
     };
     let max_sessions = has_sessions.then_some(settings.max_sessions);
-    let server = server_of(settings, service.clone());
-    let endpoint = Endpoint::new(set.name().to_owned(), server, max_sessions);
-    endpoint.replace(endpoint_parts(service, clients, &|_| AccessChange::Same));
-    endpoint
+    let parts = clients.iter().filter_map(|client| {
+        let own = service.for_client(&client.grant, &client.admission)?;
+        Some((Arc::clone(&client.grant.name), own))
+    });
+    let parts = parts.collect();
+    let server = server_of(settings, service);
+    Endpoint::new(set.name().to_owned(), server, parts, max_sessions)
 }
 
 fn endpoint_parts(

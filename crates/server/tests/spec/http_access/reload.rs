@@ -64,7 +64,12 @@ fn code(reply: &Value) -> &str {
 
 /// What the lines of a level say, each with the keys it names.
 fn told(lines: &[Value], level: &str) -> String {
-    let lines = lines.iter().filter(|line| line["level"] == level);
+    let is_of_reload = |line: &&Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.contains("settings") || message.contains("configuration")
+    };
+    let lines = lines.iter().filter(is_of_reload);
+    let lines = lines.filter(|line| line["level"] == level);
     let told = lines.map(|line| format!("{} {} {}", line["message"], line["keys"], line["error"]));
     told.collect::<Vec<_>>().join("\n")
 }
