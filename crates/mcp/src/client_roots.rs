@@ -21,8 +21,11 @@ pub(crate) struct ClientRoots(watch::Sender<Known>);
 struct Known {
     /// How many questions are under way.
     asking: usize,
-    /// What it said last, as far as it is served.
+    /// What it said last.
+    uris: Option<Arc<[String]>>,
+    /// That, as far as it is served, and by what it was judged.
     narrowed: Option<Arc<HostDirectories>>,
+    judged_by: Option<Service>,
 }
 
 impl ClientRoots {
@@ -40,30 +43,49 @@ impl ClientRoots {
     ) {
         let answer = tokio::time::timeout(PATIENCE, answer(questions, outbox)).await;
         let uris = answer.ok().flatten().and_then(|answer| uris(&answer));
-        let narrowed = match uris {
-            Some(uris) => Some(narrowed(service, uris).await),
-            None => {
-                tracing::warn!("the client did not say which directories it works in");
-                None
-            }
+        if uris.is_none() {
+            tracing::warn!("the client did not say which directories it works in");
+        }
+        let uris: Option<Arc<[String]>> = uris.map(Into::into);
+        let narrowed = match &uris {
+            Some(uris) => narrowed(service, uris).await,
+            None => None,
         };
         self.0.send_modify(|known| {
             known.asking = known.asking.saturating_sub(1);
-            if let Some(narrowed) = narrowed {
+            if uris.is_some() {
+                known.uris = uris;
                 known.narrowed = narrowed;
+                known.judged_by = Some(service.clone());
             }
         });
     }
 
-    /// What the client said, once it did.
-    pub(crate) async fn narrowed(&self) -> Option<Arc<HostDirectories>> {
-        let mut known = self.0.subscribe();
-        let settled = known.wait_for(|known| known.asking == 0);
+    /// What is known once no question is under way, or the patience is over.
+    async fn settled(&self) -> Known {
+        let mut receiver = self.0.subscribe();
+        let settled = receiver.wait_for(|known| known.asking == 0);
         let settled = tokio::time::timeout(PATIENCE, settled).await;
         match settled {
-            Ok(Ok(known)) => known.narrowed.clone(),
-            _ => self.0.borrow().narrowed.clone(),
+            Ok(Ok(known)) => known.clone(),
+            _ => self.0.borrow().clone(),
         }
+    }
+
+    /// What the client said, once it did, as far as `service` serves it.
+    pub(crate) async fn narrowed(&self, service: &Service) -> Option<Arc<HostDirectories>> {
+        let known = self.settled().await;
+        let uris = known.uris?;
+        // Security: directories are known by their place among the roots, so they are looked at again for other roots.
+        if known.judged_by.is_some_and(|own| own.is_same(service)) {
+            return known.narrowed;
+        }
+        let narrowed = narrowed(service, &uris).await;
+        self.0.send_modify(|known| {
+            known.narrowed.clone_from(&narrowed);
+            known.judged_by = Some(service.clone());
+        });
+        narrowed
     }
 }
 
@@ -80,8 +102,8 @@ fn uris(answer: &Value) -> Option<Vec<String>> {
 }
 
 /// Looks at directories, which may wait.
-async fn narrowed(service: &Service, uris: Vec<String>) -> Option<Arc<HostDirectories>> {
-    let service = service.clone();
+async fn narrowed(service: &Service, uris: &Arc<[String]>) -> Option<Arc<HostDirectories>> {
+    let (service, uris) = (service.clone(), Arc::clone(uris));
     let named = uris.len();
     let narrowed = tokio::task::spawn_blocking(move || service.narrowed(&uris)).await;
     let narrowed = narrowed.ok().flatten();

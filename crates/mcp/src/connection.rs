@@ -13,17 +13,18 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolset::resources::Subscription;
-use toolset::{AskBy, Client, HostDirectories, PendingQuestion};
+use toolset::{AskBy, Client, HostDirectories, PendingQuestion, Service};
 
 use crate::client_roots::ClientRoots;
 use crate::finish_on_drop::FinishOnDrop;
+use crate::live_server::LiveServer;
 use crate::message::{Answer, Notification, Refused, Request, id_in_use};
 use crate::methods;
 use crate::origin::Origin;
 use crate::questions::Questions;
 use crate::revision::{Greeting, Lifecycle};
 use crate::server::Server;
-use crate::subscriptions::WatchedResources;
+use crate::subscriptions::{self, WatchedResources};
 
 /// Where our notifications and questions go; replies take another way.
 pub trait Outbox: fmt::Debug + Send + Sync {
@@ -76,7 +77,7 @@ pub type Serving = FinishOnDrop<Option<Response>>;
 /// A client.
 #[derive(Debug)]
 pub struct Connection {
-    server: Server,
+    server: LiveServer,
     /// Whether answers to our questions can come back on it.
     hears_answers: bool,
     /// Cancelled once nobody reads replies any more; requests that come later are cancelled from the start.
@@ -93,31 +94,31 @@ pub struct Connection {
 impl Connection {
     /// A client of which nothing is known yet.
     #[must_use]
-    pub fn new(server: Server) -> Arc<Connection> {
-        Connection::with(server, Lifecycle::default(), None)
+    pub fn new(server: impl Into<LiveServer>) -> Arc<Connection> {
+        Connection::with(server.into(), Lifecycle::default(), None)
     }
 
     /// A client of which nothing is known yet, and that can be told what belongs to no request.
     #[must_use]
-    pub fn lasting(server: Server, common: Arc<dyn Outbox>) -> Arc<Connection> {
-        Connection::with(server, Lifecycle::default(), Some(common))
+    pub fn lasting(server: impl Into<LiveServer>, common: Arc<dyn Outbox>) -> Arc<Connection> {
+        Connection::with(server.into(), Lifecycle::default(), Some(common))
     }
 
     /// A client that makes one request over HTTP, outside of a session, in the revision that a header names.
     #[must_use]
-    pub fn for_one_request(server: Server, revision: &str) -> Arc<Connection> {
+    pub fn for_one_request(server: impl Into<LiveServer>, revision: &str) -> Arc<Connection> {
         let lifecycle = Lifecycle {
             greeting: Some(Greeting::unsaid(crate::revision::named(revision))),
             introduces_itself: false,
         };
         Arc::new(Connection {
             hears_answers: false,
-            ..Connection::unshared(server, lifecycle, None)
+            ..Connection::unshared(server.into(), lifecycle, None)
         })
     }
 
     fn with(
-        server: Server,
+        server: LiveServer,
         lifecycle: Lifecycle,
         common: Option<Arc<dyn Outbox>>,
     ) -> Arc<Connection> {
@@ -125,7 +126,7 @@ impl Connection {
     }
 
     fn unshared(
-        server: Server,
+        server: LiveServer,
         lifecycle: Lifecycle,
         common: Option<Arc<dyn Outbox>>,
     ) -> Connection {
@@ -159,6 +160,7 @@ impl Connection {
                 earlier.ended.notified().await;
             }
             let context = RequestContext {
+                server: connection.server.now(),
                 connection,
                 origin,
                 outbox,
@@ -198,7 +200,7 @@ impl Connection {
             lifecycle.greeting.as_ref().is_some_and(|own| own.has_roots)
         };
         if !tells.contains(&notification.method.as_str())
-            || !self.server.service().catalogue().tells_host_paths()
+            || !self.server.now().service().catalogue().tells_host_paths()
             || !has_roots()
         {
             return;
@@ -207,14 +209,26 @@ impl Connection {
         let (connection, outbox) = (Arc::clone(self), Arc::clone(outbox));
         tokio::spawn(async move {
             let questions = &connection.questions;
-            let service = connection.server.service();
+            let server = connection.server.now();
+            let service = server.service();
             connection.roots.ask(questions, &outbox, service).await;
         });
     }
 
     /// The directories that the client works in, once it has said so; `None` for all that are served.
-    pub(crate) async fn narrowed(&self) -> Option<Arc<HostDirectories>> {
-        self.roots.narrowed().await
+    pub(crate) async fn narrowed(&self, service: &Service) -> Option<Arc<HostDirectories>> {
+        self.roots.narrowed(service).await
+    }
+
+    /// Tells a client that was greeted of another list of tools, if it can be told what belongs to no request.
+    pub fn tell_tools_changed(&self) {
+        let is_greeted = self.lifecycle().greeting.is_some();
+        let Some(common) = self.common.as_ref().filter(|_| is_greeted) else {
+            return;
+        };
+        if !common.try_send(subscriptions::tools_changed(None)) {
+            tracing::debug!("a client was not told that its tools changed");
+        }
     }
 
     /// What the client is told of a message that is refused.
@@ -263,7 +277,8 @@ impl Connection {
         !self.running().is_empty()
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    /// What it has of the endpoint, now and later.
+    pub(crate) fn server(&self) -> &LiveServer {
         &self.server
     }
 
@@ -360,6 +375,8 @@ impl Drop for InUse {
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     pub(crate) connection: Arc<Connection>,
+    /// What was in force when the request began.
+    pub(crate) server: Server,
     pub(crate) origin: Origin,
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) gone: CancellationToken,

@@ -9,6 +9,7 @@ mod client_roots;
 mod connection;
 mod finish_on_drop;
 pub mod headers;
+mod live_server;
 pub mod message;
 mod methods;
 mod origin;
@@ -25,6 +26,7 @@ mod sse;
 mod subscriptions;
 
 pub use connection::{Connection, Nowhere, Outbox, Response, Serving, start};
+pub use live_server::{AccessChange, Following, LiveChange, LiveServer};
 pub use message::{Answer, Incoming, Message, Notification, Params, Refused, Request};
 pub use methods::HeldMessage;
 pub use origin::{HttpClient, Origin, host_of};

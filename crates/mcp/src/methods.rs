@@ -82,12 +82,17 @@ impl AgreedRequest<'_> {
     }
 
     fn answer_at_once(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+        let service = self.context.server.service();
+        // Calls are refused on their own road, where they are recorded.
+        if service.is_suspended(&self.context.origin.allowance()) {
+            return Err(ErrorData::invalid_request(
+                "the operator has suspended this client for now",
+                None,
+            ));
+        }
         match method {
             INITIALIZE if self.agreed.is_legacy => self.initialize(params),
-            DISCOVER => Ok(result::result(
-                self.id,
-                &self.context.connection.server().discovered(),
-            )),
+            DISCOVER => Ok(result::result(self.id, &self.context.server.discovered())),
             // The newest revision has no ping.
             "ping" if self.agreed.is_legacy => {
                 Ok(result::result(self.id, &Value::Object(Default::default())))
@@ -111,7 +116,7 @@ impl AgreedRequest<'_> {
         let greeting = Greeting::of(&params);
         let connection = &self.context.connection;
         let hears_changes = connection.common().is_some();
-        let server = connection.server();
+        let server = &self.context.server;
         let info = server.initialized(greeting.revision.clone(), hears_changes);
         connection.lifecycle().greeting = Some(greeting);
         Ok(result::result(self.id, &info))
@@ -122,7 +127,7 @@ impl AgreedRequest<'_> {
             None | Some(Value::Null) => {
                 let client = self.client(Meta(params.meta()));
                 let program = client.as_ref().map(|client| client.program.as_str());
-                let server = self.context.connection.server();
+                let server = &self.context.server;
                 let list = server.list(self.agreed.wording(), program);
                 Ok(result::result(self.id, &list))
             }
@@ -143,8 +148,8 @@ impl AgreedRequest<'_> {
         };
         let (id, wording) = (self.id, self.agreed.wording());
         let links = self.agreed.links();
-        let server = self.context.connection.server().clone();
-        let narrowed = self.context.connection.narrowed().await;
+        let server = self.context.server.clone();
+        let narrowed = self.context.connection.narrowed(server.service()).await;
         let caller = Caller {
             narrowed,
             ..self.caller(params)?
@@ -188,7 +193,7 @@ impl AgreedRequest<'_> {
         let client = self.client(meta);
         let origin = &self.context.origin;
         let allowance = origin.allowance();
-        let budget = self.context.connection.server().service().byte_budget();
+        let budget = self.context.server.service().byte_budget();
         let room = ReplyRoom::new(
             Arc::clone(budget),
             Arc::clone(&allowance),

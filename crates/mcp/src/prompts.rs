@@ -12,7 +12,7 @@ use crate::resources::refuse_cursor;
 impl AgreedRequest<'_> {
     /// Whether some root keeps a history that clients may see.
     pub(crate) fn offers_prompts(&self) -> bool {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         catalogue.info().capabilities.prompts.is_some()
     }
 
@@ -105,12 +105,12 @@ impl AgreedRequest<'_> {
     }
 
     fn prompts(&self) -> Vec<PromptInfo> {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         catalogue.prompts()
     }
 
     fn prompt_roots(&self) -> Vec<&str> {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         catalogue.prompt_roots()
     }
 }

@@ -31,7 +31,7 @@ struct Listed {
 impl AgreedRequest<'_> {
     /// Whether some root lets clients read resources.
     pub(crate) fn offers_resources(&self) -> bool {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         catalogue.info().capabilities.resources.is_some()
     }
 
@@ -133,7 +133,7 @@ impl AgreedRequest<'_> {
         params: Params,
     ) -> Result<HeldMessage, ErrorData> {
         let (id, wording) = (self.id, self.agreed.wording());
-        let service = self.context.connection.server().service().clone();
+        let service = self.context.server.service().clone();
         let caller = self.caller(params)?;
         let encoder = MethodEncoder {
             id: Cow::Borrowed(id),
@@ -160,7 +160,7 @@ impl AgreedRequest<'_> {
     }
 
     fn list_lifetime(&self) -> Lifetime {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         if catalogue.has_uniform_resources() {
             Lifetime::public(LIST_LIFETIME_MS)
         } else {
@@ -169,7 +169,7 @@ impl AgreedRequest<'_> {
     }
 
     fn resource_roots(&self) -> impl Iterator<Item = &str> {
-        let catalogue = self.context.connection.server().service().catalogue();
+        let catalogue = self.context.server.service().catalogue();
         catalogue.resource_roots().into_iter()
     }
 }

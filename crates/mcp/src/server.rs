@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, DiscoverResult, InitializeResult, ListToolsResult, ProtocolVersion, ResultType,
+    ServerCapabilities,
 };
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use toolset::{ReplyHalves, Service};
 
 use crate::result::Wording;
 
-/// How long clients may keep the tool list. It changes only when the server restarts.
+/// How long clients may keep the tool list. It changes only when the operator changes the configuration.
 pub(crate) const LIST_LIFETIME_MS: u64 = 5 * 60 * 1000;
 
 /// One endpoint. Cloning is cheap.
@@ -25,6 +26,8 @@ struct ServerState {
     service: Service,
     older_lists: ToolLists,
     newest_lists: ToolLists,
+    /// Whether the operator can change the tools while the process runs.
+    may_change: bool,
     /// Cancelled when nothing more is told of resources.
     ending: CancellationToken,
 }
@@ -42,25 +45,29 @@ impl Server {
     /// Serves an endpoint's tools.
     #[must_use]
     pub fn new(service: Service) -> Server {
-        Server {
-            inner: Arc::new(ServerState {
-                service,
-                older_lists: ToolLists::default(),
-                newest_lists: ToolLists::default(),
-                ending: CancellationToken::new(),
-            }),
-        }
+        Server::with_parts(service, false, CancellationToken::new())
     }
 
-    /// The same endpoint for a client that has a part of its tools. It ends with this one.
+    /// Serves an endpoint's tools, which the operator can change while the process runs: clients are told.
     #[must_use]
-    pub fn for_client(&self, service: Service) -> Server {
+    pub fn that_may_change(service: Service) -> Server {
+        Server::with_parts(service, true, CancellationToken::new())
+    }
+
+    /// The same endpoint with other tools: a client's part of them, or what is in force from now on. It ends with this one.
+    #[must_use]
+    pub fn with_tools(&self, service: Service) -> Server {
+        Server::with_parts(service, self.inner.may_change, self.inner.ending.clone())
+    }
+
+    fn with_parts(service: Service, may_change: bool, ending: CancellationToken) -> Server {
         Server {
             inner: Arc::new(ServerState {
                 service,
                 older_lists: ToolLists::default(),
                 newest_lists: ToolLists::default(),
-                ending: self.inner.ending.clone(),
+                may_change,
+                ending,
             }),
         }
     }
@@ -94,13 +101,31 @@ impl Server {
         {
             resources.subscribe = None;
         }
+        if hears_changes {
+            self.declare_changes(&mut info.capabilities);
+        }
         info
     }
 
-    /// What `server/discover` is answered with. It stays the same for as long as the process lives.
+    /// Says that clients are told of another list of tools, if there can be one.
+    fn declare_changes(&self, capabilities: &mut ServerCapabilities) {
+        if let Some(tools) = &mut capabilities.tools
+            && self.inner.may_change
+        {
+            tools.list_changed = Some(true);
+        }
+    }
+
+    /// Whether the operator can change the tools while the process runs.
+    pub(crate) fn may_change(&self) -> bool {
+        self.inner.may_change
+    }
+
+    /// What `server/discover` is answered with.
     pub(crate) fn discovered(&self) -> DiscoverResult {
         let known = ProtocolVersion::KNOWN_VERSIONS.to_vec();
-        let info = self.inner.service.catalogue().info().clone();
+        let mut info = self.inner.service.catalogue().info().clone();
+        self.declare_changes(&mut info.capabilities);
         let mut discovered = DiscoverResult::from_server_info(known, info);
         (discovered.ttl_ms, discovered.cache_scope) =
             if self.inner.service.catalogue().has_uniform_resources() {
@@ -111,7 +136,7 @@ impl Server {
         discovered
     }
 
-    /// What `tools/list` is answered with, for a client of this name. It stays the same for as long as the process lives.
+    /// What `tools/list` is answered with, for a client of this name.
     pub(crate) fn list(&self, wording: Wording, client: Option<&str>) -> &RawValue {
         let lists = match wording {
             Wording::Older => &self.inner.older_lists,

@@ -11,9 +11,9 @@ use ops::Reserved;
 use tokio::runtime::Handle;
 
 use crate::connection::{Connection, Nowhere, Response};
+use crate::live_server::LiveServer;
 use crate::message::{Answer, Notification, Refused, Request};
 use crate::origin::{HttpClient, Origin};
-use crate::server::Server;
 use crate::sse::{EventId, EventStream, KeptBytes, Stream, UnhurriedStream};
 
 /// How long a new session may stay unused while others wait for its place.
@@ -54,7 +54,7 @@ pub struct NoRoom;
 /// The sessions of one endpoint.
 #[derive(Debug)]
 pub struct Sessions {
-    server: Server,
+    server: LiveServer,
     limits: SessionLimits,
     table: Mutex<Table>,
 }
@@ -99,9 +99,9 @@ impl Table {
 impl Sessions {
     /// No sessions yet.
     #[must_use]
-    pub fn new(server: Server, limits: SessionLimits) -> Arc<Sessions> {
+    pub fn new(server: impl Into<LiveServer>, limits: SessionLimits) -> Arc<Sessions> {
         Arc::new(Sessions {
-            server,
+            server: server.into(),
             limits,
             table: Mutex::default(),
         })
@@ -127,7 +127,7 @@ impl Sessions {
     /// Begins a session like [`Sessions::begin`], with what its client has of the endpoint.
     pub async fn begin_with(
         self: &Arc<Sessions>,
-        server: Server,
+        server: LiveServer,
         greeting: Request,
         owner: Owner,
         client: HttpClient,
@@ -168,6 +168,19 @@ impl Sessions {
     pub fn end(&self, session: &Session) {
         self.table().remove(&session.id);
         session.close();
+    }
+
+    /// Ends those that nobody has a right to any more.
+    pub fn end_unless(&self, keep: impl Fn(&Session) -> bool) {
+        self.end_where(|session, _| !keep(session));
+    }
+
+    /// Tells the clients that have this of the endpoint of another list of tools.
+    pub fn tell_tools_changed(&self, server: &LiveServer) {
+        let table = self.table();
+        let sessions = table.sessions.values();
+        let own = sessions.filter(|session| session.has(server));
+        own.for_each(|session| session.connection.tell_tools_changed());
     }
 
     /// Ends all of them: the process ends.
@@ -279,9 +292,10 @@ struct SessionState {
 }
 
 impl Session {
-    fn new(id: Arc<str>, server: Server, owner: Owner, client: &HttpClient) -> Arc<Session> {
+    fn new(id: Arc<str>, server: LiveServer, owner: Owner, client: &HttpClient) -> Arc<Session> {
         let client = client.allowance();
-        let kept = || KeptBytes::within(server.service().byte_budget(), &client);
+        let budget = Arc::clone(server.now().service().byte_budget());
+        let kept = || KeptBytes::within(&budget, &client);
         let (of_requests, of_none) = (kept(), kept());
         let common = Stream::new(None, &of_none);
         let outbox = Arc::new(UnhurriedStream(common.clone()));
@@ -307,6 +321,18 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Who it belongs to.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Whether this is what it has of the endpoint.
+    #[must_use]
+    pub fn has(&self, server: &LiveServer) -> bool {
+        self.connection.server().is_same(server)
     }
 
     /// Serves a request. Its stream ends with the reply, or without one if the client cancels it. The room of its body

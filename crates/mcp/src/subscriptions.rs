@@ -14,12 +14,14 @@ use toolset::resources::{ResourceChange, Subscription};
 use toolset::{CallOutcome, Service};
 
 use crate::connection::Outbox;
+use crate::live_server::{Following, LiveChange};
 use crate::message::Params;
 use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
 use crate::resources;
 use crate::result;
 
 const UPDATED: &str = "notifications/resources/updated";
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The keys of what a message says besides.
@@ -74,23 +76,26 @@ impl AgreedRequest<'_> {
     }
 
     fn watches(&self) -> bool {
-        let info = self
-            .context
-            .connection
-            .server()
-            .service()
-            .catalogue()
-            .info();
+        let info = self.context.server.service().catalogue().info();
         let resources = info.capabilities.resources.as_ref();
         resources.is_some_and(|resources| resources.subscribe == Some(true))
     }
 
+    /// Follows what is changed by the operator, from what is in force now on: nothing in between is missed.
+    fn follow(&mut self) -> Following {
+        let live = self.context.connection.server();
+        let following = live.follow();
+        self.context.server = live.now();
+        following
+    }
+
     /// `resources/subscribe`: changes are told on the connection until it ends.
-    pub(crate) async fn subscribe(self, params: Params) -> Result<HeldMessage, ErrorData> {
+    pub(crate) async fn subscribe(mut self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let following = self.follow();
         let (uri, _) = resources::place_of(&params, "resources/subscribe")?;
         let (id, wording) = (self.id, self.agreed.wording());
         let connection = Arc::clone(&self.context.connection);
-        let service = connection.server().service().clone();
+        let service = self.context.server.service().clone();
         let (caller, begun) = self.watching_caller(params)?;
         let outcome = resources::subscribe(&service, &uri, &caller, wording).await?;
         for subscription in begun.take() {
@@ -98,6 +103,7 @@ impl AgreedRequest<'_> {
                 continue;
             };
             let telling = tell_all(service.clone(), subscription, outbox, None);
+            let telling = while_unchanged(following.clone(), telling);
             let telling = Telling(tokio::spawn(telling).abort_handle());
             connection.watched().begin(uri.clone(), telling);
         }
@@ -118,21 +124,23 @@ impl AgreedRequest<'_> {
         }
     }
 
-    /// `subscriptions/listen`: lasts until the client cancels it or the server ends.
-    pub(crate) async fn listen(self, params: Params) -> Result<HeldMessage, ErrorData> {
+    /// `subscriptions/listen`: lasts until the client cancels it, the server ends, or what it may reach is changed.
+    pub(crate) async fn listen(mut self, params: Params) -> Result<HeldMessage, ErrorData> {
+        let mut following = self.follow();
         let wanted = wanted(&params)?;
         let (id, wording) = (self.id, self.agreed.wording());
         let may_watch = self.watches();
-        let server = self.context.connection.server().clone();
+        let server = self.context.server.clone();
         let outbox = Arc::clone(&self.context.outbox);
         let gone = self.context.gone.clone();
         let (caller, begun) = self.watching_caller(params)?;
         let service = server.service().clone();
-        for uri in wanted.iter().filter(|_| may_watch) {
+        for uri in wanted.resources.iter().filter(|_| may_watch) {
             resources::subscribe(&service, uri, &caller, wording).await?;
         }
         let subscriptions = begun.take();
-        let acknowledged = acknowledged(id, &subscriptions);
+        let hears_of_tools = wanted.tools && server.may_change();
+        let acknowledged = acknowledged(id, &subscriptions, hears_of_tools);
         outbox
             .send(result::notification(ACKNOWLEDGED, &acknowledged))
             .await;
@@ -141,9 +149,12 @@ impl AgreedRequest<'_> {
             let (service, outbox) = (service.clone(), Arc::clone(&outbox));
             telling.spawn(tell_all(service, subscription, outbox, Some(id.clone())));
         }
+        let lists = hears_of_tools.then_some((&outbox, id));
+        let is_watching = !telling.is_empty();
         tokio::select! {
             () = gone.cancelled() => {}
             () = server.subscriptions_end() => {}
+            () = tell_of_tools(&mut following, lists, is_watching) => {}
             // Nothing more can be seen.
             () = all_ended(&mut telling) => {}
         }
@@ -154,6 +165,42 @@ impl AgreedRequest<'_> {
     }
 }
 
+/// Tells of other lists of tools, if that is wanted, until what is listened to has to be asked for anew.
+async fn tell_of_tools(
+    following: &mut Following,
+    wanted_by: Option<(&Arc<dyn Outbox>, &RequestId)>,
+    is_watching: bool,
+) {
+    loop {
+        match (following.next().await, wanted_by) {
+            (LiveChange::Tools, Some((outbox, id))) => {
+                outbox.send(tools_changed(Some(id))).await;
+            }
+            (LiveChange::Tools, None) => {}
+            // The list of tools is still theirs to hear of.
+            (LiveChange::Access, _) if !is_watching => {}
+            (LiveChange::Access | LiveChange::Cut, _) => return,
+        }
+    }
+}
+
+/// Does some work until what the client may reach is changed.
+async fn while_unchanged(mut following: Following, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = work => {}
+        () = following.access_changed() => {}
+    }
+}
+
+/// The message that the list of tools is another one.
+pub(crate) fn tools_changed(id: Option<&RequestId>) -> Vec<u8> {
+    let params = match id {
+        Some(id) => json!({ "_meta": meta(Some(id), []) }),
+        None => json!({}),
+    };
+    result::notification(TOOLS_CHANGED, &params)
+}
+
 /// Waits until every task has ended; for ever, if there is none.
 async fn all_ended(telling: &mut JoinSet<()>) {
     if telling.is_empty() {
@@ -162,14 +209,26 @@ async fn all_ended(telling: &mut JoinSet<()>) {
     while telling.join_next().await.is_some() {}
 }
 
-/// The resources that a client wants to hear of. Lists of ours never change, so other wishes are not granted.
-fn wanted(params: &Params) -> Result<Vec<String>, ErrorData> {
+/// What a client wants to hear of. Other lists of ours do not change, so other wishes are not granted.
+struct Wanted {
+    resources: Vec<String>,
+    tools: bool,
+}
+
+fn wanted(params: &Params) -> Result<Wanted, ErrorData> {
     let Some(Value::Object(filter)) = params.get("notifications") else {
         return Err(invalid_params(
             "subscriptions/listen takes params with notifications (object)",
         ));
     };
-    let uris = match filter.get("resourceSubscriptions") {
+    Ok(Wanted {
+        resources: wanted_resources(filter.get("resourceSubscriptions"))?,
+        tools: filter.get("toolsListChanged") == Some(&Value::Bool(true)),
+    })
+}
+
+fn wanted_resources(uris: Option<&Value>) -> Result<Vec<String>, ErrorData> {
+    let uris = match uris {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(uris)) => uris,
         Some(_) => return Err(not_uris()),
@@ -189,7 +248,7 @@ fn not_uris() -> ErrorData {
 }
 
 /// What a client is told at first: which of its wishes are granted.
-fn acknowledged(id: &RequestId, subscriptions: &[Subscription]) -> Value {
+fn acknowledged(id: &RequestId, subscriptions: &[Subscription], hears_of_tools: bool) -> Value {
     let uris: Vec<&str> = subscriptions.iter().map(Subscription::uri).collect();
     let mut notes: Vec<String> = Vec::new();
     for subscription in subscriptions {
@@ -202,11 +261,13 @@ fn acknowledged(id: &RequestId, subscriptions: &[Subscription]) -> Value {
         );
     }
     let notes = (!notes.is_empty()).then(|| (NOTES, Value::from(notes)));
-    let granted = if uris.is_empty() {
-        json!({})
-    } else {
-        json!({ "resourceSubscriptions": uris })
-    };
+    let mut granted = json!({});
+    if !uris.is_empty() {
+        granted["resourceSubscriptions"] = json!(uris);
+    }
+    if hears_of_tools {
+        granted["toolsListChanged"] = json!(true);
+    }
     json!({ "_meta": meta(Some(id), notes), "notifications": granted })
 }
 

@@ -89,7 +89,7 @@ pub use remove::{Approval, EmptiedDir, OnFault, Removal, RemovalStep, TreeRemove
 pub use replace::Staged;
 pub use resolve::{Follow, Resolver};
 pub use rights::{Right, Rights};
-pub use root::Root;
+pub use root::{Root, RootTerms};
 pub use roots::{NamedRoot, Roots};
 pub use shorten::{first_chars, truncated};
 pub use together::{ChangePlace, Cluster, Extent, HeldPlaces};

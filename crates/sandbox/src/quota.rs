@@ -6,7 +6,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::background;
@@ -459,13 +459,20 @@ impl LiveRoot {
     /// Counts what the roots with a quota hold, repeatedly, on a thread of its own.
     pub fn count_in_background(roots: impl Iterator<Item = Arc<LiveRoot>>) {
         let has_quota = |root: &Arc<LiveRoot>| root.ledger().is_some();
-        let roots: Vec<Arc<LiveRoot>> = roots.filter(has_quota).collect();
+        let roots = roots.filter(has_quota);
+        let mut roots: Vec<Weak<LiveRoot>> = roots.map(|root| Arc::downgrade(&root)).collect();
         if roots.is_empty() {
             return;
         }
         let count = move || {
-            loop {
-                roots.iter().for_each(|root| root.count_if_due());
+            // Roots that the operator took away are not counted any more.
+            while !roots.is_empty() {
+                roots.retain(|root| {
+                    root.upgrade().is_some_and(|root| {
+                        root.count_if_due();
+                        true
+                    })
+                });
                 std::thread::sleep(IN_PEACE / 4);
             }
         };

@@ -50,6 +50,19 @@ pub struct Root {
     view: Option<Arc<RootView>>,
 }
 
+/// What the operator can change about a root that is open.
+#[derive(Debug, Clone)]
+pub struct RootTerms {
+    /// Absolute paths on the host that lead into it are taken as paths inside it.
+    pub host_paths: bool,
+    /// New files and directories are for their owner alone.
+    pub private_entries: bool,
+    /// What it may hold at most.
+    pub quota: Option<Quota>,
+    /// What of it exists; everything if there is none.
+    pub view: Option<Arc<View>>,
+}
+
 impl Root {
     /// Opens a directory as a root. Its path is used this once; later only the descriptor counts.
     pub fn open(path: &Path) -> io::Result<Root> {
@@ -98,6 +111,31 @@ impl Root {
         let mut root = self.again();
         root.observers.rights = root.observers.rights.and(rights);
         root
+    }
+
+    /// The same open directory on other terms. Its history, its locks and, where the quota stays, its account are shared with
+    /// whoever still uses this one.
+    pub fn on_terms(&self, terms: &RootTerms) -> io::Result<Root> {
+        let mut root = self.again();
+        root.host_paths = terms.host_paths;
+        root.observers.audience = if terms.private_entries {
+            NewEntries::Private
+        } else {
+            NewEntries::AsUsual
+        };
+        root.view = None;
+        let quota = self.observers.quota.as_ref().map(|ledger| ledger.quota());
+        if quota != terms.quota {
+            root.observers.quota = None;
+            root = match terms.quota {
+                Some(quota) => root.with_quota(quota)?,
+                None => root,
+            };
+        }
+        Ok(match &terms.view {
+            Some(view) => root.seen_through(Arc::clone(view)),
+            None => root,
+        })
     }
 
     /// Duplicates the open directory.

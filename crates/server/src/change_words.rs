@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use crate::settings::Settings;
 
+/// Who the operator is in records.
+pub(crate) const OPERATOR: &str = "operator";
+
 /// The operator's own calls: no client's patience limits them.
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorContext {
@@ -30,6 +33,11 @@ impl OperatorContext {
         }
     }
 
+    /// Takes limits that hold for calls of clients too.
+    pub(crate) fn within(limits: Arc<Limits>) -> OperatorContext {
+        OperatorContext { limits }
+    }
+
     /// The context of one call.
     pub(crate) fn context(&self) -> Context {
         Context {
@@ -40,8 +48,8 @@ impl OperatorContext {
             search_memory: Arc::default(),
             cancel: Cancel::never(),
             change_notes: ops::ChangeNotes::of(ops::Author {
-                client: "operator".to_owned(),
-                account: "operator".to_owned(),
+                client: OPERATOR.to_owned(),
+                account: OPERATOR.to_owned(),
                 tool: "undo".to_owned(),
                 ..ops::Author::default()
             }),

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sandbox::{Cluster, LiveRoot, NamedRoot, Reopen, Rights, Roots, Users, View};
+use sandbox::{Cluster, LiveRoot, Reopen, Rights, Root, Roots, Users, View};
 use toolset::{
     Allowlist, ClientGrant, ClientRootGrant, ConfirmRule, Deployment, MemoryToolChoices, RootGrant,
 };
 
-use crate::settings::{AllowedTools, ClientRoot, ClientSettings, RootSettings, Settings, Toolset};
+use crate::settings::{
+    AllowedTools, ClientRoot, ClientSettings, RootAccess, RootSettings, Settings, Toolset,
+};
 use crate::{open_roots, operator_files};
 
 /// Whether a directory that takes the place of a root's is opened while the server runs.
@@ -26,10 +28,27 @@ pub(crate) fn deployment(
     reopening: Reopening,
 ) -> Deployment {
     let granted = roots.iter().zip(&settings.roots);
+    let grants = granted.map(|(root, own)| {
+        let live = live_root(
+            Arc::clone(&root.root),
+            own,
+            settings,
+            (reopening, roots.cluster()),
+        );
+        grant(live, own, settings)
+    });
+    let grants = grants.collect();
+    with_grants(grants, settings, Arc::new(users))
+}
+
+/// Builds the deployment of the tools in these roots.
+pub(crate) fn with_grants(
+    roots: Vec<RootGrant>,
+    settings: &Settings,
+    users: Arc<Users>,
+) -> Deployment {
     Deployment {
-        roots: granted
-            .map(|(root, own)| grant(root, own, settings, (reopening, roots.cluster())))
-            .collect(),
+        roots,
         limits: Arc::new(ops::Limits {
             max_full_read_size: settings.max_full_read_size,
             max_file_size: settings.max_file_size,
@@ -41,7 +60,7 @@ pub(crate) fn deployment(
             search_memory: settings.search_memory,
             durability: settings.durability,
         }),
-        users: Arc::new(users),
+        users,
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
         held_bytes: ops::ByteLimits {
@@ -54,6 +73,7 @@ pub(crate) fn deployment(
         root_header: settings.root_header,
         home: operator_files::home_directory(),
         confirm_timeout: settings.confirm_timeout,
+        has_clients: !settings.clients.is_empty(),
         memory_tool: MemoryToolChoices {
             store: settings.memory_tool_store,
             create: settings.memory_tool_create,
@@ -63,29 +83,37 @@ pub(crate) fn deployment(
     }
 }
 
-fn grant(
-    root: &NamedRoot,
+/// A root that is looked after.
+pub(crate) fn live_root(
+    root: Arc<Root>,
     own: &RootSettings,
     settings: &Settings,
     (reopening, cluster): (Reopening, Option<&Arc<Cluster>>),
-) -> RootGrant {
+) -> Arc<LiveRoot> {
     let reopen = || -> Reopen {
         let (own, cluster) = (own.clone(), cluster.cloned());
         let audience = open_roots::audience(&own, settings);
         Box::new(move || open_roots::reopen(&own, audience, cluster.as_ref()))
     };
     let reopen = (reopening == Reopening::Yes).then(reopen);
+    Arc::new(LiveRoot::new(root, reopen))
+}
+
+/// What everybody may do in a root.
+pub(crate) fn grant(root: Arc<LiveRoot>, own: &RootSettings, settings: &Settings) -> RootGrant {
     RootGrant {
-        root: Arc::new(LiveRoot::new(Arc::clone(&root.root), reopen)),
-        read_only: root.read_only,
+        name: own.name.clone(),
+        root,
+        read_only: own.access == RootAccess::ReadOnly,
         tools: allowlist(&own.tools),
         confirm: own.confirm.as_ref().map(|confirm| ConfirmRule {
             removes: confirm.remove,
             overwrites: confirm.overwrite,
             tools: confirm.tools.as_ref().map(allowlist),
         }),
+        client_tools: Allowlist::All,
+        rights: Rights::ALL,
         home_of: homes(own, settings),
-        ..RootGrant::new(root.name.clone(), Arc::clone(&root.root))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the process does with the histories of its roots beside the calls: after a kill, and when they grow.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sandbox::{History, NamedRoot, Roots};
@@ -63,7 +63,7 @@ fn warn(root: &NamedRoot, history: &History) {
 /// A history that is looked at from time to time.
 struct WatchedHistory {
     root: String,
-    history: Arc<History>,
+    history: Weak<History>,
     /// The last change at the last look.
     seen: u64,
     /// It was told that there is none.
@@ -71,32 +71,36 @@ struct WatchedHistory {
 }
 
 impl WatchedHistory {
-    /// Without a new change only age counts, and that can wait.
-    fn look(&mut self, is_hour: bool) {
-        let last = self.history.last_number();
+    /// Without a new change only age counts, and that can wait. Says whether anybody still uses it.
+    fn look(&mut self, is_hour: bool) -> bool {
+        let Some(history) = self.history.upgrade() else {
+            return false;
+        };
+        let last = history.last_number();
         if last != self.seen || is_hour {
-            self.history.prune();
+            history.prune();
             self.seen = last;
         }
         if is_hour {
-            self.history.remove_stale();
+            history.remove_stale();
         }
-        if let Some(reason) = self.history.fault().filter(|_| !self.is_told) {
+        if let Some(reason) = history.fault().filter(|_| !self.is_told) {
             self.is_told = true;
             let root = &self.root;
             tracing::warn!(root, reason, "no history is kept: changes cannot be undone");
         }
+        true
     }
 }
 
 /// Removes changes that are old or too many, for as long as the process runs.
 pub(crate) fn prune_in_background(roots: &Roots) {
     let of_root = |root: &NamedRoot| {
-        let history = Arc::clone(root.root.history()?);
+        let history = root.root.history()?;
         Some(WatchedHistory {
             is_told: history.fault().is_some(),
             root: root.name.clone(),
-            history,
+            history: Arc::downgrade(history),
             seen: 0,
         })
     };
@@ -107,8 +111,9 @@ pub(crate) fn prune_in_background(roots: &Roots) {
     let prune = move || {
         for minute in 0_u64.. {
             std::thread::sleep(PRUNED_EVERY);
-            for watched in &mut histories {
-                watched.look(minute % HOUR == 0);
+            histories.retain_mut(|watched| watched.look(minute % HOUR == 0));
+            if histories.is_empty() {
+                return;
             }
         }
     };

@@ -8,6 +8,7 @@ mod deployment;
 mod guide_project;
 mod histories;
 mod http;
+mod in_force;
 mod log;
 mod open_roots;
 mod operator_files;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use crate::command_line::Cli;
 
 fn main() -> ExitCode {
-    match commands::run(&Cli::read()) {
+    match commands::run(Cli::read()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

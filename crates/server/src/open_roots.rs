@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ops::text::near::nearest;
 use sandbox::{
     Change, Cluster, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot,
-    OnExisting, Parents, RelPath, Root, Roots, View,
+    OnExisting, Parents, RelPath, Root, RootTerms, Roots, View,
 };
 
 use crate::command_line;
@@ -87,7 +87,8 @@ pub(crate) fn access(root: &Root) -> Option<FileAccess> {
     Some(located.access())
 }
 
-fn open_one(
+/// Opens one root.
+pub(crate) fn open_one(
     root: &RootSettings,
     settings: &Settings,
     cluster: Option<&Arc<Cluster>>,
@@ -105,6 +106,17 @@ fn open_one(
         name: root.name.clone(),
         root: Arc::new(opened),
         read_only: root.access == RootAccess::ReadOnly,
+    })
+}
+
+/// The terms of a root that is open, as the settings have them.
+pub(crate) fn terms(root: &RootSettings, settings: &Settings) -> io::Result<RootTerms> {
+    let view = View::new(&[], &root.deny).map_err(io::Error::other)?;
+    Ok(RootTerms {
+        host_paths: root.host_paths,
+        private_entries: audience(root, settings) == Audience::Owner,
+        quota: root.quota,
+        view: view.map(Arc::new),
     })
 }
 
@@ -203,7 +215,12 @@ fn create(path: &Path, audience: Audience) -> io::Result<()> {
     made.map(drop).map_err(io::Error::other)
 }
 
-fn bad_directory(root: &RootSettings, settings: &Settings, error: &io::Error) -> SettingsError {
+/// The error of a root that is not a usable directory.
+pub(crate) fn bad_directory(
+    root: &RootSettings,
+    settings: &Settings,
+    error: &io::Error,
+) -> SettingsError {
     let fault = SettingsError::BadDirectory {
         origin: root.origin.clone(),
         path: root.path.clone(),

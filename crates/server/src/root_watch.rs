@@ -1,27 +1,30 @@
 //! Looks after the directories of the roots while the server runs: one may be removed or replaced on the host.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use sandbox::{LiveRoot, RootChange};
-use toolset::Deployment;
+use toolset::RootGrant;
 
 /// How long the watcher pauses between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Starts a thread for each root that compares it with what is at its path: calls themselves make no system call for it. A
 /// look can wait long for a dead network mount, which must not keep the other roots from being looked at.
-pub(crate) fn start(deployment: &Deployment) -> io::Result<()> {
-    let mut roots = deployment.roots.iter();
-    roots.try_for_each(|grant| watch(grant.name.clone(), Arc::clone(&grant.root)))
+pub(crate) fn start<'grants>(
+    mut roots: impl Iterator<Item = &'grants RootGrant>,
+) -> io::Result<()> {
+    roots.try_for_each(|grant| watch(grant.name.clone(), Arc::downgrade(&grant.root)))
 }
 
-fn watch(name: String, root: Arc<LiveRoot>) -> io::Result<()> {
+/// Looks after a root until nobody uses it any more.
+fn watch(name: String, root: Weak<LiveRoot>) -> io::Result<()> {
     let watch = move || {
         loop {
             thread::sleep(PAUSE);
+            let Some(root) = root.upgrade() else { return };
             if let Some(change) = root.check() {
                 tell(&name, change);
             }

@@ -1,13 +1,11 @@
-//! What signals do: the first SIGINT or SIGTERM asks the process to stop, the second ends it. SIGHUP reads tokens and
-//! certificates again and opens the audit file again; nothing else of the configuration changes while the process runs.
+//! What signals do: the first SIGINT or SIGTERM asks the process to stop, the second ends it. SIGHUP reads the
+//! config file, tokens and certificates again and opens the audit file again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::http::CredentialStore;
 use crate::service_manager;
 
 /// How long running calls may continue after the process is asked to stop; then they are cut.
@@ -31,16 +29,22 @@ pub(crate) fn stop_on_signals() -> std::io::Result<CancellationToken> {
     Ok(asked)
 }
 
+/// Begins to listen to SIGHUP: from now on it does not end the process. It must be called inside the runtime.
+pub(crate) fn hangups() -> Option<Signal> {
+    let hangup = signal(SignalKind::hangup());
+    let warned = hangup.inspect_err(|error| tracing::warn!(%error, "SIGHUP cannot be listened to"));
+    warned.ok()
+}
+
 /// Reloads at every SIGHUP.
-pub(crate) async fn reload_on_hangup(reopen_audit: impl Fn(), credentials: Arc<CredentialStore>) {
-    let mut hangup = match signal(SignalKind::hangup()) {
-        Ok(hangup) => hangup,
-        Err(error) => return tracing::warn!(%error, "SIGHUP cannot be listened to"),
-    };
-    while hangup.recv().await.is_some() {
-        let credentials = Arc::clone(&credentials);
+pub(crate) async fn reload_on_hangup(
+    mut hangups: Signal,
+    reopen_audit: impl Fn(),
+    reload: impl Fn() + Clone + Send + 'static,
+) {
+    while hangups.recv().await.is_some() {
         // Reading the operator's files can wait for a slow disk. A panic in it must not end the listening.
-        let _ = tokio::task::spawn_blocking(move || credentials.reload()).await;
+        let _ = tokio::task::spawn_blocking(reload.clone()).await;
         reopen_audit();
     }
 }

@@ -9,7 +9,6 @@ use toolset::{
 };
 
 use crate::deployment::{Reopening, deployment};
-use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 
 /// A set's tools and words; `guide` can only be called with its state.
@@ -26,20 +25,6 @@ pub(crate) fn tools_of(
         Toolset::Reference => reference::toolset(),
         Toolset::MemoryTool => memory_tool::toolset(),
     }
-}
-
-/// Builds one service with all configured sets.
-pub(crate) fn every_set(
-    settings: &Settings,
-    admission: Arc<Admission>,
-    project: Option<&GuideProject>,
-) -> Result<Service> {
-    let guide_state = project.map(|project| &project.state);
-    let sets = settings
-        .toolsets
-        .iter()
-        .map(|set| tools_of(*set, settings, guide_state));
-    Ok(Service::new(sets.collect(), admission)?)
 }
 
 /// Fails if a configured set could not be served, for one because no root allows any of its tools.

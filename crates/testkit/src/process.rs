@@ -121,6 +121,22 @@ impl Log {
         pick(&written)
     }
 
+    /// Waits for a line after so many, and returns all lines up to it.
+    pub(crate) async fn since(
+        &self,
+        seen: usize,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Option<Vec<Value>> {
+        let new = |written: &Written| -> Vec<Value> {
+            let lines = written.lines.get(seen..).unwrap_or_default();
+            parsed(lines).collect()
+        };
+        let mut receiver = self.0.clone();
+        let told = receiver.wait_for(|written| new(written).iter().any(&wanted));
+        let written = timeout(PATIENCE, told).await.ok()?.ok()?;
+        Some(new(&written))
+    }
+
     /// Waits until the other side closed.
     pub(crate) async fn ended(&self) {
         let mut receiver = self.0.clone();

@@ -233,6 +233,15 @@ impl Setup {
         process::wait(&mut child, &log).await
     }
 
+    /// The text of the config file.
+    pub(crate) fn config(&self) -> String {
+        match &self.config {
+            Config::None => String::new(),
+            Config::Made(value) => format!("{value:#}"),
+            Config::Text(text) => text.clone(),
+        }
+    }
+
     /// Writes the config file and makes the command line.
     pub(crate) fn prepare_for(&self, transport: Transport) -> Prepared {
         self.prepare(words(transport))
@@ -243,11 +252,7 @@ impl Setup {
             .prefix("server-")
             .tempdir()
             .expect("a temp dir");
-        let config = match &self.config {
-            Config::None => String::new(),
-            Config::Made(value) => format!("{value:#}"),
-            Config::Text(text) => text.clone(),
-        };
+        let config = self.config();
         let mut arguments = Vec::new();
         if !matches!(self.config, Config::None) {
             let path = files.path().join("config.yaml");

@@ -21,7 +21,7 @@ pub struct Wire {
     child: Child,
     log: Log,
     report: Report,
-    _files: TempDir,
+    files: TempDir,
 }
 
 struct Pipes {
@@ -53,7 +53,7 @@ impl Wire {
             child,
             log,
             report,
-            _files: files,
+            files,
         }
     }
 
@@ -109,6 +109,21 @@ impl Wire {
     /// Sends SIGHUP, so that the server reads the operator's files again.
     pub fn reload(&self) {
         process::signal(&self.child, Signal::HUP);
+    }
+
+    /// Writes the config file of another setup, sends SIGHUP, and waits until the server says what came of it. Returns the
+    /// lines that it logged since.
+    pub async fn reconfigure(&self, setup: &Setup) -> Vec<Value> {
+        let seen = self.log.lines().len();
+        let config = self.files.path().join("config.yaml");
+        std::fs::write(config, setup.config()).expect("write the config");
+        self.reload();
+        let is_told = |line: &Value| {
+            let message = line["message"].as_str().unwrap_or_default();
+            message.contains("read again")
+        };
+        let lines = self.log.since(seen, is_told).await;
+        lines.expect("the server does not say what came of a reload")
     }
 
     /// How much memory the process has.

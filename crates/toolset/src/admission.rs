@@ -1,8 +1,10 @@
 //! Decides whether a call may run. First the client's rate, then for every root of the call: is it known, does its
 //! allowlist have the tool, may it be changed. No path is parsed before that. Then the call waits for a slot.
 
+mod again;
+
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use crate::arguments;
 use crate::client_stats::{ClientStats, StatsTable};
 use crate::confirm::Confirmations;
 use crate::contract::{CallSubject, Failure};
-use crate::deployment::{ClientGrant, Deployment, RootGrant};
+use crate::deployment::{Deployment, RootGrant};
 use crate::fair_queue::{CallSlot, CallSlots, QueueFull, Turn};
 use crate::host_paths::{HostDirectories, HostRoots};
 use crate::rate::RateLimit;
@@ -39,6 +41,9 @@ pub struct Admission {
     rate: Option<Arc<RateLimit>>,
     /// How many calls of the client may run at once, if it has a limit of its own.
     places: Option<Arc<Semaphore>>,
+    max_calls: Option<usize>,
+    /// The roots that exist for others only.
+    hidden: HashSet<String>,
     /// Whether others see other roots or tools.
     is_of_client: bool,
     slots: Arc<CallSlots>,
@@ -66,6 +71,8 @@ impl Admission {
             host_directories,
             rate: deployment.rate.map(RateLimit::new).map(Arc::new),
             places: None,
+            max_calls: None,
+            hidden: HashSet::new(),
             is_of_client: false,
             client_stats: Arc::default(),
             slots: CallSlots::new(deployment.max_concurrent_calls),
@@ -78,39 +85,6 @@ impl Admission {
             closing: CancellationToken::new(),
             watches: WatchCounts::of_tool(),
             subscriptions: Arc::default(),
-        })
-    }
-
-    /// The same process as a named client sees it: only its roots and tools exist. Turns, memory and statistics are shared.
-    #[must_use]
-    pub fn for_client(&self, client: &ClientGrant) -> Arc<Admission> {
-        let deployment = self.deployment.for_client(client);
-        let rate = match client.rate {
-            Some(rate) => Some(Arc::new(RateLimit::new(rate))),
-            None => self.rate.clone(),
-        };
-        let names = deployment.roots.iter().enumerate();
-        Arc::new(Admission {
-            by_name: names
-                .map(|(index, grant)| (grant.name.clone(), index))
-                .collect(),
-            host_directories: Arc::new(HostDirectories::of(&deployment)),
-            deployment,
-            rate,
-            places: client.max_calls.map(|most| {
-                let most = most.min(Semaphore::MAX_PERMITS);
-                Arc::new(Semaphore::new(most))
-            }),
-            is_of_client: true,
-            slots: Arc::clone(&self.slots),
-            client_stats: Arc::clone(&self.client_stats),
-            line_index_cache: Arc::clone(&self.line_index_cache),
-            search_memory: Arc::clone(&self.search_memory),
-            byte_budget: Arc::clone(&self.byte_budget),
-            closing: self.closing.clone(),
-            watches: Arc::clone(&self.watches),
-            subscriptions: Arc::clone(&self.subscriptions),
-            confirmations: Arc::clone(&self.confirmations),
         })
     }
 
@@ -423,6 +397,7 @@ impl Admission {
             root: set.to_owned(),
             nearest: None,
             known: Vec::new(),
+            is_hidden: false,
         })
     }
 
@@ -438,6 +413,7 @@ impl Admission {
                     root: set.to_owned(),
                     nearest: None,
                     known: Vec::new(),
+                    is_hidden: false,
                 })
             }
             RootSource::NamedHome(name) => {
@@ -451,6 +427,7 @@ impl Admission {
                         root: named.to_owned(),
                         nearest: None,
                         known: home.map(|grant| grant.name.clone()).into_iter().collect(),
+                        is_hidden: false,
                     })
             }
             RootSource::ArgumentOr(name, other) => {
@@ -484,6 +461,7 @@ impl Admission {
             root: root.to_owned(),
             nearest: self.root_like(root),
             known: self.root_names(),
+            is_hidden: self.hidden.contains(root),
         })
     }
 }

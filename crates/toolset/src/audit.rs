@@ -257,6 +257,9 @@ pub(crate) fn violation(failure: &Failure) -> Option<RefusedAttempt<'_>> {
         })
         | Failure::Operation(ops::Error::NotFound { denied: true, .. })
         | Failure::Operation(ops::Error::NotGranted { .. })
+        | Failure::UnknownRoot {
+            is_hidden: true, ..
+        }
         | Failure::ToolNotAllowed { .. }
         | Failure::ReadOnly { .. } => Some(RefusedAttempt::default()),
         Failure::Guide(guide::Error::Violation {

@@ -3,6 +3,8 @@
 //! Settings, documents and tests ask [`every_set`] for the names of tools. [`Catalogue`] has the tools of one endpoint
 //! as its clients see them.
 
+mod again;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -305,7 +307,7 @@ impl Catalogue {
     /// Whether every client sees the same list of tools.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
-        self.admission.deployment().replies.is_uniform() && !self.admission.is_of_client()
+        self.admission.deployment().replies.is_uniform() && self.has_uniform_resources()
     }
 
     /// Every tool, also those that no root allows, in order.
@@ -379,7 +381,7 @@ impl Catalogue {
     /// Whether every client sees the same resources.
     #[must_use]
     pub fn has_uniform_resources(&self) -> bool {
-        !self.admission.is_of_client()
+        !self.admission.is_of_client() && !self.admission.deployment().has_clients
     }
 
     /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.

@@ -163,8 +163,8 @@ struct Carried {
 /// The questions of this process.
 #[derive(Debug)]
 pub(crate) struct Confirmations {
-    /// How long a person may take.
-    pub(crate) patience: Duration,
+    /// How long a person may take; the operator may change it while questions wait.
+    patience: Mutex<Duration>,
     /// `None` if the system has no randomness; then input-required results cannot be used.
     seal: Option<RequestStateCodec>,
     /// The answers that were used, until they expire by themselves.
@@ -176,11 +176,21 @@ impl Confirmations {
     /// No question waits.
     pub(crate) fn new(patience: Duration) -> Confirmations {
         Confirmations {
-            patience,
+            patience: Mutex::new(patience),
             seal: random::<32>().and_then(|key| RequestStateCodec::try_new(key).ok()),
             used: Mutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
         }
+    }
+
+    /// How long a person may take.
+    pub(crate) fn patience(&self) -> Duration {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives persons another time from now on.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
     }
 
     /// The result that ends a call with a question.
@@ -198,7 +208,7 @@ impl Confirmations {
         let binding = call.binding();
         let options = SealOptions::new()
             .associated_data(binding.as_bytes())
-            .ttl(self.patience);
+            .ttl(self.patience());
         let sealed = self.seal.as_ref()?.seal_json_with(&carried, &options);
         let request = json!({"method": ELICITATION, "params": question});
         let request = serde_json::from_value(request).ok()?;
@@ -232,7 +242,8 @@ impl Confirmations {
         let now = Instant::now();
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         // What has expired is refused for that reason already. The clocks of seal and list may differ a little.
-        used.retain(|_, since| now.duration_since(*since) < self.patience.saturating_mul(2));
+        let forgotten = self.patience().saturating_mul(2);
+        used.retain(|_, since| now.duration_since(*since) < forgotten);
         used.insert(once, now).is_none()
     }
 }

@@ -30,6 +30,8 @@ pub enum Failure {
         nearest: Option<String>,
         /// Those that there are.
         known: Vec<String>,
+        /// There is one, but not for this client.
+        is_hidden: bool,
     },
     /// The root's allowlist does not have the tool.
     ToolNotAllowed { root: String },

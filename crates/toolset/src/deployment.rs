@@ -40,6 +40,8 @@ pub struct Deployment {
     pub home: Option<String>,
     /// How long a person may take to confirm a call.
     pub confirm_timeout: Duration,
+    /// Whether some clients have only a part of this: then what is told to one is not for caches that others share.
+    pub has_clients: bool,
     /// The choices of `memory_tool`.
     pub memory_tool: MemoryToolChoices,
     /// Where calls are recorded; `None` without an audit file.
@@ -109,6 +111,7 @@ impl Deployment {
             root_header: true,
             home: None,
             confirm_timeout: Duration::from_secs(300),
+            has_clients: false,
             memory_tool: MemoryToolChoices::default(),
             recorder: None,
             observer: None,

@@ -1,5 +1,6 @@
 //! The one road of a call: admit → decode → run → word → record.
 
+mod again;
 mod asking_first;
 mod encoding;
 

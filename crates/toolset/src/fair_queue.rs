@@ -5,6 +5,7 @@
 //! network file system may not, holds up its own calls only: the client's calls in other roots find room too.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -53,10 +54,8 @@ impl<Client: Into<Arc<str>>> From<Client> for Turn {
 /// Shares out the right to run.
 #[derive(Debug)]
 pub(crate) struct CallSlots {
-    most_running: usize,
-    /// The most slots that heavy calls may have, all together.
-    most_heavy: usize,
-    most_waiting: usize,
+    /// The operator may change it while calls run.
+    most_running: AtomicUsize,
     calls: Mutex<WaitingCalls>,
 }
 
@@ -111,14 +110,33 @@ pub(crate) struct QueueFull;
 
 impl CallSlots {
     pub(crate) fn new(most_running: usize) -> Arc<CallSlots> {
-        let most_running = most_running.max(1);
-        let for_small_calls = (most_running / 4).max(1);
         Arc::new(CallSlots {
-            most_running,
-            most_heavy: (most_running - for_small_calls).max(1),
-            most_waiting: most_running.saturating_mul(WAITING_PER_RUNNING),
+            most_running: AtomicUsize::new(most_running.max(1)),
             calls: Mutex::default(),
         })
+    }
+
+    /// Lets another number of calls run. Those beyond it that run already run to their end.
+    pub(crate) fn resize(self: &Arc<CallSlots>, most_running: usize) {
+        let mut calls = self.calls();
+        self.most_running
+            .store(most_running.max(1), Ordering::Relaxed);
+        self.hand_out(&mut calls);
+    }
+
+    fn most_running(&self) -> usize {
+        self.most_running.load(Ordering::Relaxed)
+    }
+
+    /// The most slots that heavy calls may have, all together.
+    fn most_heavy(&self) -> usize {
+        let most = self.most_running();
+        let for_small_calls = (most / 4).max(1);
+        (most - for_small_calls).max(1)
+    }
+
+    fn most_waiting(&self) -> usize {
+        self.most_running().saturating_mul(WAITING_PER_RUNNING)
     }
 
     /// Takes a slot if the call need not wait for one.
@@ -168,8 +186,9 @@ impl CallSlots {
             return false;
         };
         let (own, in_roots) = (queue.len(), queue.len_in(turn.roots));
-        let is_root_full = turn.has_roots() && in_roots >= self.most_waiting / 4;
-        let is_client_full = line.waiting >= self.most_waiting || own >= self.most_waiting / 2;
+        let most = self.most_waiting();
+        let is_root_full = turn.has_roots() && in_roots >= most / 4;
+        let is_client_full = line.waiting >= most || own >= most / 2;
         in_roots > 0 && (is_client_full || is_root_full)
     }
 
@@ -178,10 +197,10 @@ impl CallSlots {
     /// has to be less than what is left of its share, so that its other roots find some.
     fn may_run(&self, calls: &WaitingCalls, client: &str, roots: RootPair, weight: Weight) -> bool {
         let (own, in_roots) = calls.count_of(client, roots);
-        let free = self.most_running - calls.running.all();
+        let free = self.most_running().saturating_sub(calls.running.all());
         let free = match weight {
             Weight::Small => free,
-            Weight::Heavy => free.min(self.most_heavy - calls.running.heavy),
+            Weight::Heavy => free.min(self.most_heavy().saturating_sub(calls.running.heavy)),
         };
         let share = free.saturating_mul(SHARE);
         let left = share.saturating_sub(own.get(weight));
@@ -215,9 +234,14 @@ impl CallSlots {
     fn pass_on(self: Arc<CallSlots>, turn: &Turn, weight: Weight) {
         let mut calls = self.calls();
         calls.end(turn, weight);
+        self.hand_out(&mut calls);
+    }
+
+    /// Hands free slots to the calls that are next in line.
+    fn hand_out(self: &Arc<CallSlots>, calls: &mut WaitingCalls) {
         for weight in [Weight::Small, Weight::Heavy] {
-            while let Some((turn, next)) = self.next(&mut calls, weight) {
-                let slot = self.slot(&mut calls, turn, weight);
+            while let Some((turn, next)) = self.next(calls, weight) {
+                let slot = self.slot(calls, turn, weight);
                 if let Err(mut unwanted) = next.send(slot) {
                     // The caller gave up waiting. Dropping its slot here must not pass it on a second time.
                     unwanted.slots = None;

@@ -11,7 +11,7 @@ use super::{refused, touches};
 use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::{EditLock, LockKey};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 
 /// How often the changes are chosen again because others came while it waited for its turn.
@@ -185,7 +185,7 @@ impl Undo {
             let undone = change.undo(&self.root, &chosen, &all, self.is_rehearsal);
             return Ok(match undone {
                 Ok(()) => Ok(Undone { changes: chosen }),
-                Err(fault) => Err(self.refusal(fault, &all, &chosen, context)),
+                Err(fault) => Err(self.refusal(fault, &all, &chosen, context)?),
             });
         }
         Ok(Err(UndoRefusal::UnderWay))
@@ -267,16 +267,15 @@ impl Undo {
         all: &[ChangeRecord],
         chosen: &[ChangeRecord],
         context: &Context,
-    ) -> UndoRefusal {
-        match fault {
+    ) -> Result<UndoRefusal> {
+        Ok(match fault {
             UndoFault::Gone { path } => UndoRefusal::Gone {
                 path: (!path.is_empty()).then_some(path),
             },
             UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
-            UndoFault::NotGranted { path, right } => UndoRefusal::Failed {
-                path,
-                reason: format!("this client may not {} in this root", right.name()),
-            },
+            UndoFault::NotGranted { path, right } => {
+                return Err(Error::NotGranted { path, right });
+            }
             UndoFault::Conflict { path, found } => {
                 let is_chosen = |number| chosen.iter().any(|record| record.number == number);
                 let touching = chosen.iter().find(|record| touches(record, &path));
@@ -300,7 +299,7 @@ impl Undo {
                     diff,
                 }
             }
-        }
+        })
     }
 }
 

@@ -14,8 +14,10 @@ use toolset::{Admission, Allowlist, RootGrant};
 
 use super::board::CallBoard;
 use super::{AdminReply, reply, text};
-use crate::change_words::{OperatorContext, object, refused};
+use crate::change_words::{OPERATOR, OperatorContext, object, refused};
 use crate::http::HttpGauges;
+use crate::in_force::InForce;
+use crate::log::CALLS;
 use crate::process_figures::ProcessFigures;
 
 /// How many changes one answer holds.
@@ -24,14 +26,15 @@ const CHANGES_MAX: usize = 200;
 /// What the interface tells of.
 pub(crate) struct AdminState {
     pub(crate) board: Arc<CallBoard>,
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) admission: Arc<InForce<Admission>>,
     pub(crate) gauges: Option<Arc<HttpGauges>>,
     pub(crate) process: Arc<ProcessFigures>,
-    pub(crate) operator: OperatorContext,
     /// What keeps the process inside its roots.
     pub(crate) protection: String,
     /// What `check` warns of.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Arc<InForce<Vec<String>>>,
+    /// The clients that the settings name.
+    pub(crate) clients: Arc<InForce<Vec<String>>>,
 }
 
 /// An answer, or the sentence that says what is wrong with the request.
@@ -69,7 +72,7 @@ impl AdminState {
         let answer = match (method, name) {
             (&Method::GET, "live") => Ok(self.live(query)),
             (&Method::GET, "roots") => self.roots().await,
-            (&Method::GET, "clients") => Ok(json!({ "clients": self.board.clients() })),
+            (&Method::GET, "clients") => Ok(self.clients()),
             (&Method::POST, "suspend") => self.suspend(body),
             (&Method::POST, "changes") => self.changes(body).await,
             (&Method::POST, "undo") => self.undo(body).await,
@@ -94,14 +97,15 @@ impl AdminState {
         let after = query
             .strip_prefix("after=")
             .and_then(|after| after.parse().ok());
-        let (running, waiting) = self.admission.busy();
+        let admission = self.admission.now();
+        let (running, waiting) = admission.busy();
         let mut answer = json!({
             "calls": self.board.live(after.unwrap_or(0)),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.process.uptime_seconds(),
             "memory_bytes": self.process.resident_bytes(),
             "cpu_seconds": self.process.cpu_seconds(),
-            "held_bytes": self.admission.byte_budget().bytes_held(),
+            "held_bytes": admission.byte_budget().bytes_held(),
             "running": running,
             "waiting": waiting,
         });
@@ -113,19 +117,24 @@ impl AdminState {
     }
 
     async fn roots(&self) -> Answer {
-        let grants = self.admission.deployment().roots.clone();
+        let grants = self.admission.now().deployment().roots.clone();
         let roots = blocking(move || grants.iter().map(told_root).collect::<Vec<_>>()).await?;
         Ok(json!({
             "roots": roots,
             "protection": self.protection,
-            "warnings": self.warnings,
+            "warnings": *self.warnings.now(),
         }))
+    }
+
+    fn clients(&self) -> Value {
+        json!({ "clients": self.board.clients(&self.clients.now()) })
     }
 
     fn suspend(&self, body: &Bytes) -> Answer {
         let Suspend { client, suspended } = decoded(body)?;
-        if !self.board.suspend(&client, suspended) {
-            let message = "Not Found: no such client has called since the start";
+        let configured = self.clients.now();
+        if !self.board.suspend(&client, suspended, &configured) {
+            let message = "Not Found: no such client is configured or has called since the start";
             return Err((StatusCode::NOT_FOUND, message.to_owned()));
         }
         let verb = if suspended {
@@ -133,7 +142,16 @@ impl AdminState {
         } else {
             "let in again"
         };
-        tracing::warn!(client, "a client was {verb} by the operator");
+        tracing::warn!(
+            target: CALLS,
+            toolset = "admin",
+            tool = "suspend",
+            suspended,
+            of = client,
+            outcome = "ok",
+            client = OPERATOR,
+            "a client was {verb} by the operator"
+        );
         Ok(json!({ "client": client, "suspended": suspended }))
     }
 
@@ -165,21 +183,19 @@ impl AdminState {
         let current = self.root(&root)?;
         let number = parse_change_id(&change)
             .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
-        let context = self.operator.context();
+        let limits = Arc::clone(&self.admission.now().deployment().limits);
+        let context = OperatorContext::within(limits).context();
         let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
-        let undone = match undone {
-            Ok(undone) => undone,
-            Err(ops::Error::UndoRefused(refusal)) => {
-                let reason = refused(&root, &refusal).to_string();
-                return Err((StatusCode::CONFLICT, reason));
-            }
-            Err(error) => return Err((StatusCode::CONFLICT, error.to_string())),
-        };
+        let undone = undone.map_err(|error| match error {
+            ops::Error::UndoRefused(refusal) => refused(&root, &refusal).to_string(),
+            error => error.to_string(),
+        });
         if !dry_run {
-            tracing::info!(root, change, "a change was taken back by the operator");
+            record_undo(&root, &change, undone.as_ref().err());
         }
+        let undone = undone.map_err(|reason| (StatusCode::CONFLICT, reason))?;
         let parts = undone.changes.iter().flat_map(|record| &record.parts);
         let parts: Vec<Value> = parts.map(crate::change_words::part_object).collect();
         Ok(json!({
@@ -191,12 +207,32 @@ impl AdminState {
     }
 
     fn root(&self, name: &str) -> Result<Arc<Root>, (StatusCode, String)> {
-        let mut roots = self.admission.deployment().roots.iter();
+        let admission = self.admission.now();
+        let mut roots = admission.deployment().roots.iter();
         let grant = roots.find(|grant| grant.name == name);
         grant
             .and_then(|grant| grant.root.current())
             .ok_or_else(|| (StatusCode::NOT_FOUND, format!("Not Found: no root {name}")))
     }
+}
+
+/// Records what the operator did to files as a call of a client is recorded.
+fn record_undo(root: &str, change: &str, reason: Option<&String>) {
+    let outcome = match reason {
+        None => "ok",
+        Some(_) => "failed",
+    };
+    tracing::info!(
+        target: CALLS,
+        toolset = "admin",
+        tool = "undo",
+        root,
+        change,
+        outcome,
+        reason,
+        client = OPERATOR,
+        "a change was taken back by the operator"
+    );
 }
 
 fn told_root(grant: &RootGrant) -> Value {

@@ -158,9 +158,19 @@ impl CallBoard {
         }
     }
 
-    /// Every client, the latest first.
-    pub(super) fn clients(&self) -> Vec<ToldClient> {
+    /// Every client, the latest first; then those that are configured and have not called yet.
+    pub(super) fn clients(&self, configured: &[String]) -> Vec<ToldClient> {
         let state = self.state();
+        let is_unseen = |name: &&String| !state.clients.contains_key(*name);
+        let unseen = configured.iter().filter(is_unseen);
+        let unseen = unseen.map(|name| ToldClient {
+            client: name.clone(),
+            figures: ClientFigures {
+                name: name.clone(),
+                ..ClientFigures::default()
+            },
+            suspended: state.suspended.contains(name),
+        });
         let told = |(client, figures): (&String, &ClientFigures)| ToldClient {
             client: client.clone(),
             figures: figures.clone(),
@@ -168,16 +178,18 @@ impl CallBoard {
         };
         let mut clients: Vec<ToldClient> = state.clients.iter().map(told).collect();
         clients.sort_by_key(|client| std::cmp::Reverse(client.figures.last));
+        clients.extend(unseen);
         clients
     }
 
-    /// Keeps a client out or lets it in again; says whether it is known.
-    pub(super) fn suspend(&self, client: &str, is_suspended: bool) -> bool {
+    /// Keeps a client out or lets it in again; says whether it is known: it called, or it is configured.
+    pub(super) fn suspend(&self, client: &str, is_suspended: bool, configured: &[String]) -> bool {
         let mut state = self.state();
         if !is_suspended {
             return state.suspended.remove(client);
         }
-        let is_known = client != OTHERS && state.clients.contains_key(client);
+        let has_called = client != OTHERS && state.clients.contains_key(client);
+        let is_known = has_called || configured.iter().any(|name| name == client);
         if is_known {
             state.suspended.insert(client.to_owned());
         }
@@ -192,7 +204,11 @@ impl CallBoard {
 impl CallObserver for CallBoard {
     fn is_suspended(&self, client: &str) -> bool {
         let state = self.state();
-        !state.suspended.is_empty() && state.suspended.contains(client)
+        // Holders of access tokens are known by their client and their subject.
+        let of_client = || client.split_once(':').map(|(name, _)| name);
+        !state.suspended.is_empty()
+            && (state.suspended.contains(client)
+                || of_client().is_some_and(|name| state.suspended.contains(name)))
     }
 
     fn began(&self, call: &ObservedCall<'_>) -> u64 {
@@ -353,7 +369,7 @@ mod tests {
         assert_eq!(live.ended.len(), ANSWER_MAX);
         assert_eq!(live.missed, (ENDED_MAX + 5 - ANSWER_MAX) as u64);
         assert_eq!(live.next, (ENDED_MAX + 5) as u64);
-        assert_eq!(board.clients().len(), CLIENTS_MAX + 1);
+        assert_eq!(board.clients(&[]).len(), CLIENTS_MAX + 1);
         let recent = board.live(live.next - 3);
         assert_eq!(recent.ended.len(), 3);
         assert_eq!(recent.missed, 0);
@@ -363,14 +379,18 @@ mod tests {
     fn a_client_that_was_seen_can_be_kept_out() {
         let board = CallBoard::default();
         call(&board, "a", "path_outside_root");
-        assert!(!board.suspend("unknown", true));
-        assert!(board.suspend("a", true));
+        assert!(!board.suspend("unknown", true, &[]));
+        assert!(board.suspend("a", true, &[]));
         assert!(board.is_suspended("a"));
         assert!(!board.is_suspended("b"));
-        let clients = board.clients();
+        let clients = board.clients(&[]);
         assert!(clients[0].suspended);
         assert_eq!(clients[0].figures.violations, 1);
-        assert!(board.suspend("a", false));
+        assert!(board.suspend("a", false, &[]));
         assert!(!board.is_suspended("a"));
+        let configured = ["later".to_owned()];
+        assert!(board.suspend("later", true, &configured));
+        assert!(board.is_suspended("later") && board.is_suspended("later:alice"));
+        assert_eq!(board.clients(&configured).len(), 2);
     }
 }

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::api::AdminState;
 pub(crate) use self::board::CallBoard;
 use crate::http::{CredentialStore, HostCheck};
+use crate::in_force::InForce;
 
 /// How many connections the page has at most.
 const CONNECTIONS_MAX: usize = 64;
@@ -39,7 +40,7 @@ pub(super) type AdminReply = Response<Full<Bytes>>;
 
 /// What the listener needs.
 pub(crate) struct AdminOptions {
-    pub(crate) host_check: HostCheck,
+    pub(crate) host_check: Arc<InForce<HostCheck>>,
     pub(crate) credentials: Arc<CredentialStore>,
     pub(crate) state: AdminState,
 }
@@ -110,7 +111,8 @@ async fn converse(
 
 impl AdminOptions {
     async fn answer(&self, request: Request<Incoming>) -> AdminReply {
-        let checked = self.host_check.check(request.uri(), request.headers());
+        let host_check = self.host_check.now();
+        let checked = host_check.check(request.uri(), request.headers());
         if let Err(refusal) = checked {
             tracing::warn!(
                 status = refusal.status.as_u16(),

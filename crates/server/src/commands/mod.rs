@@ -21,16 +21,13 @@ use crate::command_line::{Cli, SettingsFormat, Task, command};
 use crate::settings::{self, LoadedSettings, RootsNeed};
 
 /// Runs the command that was typed.
-pub(crate) fn run(cli: &Cli) -> Result<()> {
+pub(crate) fn run(cli: Cli) -> Result<()> {
     let out = || std::io::stdout().lock();
     match cli.task() {
-        Task::Serve => {
-            let settings = load(cli, RootsNeed::Needed)?.settings;
-            serve::run(&settings, &cli.portable(&settings, &current()?))
-        }
-        Task::Check => check::run(&load(cli, RootsNeed::Needed)?, &mut out()),
+        Task::Serve => serve(cli),
+        Task::Check => check::run(&load(&cli, RootsNeed::Needed)?, &mut out()),
         Task::Tools(format) => {
-            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            let settings = load(&cli, RootsNeed::NotNeeded)?.settings;
             tools::run(&settings, format, &mut out())
         }
         Task::Settings(format) => {
@@ -41,13 +38,13 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
             Ok(out().write_all(page.as_bytes())?)
         }
         Task::Health(url) => {
-            let settings = load(cli, RootsNeed::NotNeeded)?.settings;
+            let settings = load(&cli, RootsNeed::NotNeeded)?.settings;
             health::run(url.as_deref(), &settings)
         }
         Task::Token(name) => token::run(&name, &mut out()),
         Task::VerifyAudit { files, head } => audit::run(&files, head.as_deref()),
         Task::History(request) => {
-            let settings = load(cli, RootsNeed::Needed)?.settings;
+            let settings = load(&cli, RootsNeed::Needed)?.settings;
             history::run(&settings, &request, &mut out())
         }
         Task::Completions(shell) => Ok(completions::print(shell, command(), &mut out())?),
@@ -59,8 +56,16 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Task::Call {
             request,
             remote: None,
-        } => call::run(&load(cli, RootsNeed::Needed)?.settings, &request),
+        } => call::run(&load(&cli, RootsNeed::Needed)?.settings, &request),
     }
+}
+
+/// Serves, and reads the settings again when the operator asks for it.
+fn serve(cli: Cli) -> Result<()> {
+    let settings = load(&cli, RootsNeed::Needed)?.settings;
+    let portable = cli.portable(&settings, &current()?);
+    let read_again = move || Ok(load(&cli, RootsNeed::Needed)?.settings);
+    serve::run(&settings, &portable, Box::new(read_again))
 }
 
 fn load(cli: &Cli, need: RootsNeed) -> Result<LoadedSettings> {

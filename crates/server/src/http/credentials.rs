@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Result, anyhow};
+use mcp::Owner;
 use tokio_rustls::TlsAcceptor;
 
 use super::oauth::ResourceServer;
 use super::tls;
-use super::tokens::Tokens;
+use super::tokens::{TokenHolder, Tokens};
 use crate::operator_files::{self, reason};
 use crate::settings::{ClientSettings, Settings, Transport};
 
 /// The settings that name files of tokens.
 const BEARER_TOKENS: &str = "server.bearer_tokens_file";
+const METRICS_TOKENS: &str = "server.metrics_tokens_file";
 const ADMIN_TOKENS: &str = "admin.token_file";
 
 /// The content of the files at one moment.
@@ -23,13 +25,14 @@ pub(crate) struct Credentials {
     pub(crate) tokens: Option<Arc<Tokens>>,
     /// The acceptor that makes connections HTTPS.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// These let their holders read the metrics and nothing else.
+    pub(crate) metrics_tokens: Option<Arc<Tokens>>,
     /// Every request to the interface of the operator's page needs one of these.
     pub(crate) admin_tokens: Option<Arc<Tokens>>,
 }
 
-/// The credentials in force, and the settings that name their files.
+/// The credentials in force.
 pub(crate) struct CredentialStore {
-    settings: Settings,
     current: RwLock<Credentials>,
     /// What decides on access tokens, if they are taken.
     oauth: Option<Arc<ResourceServer>>,
@@ -44,7 +47,6 @@ impl CredentialStore {
         Ok(CredentialStore {
             current: RwLock::new(Credentials::load(settings)?),
             oauth: oauth.transpose()?.map(Arc::new),
-            settings: settings.clone(),
         })
     }
 
@@ -61,22 +63,61 @@ impl CredentialStore {
             .clone()
     }
 
-    /// Reads the files again. A mistake in them leaves the old credentials in force.
-    pub(crate) fn reload(&self) {
-        let keys = self.oauth.as_ref().map(|oauth| oauth.reload());
-        let loaded = keys
-            .transpose()
-            .and_then(|_| Credentials::load(&self.settings));
-        match loaded {
-            Ok(current) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
-                tracing::info!("tokens and certificates were read again");
-            }
-            Err(error) => tracing::error!(
-                error = format!("{error:#}"),
-                "tokens and certificates could not be read again; the old ones stay in force"
-            ),
+    /// Reads the files that the settings name now; nothing is in force yet.
+    pub(crate) fn read(&self, settings: &Settings) -> Result<Credentials> {
+        if let Some(oauth) = &self.oauth {
+            oauth.reload()?;
         }
+        Credentials::load(settings)
+    }
+
+    /// Puts credentials in force, and whom access tokens stand for. Returns the tokens that let nobody in any more.
+    pub(crate) fn replace(&self, next: Credentials, settings: &Settings) -> RevokedTokens {
+        if let (Some(oauth), Some(own)) = (&self.oauth, &settings.oauth) {
+            oauth.set_clients(own, &settings.clients);
+        }
+        let revoked = RevokedTokens::between(&self.current(), &next);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        revoked
+    }
+}
+
+/// The tokens that a reload took away.
+#[derive(Debug, Default)]
+pub(crate) struct RevokedTokens {
+    tokens: Vec<TokenHolder>,
+    /// Callers without a token were let in before, and are not any more.
+    pub(crate) without_token: bool,
+}
+
+impl RevokedTokens {
+    fn between(before: &Credentials, now: &Credentials) -> RevokedTokens {
+        let holders = |credentials: &Credentials| {
+            let tokens = credentials.tokens.as_ref();
+            tokens.map(|tokens| tokens.holders()).unwrap_or_default()
+        };
+        let kept = holders(now);
+        let gone = holders(before).into_iter();
+        RevokedTokens {
+            tokens: gone.filter(|holder| !kept.contains(holder)).collect(),
+            without_token: before.tokens.is_none() && now.tokens.is_some(),
+        }
+    }
+
+    /// Whether the owner of a session has lost its token.
+    pub(crate) fn owned(&self, owner: Owner) -> bool {
+        match owner {
+            None => self.without_token,
+            Some(owner) => self.tokens.iter().any(|holder| holder.digest == owner),
+        }
+    }
+
+    /// Whether a named client, or one that is not named, lost a token.
+    pub(crate) fn has_of(&self, client: Option<&str>) -> bool {
+        self.tokens.iter().any(|holder| match client {
+            Some(client) => holder.is_named && *holder.client == *client,
+            None => !holder.is_named,
+        })
     }
 }
 
@@ -92,6 +133,7 @@ impl Credentials {
         Ok(Credentials {
             tokens: tokens.map(Arc::new),
             tls: tls.transpose()?,
+            metrics_tokens: tokens_of(METRICS_TOKENS, &settings.metrics_tokens_file)?.map(Arc::new),
             admin_tokens: tokens_of(ADMIN_TOKENS, &settings.admin_token_file)?.map(Arc::new),
         })
     }

@@ -11,17 +11,19 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use mcp::headers::{self, HeaderFault, Judged};
 use mcp::{
-    Answer, Connection, HttpClient, Incoming, Message, Nowhere, Origin, Owner, Refused, Server,
-    Session, SessionLimits, Sessions,
+    AccessChange, Answer, Connection, HttpClient, Incoming, LiveServer, Message, Nowhere, Origin,
+    Owner, Refused, Server, Session, SessionLimits, Sessions,
 };
 use ops::Reserved;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::answers::{self, HttpReply};
 use super::body::{self, BodyLimits, BodyRoom, HeldBody};
+use super::credentials::RevokedTokens;
 use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
+use crate::in_force::InForce;
 use toolset::Service;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -33,9 +35,9 @@ const WAITING_NOTIFICATIONS: usize = 16;
 pub(crate) struct Endpoint {
     name: String,
     /// For callers that are no named client.
-    server: Server,
-    /// For each named client; one that may not use the set has none.
-    clients: HashMap<Arc<str>, Option<Server>>,
+    server: LiveServer,
+    /// For each named client that may use the set.
+    clients: InForce<HashMap<Arc<str>, LiveServer>>,
     /// The sessions of clients up to 2025-11-25, if they get any.
     sessions: Option<Arc<Sessions>>,
 }
@@ -46,8 +48,25 @@ pub(super) struct Admitted {
     pub(super) client: HttpClient,
     /// The holder of the token it carries.
     pub(super) holder: Option<Holder>,
-    /// What it has of the endpoint.
+    /// What it has of the endpoint, now and later.
+    pub(super) live: LiveServer,
+    /// What it has of the endpoint now.
     pub(super) server: Server,
+}
+
+/// A tool set as the operator decided.
+pub(crate) struct EndpointParts {
+    /// For callers that are no named client.
+    pub(crate) own: ServedPart,
+    /// For each named client that may use the set.
+    pub(crate) clients: Vec<(Arc<str>, ServedPart)>,
+}
+
+/// What somebody has of an endpoint.
+pub(crate) struct ServedPart {
+    pub(crate) service: Service,
+    /// Whether it is other than before.
+    pub(crate) access: AccessChange,
 }
 
 /// Who holds the token of a request.
@@ -55,7 +74,7 @@ pub(super) struct Admitted {
 pub(super) struct Holder {
     /// What log, audit and limits call it.
     pub(super) name: Arc<str>,
-    /// The client of the settings that it is, if it is one.
+    /// The client that the settings name and that it is, if it is one.
     pub(super) client: Option<Arc<str>>,
     /// Whose sessions are its own.
     pub(super) owner: [u8; 32],
@@ -84,29 +103,84 @@ impl Admitted {
 }
 
 impl Endpoint {
-    /// Builds an endpoint, with at most `max_sessions` sessions if it has any.
-    pub(crate) fn new(name: String, server: Server, max_sessions: Option<usize>) -> Endpoint {
+    /// Builds an endpoint with what named clients have of it, and with at most `max_sessions` sessions if it has any.
+    pub(crate) fn new(
+        name: String,
+        server: Server,
+        clients: Vec<(Arc<str>, Service)>,
+        max_sessions: Option<usize>,
+    ) -> Endpoint {
+        let clients = clients.into_iter().map(|(name, service)| {
+            let own = server.with_tools(service);
+            (name, LiveServer::new(own))
+        });
+        let clients: HashMap<_, _> = clients.collect();
+        let server = LiveServer::new(server);
         let sessions = |most| Sessions::new(server.clone(), SessionLimits::of(most));
         Endpoint {
             name,
             sessions: max_sessions.map(sessions),
             server,
-            clients: HashMap::new(),
+            clients: InForce::new(clients),
         }
     }
 
-    /// Adds a named client with what it has of the endpoint; `None` if it may not use it.
-    pub(crate) fn add_client(&mut self, name: Arc<str>, service: Option<Service>) {
-        let server = service.map(|service| self.server.for_client(service));
-        self.clients.insert(name, server);
+    /// Puts in force what the operator decided. Requests that are being served end with what they began with; clients
+    /// whose tools are others now are told.
+    pub(crate) fn replace(&self, parts: EndpointParts) {
+        let base = self.server.now();
+        let before = self.clients.now();
+        let mut clients = HashMap::new();
+        for (name, part) in parts.clients {
+            let server = base.with_tools(part.service);
+            let live = match before.get(&name) {
+                Some(live) => {
+                    self.put_in_force(live, server, part.access);
+                    live.clone()
+                }
+                None => LiveServer::new(server),
+            };
+            clients.insert(name, live);
+        }
+        let gone = before
+            .iter()
+            .filter(|(name, _)| !clients.contains_key(*name));
+        let gone: Vec<LiveServer> = gone.map(|(_, live)| live.clone()).collect();
+        self.clients.replace(clients);
+        gone.iter().for_each(LiveServer::cut);
+        let own = base.with_tools(parts.own.service);
+        self.put_in_force(&self.server, own, parts.own.access);
     }
 
-    /// The server for the sender of a request; `None` if the endpoint does not exist for it.
-    pub(super) fn server_for(&self, holder: Option<&Holder>) -> Option<&Server> {
+    fn put_in_force(&self, live: &LiveServer, server: Server, access: AccessChange) {
+        if let (true, Some(sessions)) = (live.replace(server, access), &self.sessions) {
+            sessions.tell_tools_changed(live);
+        }
+    }
+
+    /// Ends what is open for those who have nothing here any more: clients that are gone, and tokens that were revoked.
+    pub(crate) fn end_revoked(&self, revoked: &RevokedTokens) {
+        let clients = self.clients.now();
+        let cut = clients.iter();
+        let cut = cut.filter(|(name, _)| revoked.has_of(Some(name)));
+        cut.for_each(|(_, live)| live.cut());
+        if revoked.without_token || revoked.has_of(None) {
+            self.server.cut();
+        }
+        if let Some(sessions) = &self.sessions {
+            let is_served = |session: &Session| {
+                session.has(&self.server) || clients.values().any(|live| session.has(live))
+            };
+            sessions.end_unless(|session| is_served(session) && !revoked.owned(session.owner()));
+        }
+    }
+
+    /// What the sender of a request has; `None` if the endpoint does not exist for it.
+    pub(super) fn server_for(&self, holder: Option<&Holder>) -> Option<LiveServer> {
         match holder.and_then(|holder| holder.client.as_ref()) {
-            // Security: a client that the settings do not know has nothing once they name clients.
-            Some(client) if !self.clients.is_empty() => self.clients.get(client)?.as_ref(),
-            _ => Some(&self.server),
+            // Security: a client that the settings name has its own part or nothing.
+            Some(client) => self.clients.now().get(client).cloned(),
+            None => Some(self.server.clone()),
         }
     }
 
@@ -116,8 +190,8 @@ impl Endpoint {
     }
 
     /// The server behind the endpoint.
-    pub(super) fn server(&self) -> &Server {
-        &self.server
+    pub(crate) fn server(&self) -> Server {
+        self.server.now()
     }
 
     /// Its sessions, if it has any.
@@ -226,7 +300,7 @@ impl Endpoint {
                 return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
             }
         };
-        let connection = Connection::for_one_request(from.server.clone(), &judged.revision);
+        let connection = Connection::for_one_request(from.live.clone(), &judged.revision);
         let origin = Origin::Http(from.client());
         let (serving, notifications) = if request.wants_notifications() {
             let (outbox, notifications) = channel(WAITING_NOTIFICATIONS);
@@ -251,7 +325,7 @@ impl Endpoint {
         let message = match message {
             Message::Request(greeting) if greeting.greets() && !headers.contains_key(SESSION) => {
                 let begun = sessions
-                    .begin_with(from.server.clone(), greeting, from.owner(), from.client())
+                    .begin_with(from.live.clone(), greeting, from.owner(), from.client())
                     .await;
                 let (session, reply) = begun.map_err(|_| no_room())?;
                 return Ok(begun_session(session, &reply.message));
@@ -359,7 +433,10 @@ fn named(
 ) -> Result<Arc<Session>, Refusal> {
     let name = only_one(headers, &SESSION, "Mcp-Session-Id")?;
     let name = name.ok_or_else(|| bad_request("Session ID is required"))?;
-    sessions.find(name, from.owner()).ok_or_else(|| Refusal {
+    // Security: whoever is another client now begins anew.
+    let session = sessions.find(name, from.owner());
+    let session = session.filter(|session| session.has(&from.live));
+    session.ok_or_else(|| Refusal {
         status: StatusCode::NOT_FOUND,
         message: "Not Found: Session not found".to_owned(),
     })

@@ -31,10 +31,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
-pub(crate) use self::credentials::CredentialStore;
+pub(crate) use self::credentials::{CredentialStore, RevokedTokens};
 pub(crate) use self::door::DoorLimits;
 use self::door::{Door, TooManyOfOne, Visitor};
-pub(crate) use self::endpoint::Endpoint;
+pub(crate) use self::endpoint::{Endpoint, EndpointParts, ServedPart};
 use self::fair_lane::Lanes;
 pub(crate) use self::host_check::HostCheck;
 use self::router::Router;
@@ -57,7 +57,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) async fn serve(
     listener: TcpListener,
     options: HttpOptions,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Arc<Endpoint>>,
     shutdown: CancellationToken,
 ) {
     let door = Door::new(options.door_limits.clone());

@@ -1,22 +1,26 @@
 //! `/ready`: whether a proxy should send calls here. Not while the process drains, and not while a root does not answer.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 use sandbox::LiveRoot;
 use tokio_util::sync::CancellationToken;
-use toolset::Deployment;
+use toolset::Admission;
 
 use super::answers::{HttpReply, method_not_allowed, text};
+use crate::in_force::InForce;
 
 /// How long a root may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What has to be true of a process that is ready.
 pub(super) struct Readiness {
-    roots: Vec<Probe>,
+    admission: Arc<InForce<Admission>>,
+    /// The looks that have not come back, by the name of the root.
+    asked: Mutex<HashMap<String, Arc<AtomicBool>>>,
     draining: CancellationToken,
 }
 
@@ -28,16 +32,31 @@ struct Probe {
 }
 
 impl Readiness {
-    pub(super) fn new(deployment: &Deployment, draining: CancellationToken) -> Readiness {
-        let roots = deployment.roots.iter().map(|grant| Probe {
-            name: grant.name.clone(),
-            root: Arc::clone(&grant.root),
-            is_asked: Arc::default(),
-        });
+    pub(super) fn new(
+        admission: Arc<InForce<Admission>>,
+        draining: CancellationToken,
+    ) -> Readiness {
         Readiness {
-            roots: roots.collect(),
+            admission,
+            asked: Mutex::default(),
             draining,
         }
+    }
+
+    /// The roots that are served now.
+    fn probes(&self) -> Vec<Probe> {
+        let admission = self.admission.now();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = admission.deployment().roots.iter();
+        let probes: Vec<Probe> = roots
+            .map(|grant| Probe {
+                name: grant.name.clone(),
+                root: Arc::clone(&grant.root),
+                is_asked: Arc::clone(asked.entry(grant.name.clone()).or_default()),
+            })
+            .collect();
+        asked.retain(|name, _| probes.iter().any(|probe| probe.name == *name));
+        probes
     }
 
     /// Whether the process has been asked to stop.
@@ -53,7 +72,7 @@ impl Readiness {
         if self.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "draining");
         }
-        for probe in &self.roots {
+        for probe in self.probes() {
             if !probe.answers().await {
                 let message = format!("root {} does not answer", probe.name);
                 return text(StatusCode::SERVICE_UNAVAILABLE, message);

@@ -30,6 +30,7 @@ use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
+use crate::in_force::InForce;
 use crate::process_figures::ProcessFigures;
 use crate::settings::Network;
 
@@ -42,11 +43,11 @@ pub(crate) struct HttpOptions {
     /// What the process takes.
     pub(crate) process: Arc<ProcessFigures>,
     /// The allowed hosts and origins.
-    pub(crate) host_check: HostCheck,
+    pub(crate) host_check: Arc<InForce<HostCheck>>,
     /// The tokens and the certificate.
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) admission: Arc<InForce<Admission>>,
     /// What the calls of `guide` share, if it is served.
     pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
@@ -74,12 +75,12 @@ pub(super) struct RequestInfo {
 
 /// Answers requests; it needs no port, so tests can call it directly.
 pub(super) struct Router {
-    host_check: HostCheck,
+    host_check: Arc<InForce<HostCheck>>,
     credentials: Arc<CredentialStore>,
-    admission: Arc<Admission>,
+    admission: Arc<InForce<Admission>>,
     guide_state: Option<Arc<GuideState>>,
     body_limits: BodyLimits,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Arc<Endpoint>>,
     readiness: Readiness,
     proxies: Vec<Network>,
     handshake_timeout: Duration,
@@ -121,14 +122,14 @@ impl Router {
     /// Builds a router over the endpoints.
     pub(super) fn new(
         options: HttpOptions,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<Arc<Endpoint>>,
         draining: CancellationToken,
     ) -> Router {
-        let sessions = endpoints.iter().filter_map(Endpoint::sessions);
+        let sessions = endpoints.iter().filter_map(|one| one.sessions());
         // A router is made once.
         let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
-            readiness: Readiness::new(options.admission.deployment(), draining),
+            readiness: Readiness::new(Arc::clone(&options.admission), draining),
             endpoints,
             host_check: options.host_check,
             credentials: options.credentials,
@@ -213,7 +214,8 @@ impl Router {
         if info.has_two_lengths {
             return Err(host_check::two_lengths());
         }
-        self.host_check.check(request.uri(), request.headers())
+        let host_check = self.host_check.now();
+        host_check.check(request.uri(), request.headers())
     }
 
     /// Answers a request that passed the host check, if it carries a token or needs none.
@@ -222,6 +224,9 @@ impl Router {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.may_only_read_metrics(&request) {
+            return self.metrics(request.method());
+        }
         let holder = match self.holder(&request).await {
             Ok(holder) => holder,
             Err(refused) => return *refused,
@@ -230,23 +235,25 @@ impl Router {
             visitor.let_in();
         }
         let path = request.uri().path();
-        if path == "/metrics" {
+        // Security: the metrics name every root, so a client that has a part of them does not see any.
+        if path == "/metrics" && !is_named(holder.as_ref()) {
             return self.metrics(request.method());
         }
         let endpoint = self.endpoint(path);
         let served =
             endpoint.and_then(|endpoint| Some((endpoint, endpoint.server_for(holder.as_ref())?)));
         match served {
-            Some((endpoint, server)) => {
+            Some((endpoint, live)) => {
                 let from = Admitted {
-                    server: server.clone(),
+                    server: live.now(),
+                    live,
                     client: self.client(&request, info),
                     holder,
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
                 answered.unwrap_or_else(|refusal| self.refused(&refusal))
             }
-            None => self.not_found(),
+            None => self.not_found(holder.as_ref()),
         }
     }
 
@@ -278,17 +285,18 @@ impl Router {
         let url = url.map(|host| format!("{scheme}://{host}{path}"));
         Some(server_card::answer(
             request.method(),
-            endpoint.server(),
+            &endpoint.server(),
             url,
         ))
     }
 
     fn endpoint(&self, path: &str) -> Option<&Endpoint> {
         match path.strip_prefix("/mcp")? {
-            "" | "/" => self.endpoints.first(),
+            "" | "/" => self.endpoints.first().map(|first| &**first),
             rest => {
                 let name = rest.strip_prefix('/')?.trim_end_matches('/');
-                self.endpoints.iter().find(|one| one.name() == name)
+                let mut endpoints = self.endpoints.iter();
+                endpoints.find(|one| one.name() == name).map(|one| &**one)
             }
         }
     }
@@ -302,7 +310,7 @@ impl Router {
 
     /// Ends all sessions, because the process ends.
     pub(super) fn end_sessions(&self) {
-        self.endpoints.iter().for_each(Endpoint::end_sessions);
+        self.endpoints.iter().for_each(|one| one.end_sessions());
     }
 
     fn refused(&self, refusal: &Refusal) -> HttpReply {
@@ -344,7 +352,7 @@ impl Router {
     fn resource(&self, path: &str) -> Resource {
         let endpoint = self.endpoint(path);
         let own = endpoint.map(|endpoint| format!("/mcp/{}", endpoint.name()));
-        let first = self.endpoints.first().map(Endpoint::name);
+        let first = self.endpoints.first().map(|first| first.name());
         let is_first = endpoint.is_some_and(|endpoint| Some(endpoint.name()) == first);
         Resource {
             path: match endpoint {
@@ -365,7 +373,7 @@ impl Router {
         if path.is_empty() || self.endpoint(path).is_some() {
             return Some(oauth.metadata(request.method(), path.trim_end_matches('/')));
         }
-        Some(self.not_found())
+        Some(self.not_found(None))
     }
 
     /// Refuses a request and tells where to get an access token.
@@ -396,40 +404,59 @@ impl Router {
         reply
     }
 
-    fn not_found(&self) -> HttpReply {
-        let names = self
-            .endpoints
-            .iter()
-            .map(|endpoint| format!(", /mcp/{}", endpoint.name()));
-        let message = format!(
-            "Not Found: there are /mcp{}, /metrics, /health and /ready",
-            names.collect::<String>()
-        );
+    /// Tells the sender of a request what there is for it.
+    fn not_found(&self, holder: Option<&Holder>) -> HttpReply {
+        let is_own = |endpoint: &Endpoint| endpoint.server_for(holder).is_some();
+        let first = self.endpoints.first().filter(|first| is_own(first));
+        let first = first.map(|_| "/mcp".to_owned());
+        let own = self.endpoints.iter().filter(|endpoint| is_own(endpoint));
+        let own = own.map(|endpoint| format!("/mcp/{}", endpoint.name()));
+        let metrics = (!is_named(holder)).then(|| "/metrics".to_owned());
+        let all: Vec<String> = first
+            .into_iter()
+            .chain(own)
+            .chain(metrics)
+            .chain(["/health".to_owned()])
+            .collect();
+        let message = format!("Not Found: there are {} and /ready", all.join(", "));
         text(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Whether a request for the metrics carries a token that is for them alone.
+    fn may_only_read_metrics<B>(&self, request: &Request<B>) -> bool {
+        let is_asked = request.uri().path() == "/metrics";
+        let tokens = is_asked.then(|| self.credentials.current().metrics_tokens);
+        let tokens = tokens.flatten();
+        tokens.is_some_and(|tokens| tokens.holder(request.headers()).is_ok())
     }
 
     fn metrics(&self, method: &Method) -> HttpReply {
         if method != Method::GET && method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
-        let (running, waiting) = self.admission.busy();
+        let admission = self.admission.now();
+        let (running, waiting) = admission.busy();
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let page = metrics::page(&metrics::Snapshot {
             tools: self
                 .endpoints
                 .iter()
-                .flat_map(|endpoint| endpoint.server().service().catalogue().metrics())
+                .flat_map(|endpoint| {
+                    let server = endpoint.server();
+                    let metrics = server.service().catalogue().metrics();
+                    metrics.collect::<Vec<_>>()
+                })
                 .collect(),
             refusals: refusals.clone(),
             connections: self.gauges.connections(),
             sessions: self.gauges.sessions(),
             running,
             waiting,
-            roots: self.root_figures(),
+            roots: root_figures(&admission),
             process: ProcessSnapshot::of(&self.process),
-            histories: self.histories(),
-            held_bytes: self.admission.byte_budget().bytes_held(),
-            search_memory: self.admission.search_memory().usage(),
+            histories: histories(&admission),
+            held_bytes: admission.byte_budget().bytes_held(),
+            search_memory: admission.search_memory().usage(),
             cache: self
                 .guide_state
                 .as_ref()
@@ -440,30 +467,35 @@ impl Router {
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply
     }
+}
 
-    /// The roots that keep a history.
-    fn histories(&self) -> Vec<(String, sandbox::HistoryCounts)> {
-        let roots = self.admission.deployment().roots.iter();
-        let counts = roots.filter_map(|grant| {
-            let root = grant.root.current()?;
-            Some((grant.name.clone(), root.history()?.counts()))
-        });
-        counts.collect()
-    }
+/// Whether the settings name the sender of a request.
+fn is_named(holder: Option<&Holder>) -> bool {
+    holder.is_some_and(|holder| holder.client.is_some())
+}
 
-    /// The roots, whether their directories are there, and what they hold.
-    fn root_figures(&self) -> Vec<RootFigures> {
-        let roots = self.admission.deployment().roots.iter();
-        let figures = roots.map(|grant| {
-            let current = grant.root.current();
-            RootFigures {
-                name: grant.name.clone(),
-                is_up: current.is_some(),
-                quota: current.and_then(|root| root.quota_use()),
-            }
-        });
-        figures.collect()
-    }
+/// The roots that keep a history.
+fn histories(admission: &Admission) -> Vec<(String, sandbox::HistoryCounts)> {
+    let roots = admission.deployment().roots.iter();
+    let counts = roots.filter_map(|grant| {
+        let root = grant.root.current()?;
+        Some((grant.name.clone(), root.history()?.counts()))
+    });
+    counts.collect()
+}
+
+/// The roots, whether their directories are there, and what they hold.
+fn root_figures(admission: &Admission) -> Vec<RootFigures> {
+    let roots = admission.deployment().roots.iter();
+    let figures = roots.map(|grant| {
+        let current = grant.root.current();
+        RootFigures {
+            name: grant.name.clone(),
+            is_up: current.is_some(),
+            quota: current.and_then(|root| root.quota_use()),
+        }
+    });
+    figures.collect()
 }
 
 fn health(method: &Method) -> HttpReply {
@@ -498,9 +530,9 @@ mod tests {
         let options = HttpOptions {
             gauges: Arc::default(),
             process: Arc::new(ProcessFigures::open()),
-            host_check,
+            host_check: Arc::new(InForce::new(host_check)),
             credentials: Arc::new(CredentialStore::load(&settings).expect("no credentials")),
-            admission,
+            admission: Arc::new(InForce::new(admission)),
             guide_state: None,
             max_body_size: 4096,
             door_limits: DoorLimits {
@@ -512,8 +544,8 @@ mod tests {
             client_timeout: settings.client_timeout,
         };
         let server = mcp::Server::new(service);
-        let endpoint = Endpoint::new("workspace".to_owned(), server, None);
-        Router::new(options, vec![endpoint], CancellationToken::new())
+        let endpoint = Endpoint::new("workspace".to_owned(), server, Vec::new(), None);
+        Router::new(options, vec![Arc::new(endpoint)], CancellationToken::new())
     }
 
     fn info() -> RequestInfo {

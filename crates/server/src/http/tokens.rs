@@ -80,6 +80,12 @@ impl Tokens {
         self.known.len()
     }
 
+    /// The holder of each token.
+    pub(crate) fn holders(&self) -> Vec<TokenHolder> {
+        let known = self.known.iter();
+        known.map(KnownToken::holder).collect()
+    }
+
     /// Finds the holder of the token that a request carries. Security: a wrong token takes as long as a right one.
     pub(crate) fn holder(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenRefusal> {
         let digest = digest_of(bearer_token(headers)?);
@@ -89,12 +95,17 @@ impl Tokens {
                 found = Some(known);
             }
         }
-        let known = found.ok_or(TokenRefusal::Wrong)?;
-        Ok(TokenHolder {
-            client: Arc::clone(&known.client),
-            is_named: known.is_named,
-            digest,
-        })
+        found.map(KnownToken::holder).ok_or(TokenRefusal::Wrong)
+    }
+}
+
+impl KnownToken {
+    fn holder(&self) -> TokenHolder {
+        TokenHolder {
+            client: Arc::clone(&self.client),
+            is_named: self.is_named,
+            digest: self.digest,
+        }
     }
 }
 

@@ -35,7 +35,7 @@ const OURS: &[&str] = &[
 ];
 
 /// The target of the lines in which [`toolset`] records calls.
-const CALLS: &str = "toolset::audit";
+pub(crate) const CALLS: &str = "toolset::audit";
 
 /// Starts logging for the whole process. Keep the [`Log`] until the end: dropping it writes the lines that still wait.
 pub(crate) fn start(settings: &Settings, audit: Option<AuditFile>) -> io::Result<Log> {

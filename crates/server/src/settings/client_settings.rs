@@ -7,7 +7,7 @@ use toolset::{CallRate, Right, Rights};
 use super::config_file::{Field, allowed_tools, at_least_one, distinct, rate_with};
 use super::table;
 use super::value::{ReadContext, Reading};
-use super::{AllowedTools, SettingsError, Toolset};
+use super::{AllowedTools, Toolset};
 
 /// The name of the client on standard input and output.
 pub(crate) const STDIO_CLIENT: &str = "stdio";
@@ -140,14 +140,6 @@ pub(crate) fn client(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Cl
             .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
     };
     section.finish()?;
-    if client.tokens.is_empty() && client.oauth.is_none() && client.name != STDIO_CLIENT {
-        return Err(SettingsError::Missing {
-            path: field.path().key("tokens"),
-            expected: format!(
-                "tokens or oauth: nobody can be this client otherwise (only the client {STDIO_CLIENT} needs none)"
-            ),
-        });
-    }
     Ok(client)
 }
 

@@ -8,7 +8,10 @@ use super::SettingsError;
 use super::config_file::{self, ConfigFile};
 use super::root_settings::{name_for, named_after_their_last_component};
 use super::value::Host;
-use super::{AllowedTools, OnMissingRoot, Partial, RootSettings, Settings, Toolset, Transport};
+use super::{
+    AllowedTools, ClientSettings, KeyPath, OnMissingRoot, Partial, RootSettings, STDIO_CLIENT,
+    Settings, Toolset, Transport,
+};
 use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
 /// The origin of a root that nobody named.
@@ -123,6 +126,7 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
         relative_root(settings),
         (settings.admin_listen.is_some() && settings.admin_token_file.is_none())
             .then_some(SettingsError::PageWithoutToken),
+        client_of_nobody(settings),
         client_without_issuer(settings),
         scope_without_client(settings),
         (need == RootsNeed::Needed && settings.transport == Transport::Stdio)
@@ -134,6 +138,30 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
         (need == RootsNeed::Needed && lacks_roots(settings)).then(|| no_roots(settings)),
     ];
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+/// A client that no caller can be: it has no token, no access token, and no scope stands for it.
+fn client_of_nobody(settings: &Settings) -> Option<SettingsError> {
+    let is_of_scope = |name: &str| {
+        let mut scopes = settings.oauth.iter().flat_map(|oauth| &oauth.scopes);
+        scopes.any(|(_, client)| client == name)
+    };
+    let is_of_nobody = |client: &ClientSettings| {
+        let has_token = !client.tokens.is_empty() || client.oauth.is_some();
+        !has_token && client.name != STDIO_CLIENT && !is_of_scope(&client.name)
+    };
+    let index = settings.clients.iter().position(is_of_nobody)?;
+    let fault = SettingsError::Missing {
+        path: KeyPath::default().key("clients").item(index).key("tokens"),
+        expected: format!(
+            "tokens or oauth, or a scope of auth.oauth.scopes: nobody can be this client otherwise (only the client \
+             {STDIO_CLIENT} needs none)"
+        ),
+    };
+    Some(match &settings.config_file {
+        Some(file) => fault.in_file(file),
+        None => fault,
+    })
 }
 
 fn client_without_issuer(settings: &Settings) -> Option<SettingsError> {

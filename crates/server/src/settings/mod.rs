@@ -33,13 +33,13 @@ pub(crate) use flags::flags;
 pub(crate) use load::{CURRENT_DIRECTORY, LoadedSettings, RootsNeed, TYPED, load};
 pub(crate) use network::Network;
 pub(crate) use oauth_settings::{KeyLocation, OAuthSettings, WebAddress};
-pub(crate) use reference::page as reference;
+pub(crate) use reference::{page as reference, restart_keys};
 pub(crate) use root_settings::{
     AllowedTools, ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess,
     RootSettings, tools_of,
 };
 pub(crate) use sample::page as sample;
-pub(crate) use table::{Partial, Settings};
+pub(crate) use table::{ChangedKeys, Partial, Settings};
 pub(crate) use value::SettingValue;
 
 impl Settings {

@@ -25,6 +25,17 @@ pub(crate) struct OAuthSettings {
     pub(crate) scopes: Vec<(String, String)>,
 }
 
+impl OAuthSettings {
+    /// Tells whether only the clients that scopes stand for may differ.
+    pub(crate) fn has_same_issuer(&self, other: &OAuthSettings) -> bool {
+        let other = OAuthSettings {
+            scopes: self.scopes.clone(),
+            ..other.clone()
+        };
+        *self == other
+    }
+}
+
 /// Where the issuer's keys are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyLocation {

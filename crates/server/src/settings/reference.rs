@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::table::{Absent, INNER_KEYS, Row, TABLE};
+use super::table::{Absent, Change, INNER_KEYS, Row, TABLE};
 use super::value::Bounds;
 
 /// The sections of the file and what each is about.
@@ -52,13 +52,14 @@ there. A flag wins over an environment variable, that over the file, that over t
 directory. An unknown key, a value of the wrong type or out of bounds, a missing directory: one line that names the key, and exit code 1.
 `mcp-filesystem check --config FILE` says in plain words what a file does.
 
-On SIGHUP the tokens and certificates are read again and the audit file is opened anew; everything else holds until the
-process ends. [config/mcp-filesystem.yaml](../config/mcp-filesystem.yaml) is a file to begin with.
+On SIGHUP the file, tokens and certificates are read again and the audit file is opened anew; a mistake leaves everything as it was. A changed
+value of these keys needs a restart, and the log names it: RESTART_KEYS. The issuer of `auth.oauth` and the `history` of a root need one too, and behind
+Landlock a root outside the directories of the start, or one that is not `read_only` any more. [config/mcp-filesystem.yaml](../config/mcp-filesystem.yaml) is a file to begin with.
 ";
 
 /// Writes the page.
 pub(crate) fn page() -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = HEAD.replace("RESTART_KEYS", &restart_keys("`"));
     for (section, about) in SECTIONS {
         let title = match *section {
             "" => "The top level".to_owned(),
@@ -75,6 +76,13 @@ pub(crate) fn page() -> String {
         }
     }
     page
+}
+
+/// The keys whose changed values need a restart, each between marks.
+pub(crate) fn restart_keys(mark: &str) -> String {
+    let keys = rows().filter(|(_, row)| row.change == Change::Restart);
+    let keys: Vec<String> = keys.map(|(key, _)| format!("{mark}{key}{mark}")).collect();
+    keys.join(", ")
 }
 
 /// The settings that the file can hold.

@@ -61,6 +61,26 @@ pub(crate) struct Row {
     pub(crate) words: fn() -> Vec<(&'static str, &'static str)>,
     /// Its default, as the file would have it.
     pub(crate) default: fn() -> String,
+    /// What a changed value needs.
+    pub(crate) change: Change,
+}
+
+/// What it takes for a changed value to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// SIGHUP.
+    Reload,
+    /// A restart.
+    Restart,
+}
+
+/// The settings that another reading of the file would change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ChangedKeys {
+    /// Those that hold from now on.
+    pub(crate) applied: Vec<String>,
+    /// Those that need a restart.
+    pub(crate) restart: Vec<String>,
 }
 
 /// The flag of a setting.
@@ -88,6 +108,8 @@ macro_rules! settings {
     (@given $matches:ident, $field:ident, $type:ty, $name:literal) => {
         <$type as FlagValue>::given($matches, stringify!($field))
     };
+    (@change) => { Change::Restart };
+    (@change $change:ident) => { Change::$change };
     (@reader $type:ty) => { <$type as SettingValue>::read };
     (@reader $type:ty, $reader:path) => { $reader };
     ($(
@@ -99,6 +121,7 @@ macro_rules! settings {
             $(, within $bounds:ident)?
             $(, otherwise $otherwise:literal)?
             $(, read_by $reader:path)?
+            $(, on_change $change:ident)?
         ;
     )*) => {
         /// What the process runs with.
@@ -121,7 +144,30 @@ macro_rules! settings {
             kind: <$type as SettingValue>::kind,
             words: <$type as SettingValue>::words,
             default: || <$type as SettingValue>::in_yaml(&$default),
+            change: settings!(@change $($change)?),
         }),*];
+
+        impl Settings {
+            /// These settings after the sources were read again: what can change while the process runs is taken from
+            /// `read`, everything else stays. Tells what differs.
+            pub(crate) fn reloaded(&self, read: &Settings) -> (Settings, ChangedKeys) {
+                let (mut next, mut keys) = (self.clone(), ChangedKeys::default());
+                $(
+                    if self.$field != read.$field {
+                        let key: Option<&str> = settings!(@optional $($key)?);
+                        let key = key.map(str::to_owned);
+                        match settings!(@change $($change)?) {
+                            Change::Reload => {
+                                next.$field = read.$field.clone();
+                                keys.applied.extend(key);
+                            }
+                            Change::Restart => keys.restart.extend(key),
+                        }
+                    }
+                )*
+                (next, keys)
+            }
+        }
 
         impl Partial {
             /// Takes each setting from here, or else from `lower`.
@@ -161,7 +207,7 @@ settings! {
     /// The config file that was read, if any.
     config_file: Option<PathBuf> = None;
     /// Whether somebody chose `max_file_size`.
-    is_max_file_size_given: bool = false;
+    is_max_file_size_given: bool = false, on_change Reload;
     /// How clients reach the process; reading a config file turns the default into HTTP.
     transport: Transport = Transport::Stdio, flag "transport" "TRANSPORT";
 
@@ -170,34 +216,34 @@ settings! {
     /// The HTTP port; 0 picks any free port.
     port: u16 = 8091, key "port", flag "port" "PORT", within PORT;
     /// The largest file that is read whole without an explicit range, in bytes.
-    max_full_read_size: u64 = 1_048_576, key "max_full_read_size", within CONTENT;
+    max_full_read_size: u64 = 1_048_576, key "max_full_read_size", within CONTENT, on_change Reload;
     /// The tool sets that are served; the first is also `/mcp`.
     toolsets: Vec<Toolset> = vec![Toolset::Workspace],
         key "toolsets", flag "toolset" "NAME", read_by super::config_file::toolsets;
     /// The directories that are served, in the order they were given.
     roots: Vec<RootSettings> = Vec::new(),
-        key "roots", otherwise "none: has to be given", read_by super::config_file::roots;
+        key "roots", otherwise "none: has to be given", read_by super::config_file::roots, on_change Reload;
     /// The named clients and their rights in each root. Without any, every caller may do what the roots allow.
     clients: Vec<ClientSettings> = Vec::new(),
-        key "clients", read_by super::client_settings::clients;
+        key "clients", read_by super::client_settings::clients, on_change Reload;
     /// Whether a write is on disk before it is confirmed.
-    durability: Durability = Durability::Fsync, key "durability";
+    durability: Durability = Durability::Fsync, key "durability", on_change Reload;
 
     /// The name of the root that `files` uses; the first root if not set.
     files_root: Option<String> = None,
-        key "files.root", otherwise "the first root", read_by root_name_of;
+        key "files.root", otherwise "the first root", read_by root_name_of, on_change Reload;
     /// The name of the root that `memory` uses; the first root if not set.
     memory_root: Option<String> = None,
-        key "memory.root", otherwise "the first root", read_by root_name_of;
+        key "memory.root", otherwise "the first root", read_by root_name_of, on_change Reload;
     /// Whether `memory` has a seventh tool, `undo`.
-    memory_undo: bool = false, key "memory.undo";
+    memory_undo: bool = false, key "memory.undo", on_change Reload;
     /// The name of the root that `memory_tool` uses; that of `memory` if not set. New files are 0600 and new directories 0700.
     memory_tool_root: Option<String> = None,
-        key "memory_tool.root", otherwise "the root of `memory`", read_by root_name_of;
+        key "memory_tool.root", otherwise "the root of `memory`", read_by root_name_of, on_change Reload;
     /// Whether clients share the files of `memory_tool`.
-    memory_tool_store: MemoryStore = MemoryStore::Shared, key "memory_tool.store";
+    memory_tool_store: MemoryStore = MemoryStore::Shared, key "memory_tool.store", on_change Reload;
     /// What `create` of `memory_tool` does if the file exists.
-    memory_tool_create: MemoryCreate = MemoryCreate::Fail, key "memory_tool.create";
+    memory_tool_create: MemoryCreate = MemoryCreate::Fail, key "memory_tool.create", on_change Reload;
 
     /// The project of `guide`; the current directory if not set.
     guide_project_root: Option<PathBuf> = None,
@@ -219,9 +265,9 @@ settings! {
     guide_state_key_file: Option<PathBuf> = None, key "guide.state_key_file", read_by secret_path;
 
     /// Host names clients may use, besides loopback names and `host` itself.
-    allowed_hosts: Vec<String> = Vec::new(), key "server.allowed_hosts";
+    allowed_hosts: Vec<String> = Vec::new(), key "server.allowed_hosts", on_change Reload;
     /// Origins whose requests are served; one with any other Origin header gets 403.
-    allowed_origins: Vec<String> = Vec::new(), key "server.allowed_origins", read_by origins;
+    allowed_origins: Vec<String> = Vec::new(), key "server.allowed_origins", read_by origins, on_change Reload;
     /// The largest HTTP request body, in bytes.
     max_body_size: usize = 16_777_216, key "server.max_body_size", within CONTENT, read_by super::config_file::memory_size;
     /// How many HTTP connections are held at once.
@@ -240,47 +286,49 @@ settings! {
     /// How many sessions are held at once; idle ones expire.
     max_sessions: usize = 10_000, key "server.max_sessions", within COUNT;
     /// The certificate and key for HTTPS; plain HTTP if not set.
-    tls: Option<Tls> = None, key "server.tls";
+    tls: Option<Tls> = None, key "server.tls", on_change Reload;
     /// A file with one bearer token per line. If set, every MCP request needs one of them.
-    bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path;
+    bearer_tokens_file: Option<PathBuf> = None, key "server.bearer_tokens_file", read_by secret_path, on_change Reload;
+    /// A file with one token per line. Its holders may read `/metrics` and nothing else. Named clients may not read `/metrics`, because it names all roots.
+    metrics_tokens_file: Option<PathBuf> = None, key "server.metrics_tokens_file", read_by secret_path, on_change Reload;
     /// Which halves of a reply are sent.
-    replies: ReplyPolicy = ReplyPolicy::Auto, key "server.replies", flag "replies" "HALVES";
+    replies: ReplyPolicy = ReplyPolicy::Auto, key "server.replies", flag "replies" "HALVES", on_change Reload;
     /// How the text half of a reply is written.
-    text: TextForm = TextForm::Compact, key "server.text";
+    text: TextForm = TextForm::Compact, key "server.text", on_change Reload;
     /// Whether the `root` argument is also asked for as a header, so that a proxy can route by it.
-    root_header: bool = true, key "server.root_header";
+    root_header: bool = true, key "server.root_header", on_change Reload;
 
     /// The issuer whose access tokens let clients in; none takes no access tokens. See [oauth.md](oauth.md).
-    oauth: Option<OAuthSettings> = None, key "auth.oauth";
+    oauth: Option<OAuthSettings> = None, key "auth.oauth", on_change Reload;
 
     /// A directory on the shared file system for the locks and quotas of all replicas; not set on a single machine.
     cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
 
     /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
     request_timeout: Duration = Duration::from_secs(30),
-        key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT;
+        key "limits.request_timeout", flag "request-timeout" "SECONDS", env "FS_REQUEST_TIMEOUT", within TIMEOUT, on_change Reload;
     /// The longest that `grep` and `glob` may take and `watch` may wait, whatever `timeout_seconds` they ask for; what was found by then is returned.
-    search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT;
+    search_timeout: Duration = Duration::from_secs(300), key "limits.search_timeout", within TIMEOUT, on_change Reload;
     /// How many bytes `grep` and `glob` may remember of the files and directories they meet, so that they need not read them again; 0 remembers nothing.
-    search_memory: u64 = 67_108_864, key "limits.search_memory", within MEMORY;
+    search_memory: u64 = 67_108_864, key "limits.search_memory", within MEMORY, on_change Reload;
     /// The most bytes of content one reply holds; for files that `workspace` reads whole it is `max_full_read_size`, for `memory` 100 MB unless this is set.
     max_file_size: u64 = 10_485_760,
-        key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT;
+        key "limits.max_file_size", flag "max-file-size" "BYTES", env "FS_MAX_FILE_SIZE", within CONTENT, on_change Reload;
     /// How many calls run at once; others wait. Searches, hashes, listings, copies and removals of trees get three quarters at most.
-    max_concurrent_calls: usize = 256, key "limits.max_concurrent_calls", within COUNT;
+    max_concurrent_calls: usize = 256, key "limits.max_concurrent_calls", within COUNT, on_change Reload;
     /// How many bytes of request bodies, replies, session streams and uploads are held at once; a request beyond it waits, then gets 503.
     max_held_bytes: u64 = 268_435_456, key "limits.max_held_bytes", within CONTENT;
     /// How many of them one client may have (its token, else its address); a request beyond it waits, then gets 429.
     max_held_bytes_per_client: u64 = 33_554_432, key "limits.max_held_bytes_per_client", within CONTENT;
     /// How long a person may take to confirm a call that `roots[].confirm` asks about.
-    confirm_timeout: Duration = Duration::from_secs(300), key "limits.confirm_timeout", within TIMEOUT;
+    confirm_timeout: Duration = Duration::from_secs(300), key "limits.confirm_timeout", within TIMEOUT, on_change Reload;
     /// The call rate of each client; unlimited if not set.
-    rate: Option<CallRate> = None, key "limits.rate";
+    rate: Option<CallRate> = None, key "limits.rate", on_change Reload;
 
     /// The address of the operator's page, separate from MCP; no page if not set.
     admin_listen: Option<SocketAddr> = None, key "admin.listen";
     /// A file with one token a line: every request to the page's interface needs one. Read again on SIGHUP.
-    admin_token_file: Option<PathBuf> = None, key "admin.token_file", read_by secret_path;
+    admin_token_file: Option<PathBuf> = None, key "admin.token_file", read_by secret_path, on_change Reload;
 
     /// Whether the process locks itself into its roots.
     landlock: Landlock = Landlock::Auto, key "sandbox.landlock";

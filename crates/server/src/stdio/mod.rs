@@ -7,7 +7,10 @@ mod pipes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp::{Connection, Incoming, Message, Origin, Outbox, Refused, Request, Server, message};
+use mcp::{
+    Connection, Incoming, LiveChange, LiveServer, Message, Origin, Outbox, Refused, Request,
+    Server, message,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -23,13 +26,17 @@ const LAST_REPLIES: Duration = Duration::from_secs(2);
 
 /// Serves the client until it hangs up or the process is asked to stop. Running calls may then finish; after a few
 /// seconds they are cut.
-pub(crate) async fn serve(server: Server, max_message_size: usize, shutdown: CancellationToken) {
+pub(crate) async fn serve(
+    server: LiveServer,
+    max_message_size: usize,
+    shutdown: CancellationToken,
+) {
     let (read, write) = pipes::open();
     converse(server, read, write, max_message_size, shutdown).await;
 }
 
 async fn converse<R, W>(
-    server: Server,
+    server: LiveServer,
     read: R,
     write: W,
     max_message_size: usize,
@@ -56,14 +63,24 @@ async fn converse<R, W>(
             }
         }
     };
+    let mut following = server.follow();
+    let telling = async {
+        loop {
+            if following.next().await == LiveChange::Tools {
+                client.connection.tell_tools_changed();
+            }
+        }
+    };
     tokio::select! {
         // Nobody can answer our questions any more; everything else runs on to its reply.
         () = listening => client.connection.end_questions(),
         () = shutdown.cancelled() => {}
         // Nobody can read the results any more.
         () = unheard.cancelled() => client.connection.hang_up(),
+        () = telling => {}
     }
     client.connection.end_subscriptions();
+    let server = server.now();
     server.end_subscriptions();
     drop(client);
     end(&server, writer).await;

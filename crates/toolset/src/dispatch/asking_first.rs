@@ -109,7 +109,7 @@ impl<'call> Dispatch<'call> {
             AskBy::Request => {
                 let slot = confirmations.waiting.try_acquire();
                 let _waiting = slot.map_err(|_| refused(NotConfirmed::Busy))?;
-                let patience = confirmations.patience;
+                let patience = confirmations.patience();
                 let cancel = ops::Cancel::after(patience);
                 let mut watch = CallWatch::new(cancel, patience, self.caller, self.admission);
                 let answer = watch.wait(self.answer(question)).await;

@@ -252,9 +252,9 @@ impl Bench {
 
     /// Whether the rules would let a call run.
     fn could_run(&self, client: usize, weight: Weight) -> bool {
-        let mut free = self.slots.most_running - self.running.len();
+        let mut free = self.slots.most_running() - self.running.len();
         if weight == Weight::Heavy {
-            free = free.min(self.slots.most_heavy - self.held(Weight::Heavy, |_| true));
+            free = free.min(self.slots.most_heavy() - self.held(Weight::Heavy, |_| true));
         }
         self.held(weight, |of| of == client) < SHARE * free
     }
@@ -272,7 +272,7 @@ proptest! {
             bench.settle();
             prop_assert!(bench.running.len() <= most_running);
             prop_assert_eq!(bench.slots.counts().0, bench.running.len());
-            prop_assert!(bench.held(Weight::Heavy, |_| true) <= bench.slots.most_heavy);
+            prop_assert!(bench.held(Weight::Heavy, |_| true) <= bench.slots.most_heavy());
             let could_run = |(client, weight)| bench.could_run(client, weight);
             prop_assert!(!bench.waiting.iter().any(|(of, _)| could_run(*of)));
         }

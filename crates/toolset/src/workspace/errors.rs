@@ -135,6 +135,7 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
             root,
             nearest,
             known,
+            ..
         } => unknown_root(root, nearest.as_deref(), known),
         Failure::ToolNotAllowed { root } => format!("tool {tool} not allowed on root {root}"),
         Failure::ReadOnly { root } => {

@@ -1,15 +1,48 @@
-//! Who may do what, where.
+//! Who may do what, where: what each caller has in effect, with what its roots allow applied.
 
-use crate::settings::{AllowedTools, ClientRoot, ClientSettings, OAuthSelector, Settings};
+use std::collections::BTreeSet;
 
-/// A line for each client, and one for each of its roots.
+use sandbox::{Right, Rights};
+
+use crate::settings::{
+    AllowedTools, ClientRoot, ClientSettings, OAuthSelector, RootAccess, RootSettings,
+    STDIO_CLIENT, Settings, Transport,
+};
+
+/// A line for each client and each kind of caller that is none, and one for each of their roots.
 pub(super) fn lines(settings: &Settings) -> Vec<String> {
+    if settings.clients.is_empty() {
+        return Vec::new();
+    }
     let clients = settings.clients.iter();
-    clients.flat_map(client_lines).collect()
+    let named = clients.flat_map(|client| client_lines(client, settings));
+    let unnamed = unnamed(settings).into_iter();
+    let unnamed = unnamed.flat_map(|head| {
+        let roots = settings.roots.iter().map(|root| root_line(root, None));
+        std::iter::once(format!("{head}: what the roots allow")).chain(roots)
+    });
+    named.chain(unnamed).collect()
 }
 
-fn client_lines(client: &ClientSettings) -> Vec<String> {
-    let mut about = vec![known_by(client)];
+/// The callers that are no named client and are let in.
+fn unnamed(settings: &Settings) -> Vec<String> {
+    let has_stdio = settings
+        .clients
+        .iter()
+        .any(|client| client.name == STDIO_CLIENT);
+    match settings.transport {
+        Transport::Stdio if has_stdio => Vec::new(),
+        Transport::Stdio => vec!["the caller on standard input and output".to_owned()],
+        Transport::Http => {
+            let file = settings.bearer_tokens_file.iter();
+            file.map(|_| "callers with a token of server.bearer_tokens_file".to_owned())
+                .collect()
+        }
+    }
+}
+
+fn client_lines(client: &ClientSettings, settings: &Settings) -> Vec<String> {
+    let mut about = vec![known_by(client, settings)];
     if let Some(sets) = &client.toolsets {
         let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
         about.push(format!("tool sets {}", names.join(", ")));
@@ -24,10 +57,10 @@ fn client_lines(client: &ClientSettings) -> Vec<String> {
         about.push(format!("{most} calls at once"));
     }
     let head = format!("the client {}: {}", client.name, about.join("; "));
-    let roots = client
-        .roots
-        .iter()
-        .map(|(name, root)| root_line(name, root));
+    let roots = settings.roots.iter().filter_map(|root| {
+        let part = client.root(&root.name)?;
+        Some(root_line(root, Some(part)))
+    });
     let none = client
         .roots
         .is_empty()
@@ -35,32 +68,72 @@ fn client_lines(client: &ClientSettings) -> Vec<String> {
     std::iter::once(head).chain(roots).chain(none).collect()
 }
 
-fn known_by(client: &ClientSettings) -> String {
+/// How callers show that they are this client.
+fn known_by(client: &ClientSettings, settings: &Settings) -> String {
     let tokens = match client.tokens.len() {
         0 => None,
         1 => Some("1 token".to_owned()),
         count => Some(format!("{count} tokens")),
     };
+    let with_scope = |scope: &str| format!("access tokens with the scope {scope}");
     let oauth = client.oauth.as_ref().map(|selector| match selector {
-        OAuthSelector::Scope(scope) => format!("access tokens with the scope {scope}"),
+        OAuthSelector::Scope(scope) => with_scope(scope),
         OAuthSelector::Subject(subject) => format!("access tokens of {subject}"),
         OAuthSelector::Claim(name, value) => format!("access tokens whose {name} is {value}"),
     });
-    let known: Vec<String> = tokens.into_iter().chain(oauth).collect();
-    match known.is_empty() {
-        true => "standard input and output".to_owned(),
-        false => known.join(", "),
-    }
+    let scopes = settings.oauth.iter().flat_map(|oauth| &oauth.scopes);
+    let scopes = scopes.filter(|(_, name)| *name == client.name);
+    let scopes = scopes.map(|(scope, _)| with_scope(scope));
+    let stdio = (client.name == STDIO_CLIENT).then(|| "standard input and output".to_owned());
+    let known: Vec<String> = stdio
+        .into_iter()
+        .chain(tokens)
+        .chain(oauth)
+        .chain(scopes)
+        .collect();
+    known.join(", ")
 }
 
-fn root_line(name: &str, root: &ClientRoot) -> String {
-    let tools = match &root.tools {
-        AllowedTools::All => "every tool that the root allows".to_owned(),
-        AllowedTools::Only(names) => names.iter().cloned().collect::<Vec<_>>().join(", "),
+/// What somebody may do in a root in effect.
+fn root_line(root: &RootSettings, part: Option<&ClientRoot>) -> String {
+    let granted = part.map_or(Rights::ALL, |part| part.rights);
+    let rights = match root.access {
+        RootAccess::ReadOnly => Rights::of(&[Right::Read]),
+        RootAccess::ReadWrite => granted,
     };
-    let paths = match root.paths.is_empty() {
-        true => "every path".to_owned(),
-        false => root.paths.join(", "),
+    let tools = match (&root.tools, part.map(|part| &part.tools)) {
+        (AllowedTools::All, None | Some(AllowedTools::All)) => "every tool".to_owned(),
+        (AllowedTools::Only(names), None | Some(AllowedTools::All)) => listed(names),
+        (AllowedTools::All, Some(AllowedTools::Only(names))) => listed(names),
+        (AllowedTools::Only(of_root), Some(AllowedTools::Only(own))) => listed(&both(of_root, own)),
     };
-    format!("  {name}: may {}; {tools}; {paths}", root.rights)
+    let paths = part.map(|part| part.paths.as_slice()).unwrap_or_default();
+    let paths = match (paths, root.deny.is_empty()) {
+        ([], true) => "every path".to_owned(),
+        ([], false) => "every path that the root does not deny".to_owned(),
+        (globs, _) => globs.join(", "),
+    };
+    format!("  {}: may {rights}; {tools}; {paths}", root.name)
+}
+
+/// The names that both lists allow; `copy` is that tool of every set, `files.copy` that of one.
+fn both(one: &BTreeSet<String>, other: &BTreeSet<String>) -> BTreeSet<String> {
+    let has = |list: &BTreeSet<String>, name: &str| {
+        let bare = name.rsplit('.').next().unwrap_or(name);
+        list.contains(name) || list.contains(bare)
+    };
+    let in_both = |from: &BTreeSet<String>, to: &BTreeSet<String>| -> Vec<String> {
+        from.iter().filter(|name| has(to, name)).cloned().collect()
+    };
+    in_both(one, other)
+        .into_iter()
+        .chain(in_both(other, one))
+        .collect()
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    if names.is_empty() {
+        return "no tool".to_owned();
+    }
+    names.iter().cloned().collect::<Vec<_>>().join(", ")
 }

@@ -24,7 +24,7 @@ use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::settings::{
     HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Transport,
-    WordValue,
+    WordValue, restart_keys,
 };
 use crate::{open_roots, operator_files, tool_sets};
 
@@ -340,6 +340,10 @@ fn endpoints(settings: &Settings) -> String {
 fn reach_lines(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
     let mut lines = reach(settings, tokens);
     lines.extend(clients::lines(settings));
+    lines.extend(settings.config_file.as_ref().map(|_| {
+        let keys = restart_keys("");
+        format!("SIGHUP reads the file again; changed values of these keys need a restart: {keys}")
+    }));
     lines
 }
 

@@ -3,31 +3,33 @@
 //! Roots, port and user names come first, because they need files outside the roots. Then the process confines itself.
 //! Only then the first threads start (the log's, the runtime's): confinement holds for threads started after it.
 
+mod reload;
+mod served;
 mod welcome;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use mcp::Server;
-use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Users};
-use toolset::{Admission, CallObserver, ClientGrant, Deployment, Service};
+use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Roots, Users};
+use tokio::signal::unix::Signal;
+use toolset::guide::GuideState;
+use toolset::{Admission, CallObserver, Deployment, Service};
 
-use super::check::{open_door, settings_risks};
+use self::reload::{LockedDirectories, ReadAgain, Reloader, ServedPlaces};
+use self::served::Served;
+use super::check::open_door;
 use crate::admin::{self, AdminOptions, AdminState, CallBoard};
-use crate::change_words::OperatorContext;
-use crate::deployment::{Reopening, client_grant, deployment};
+use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
-use crate::http::{self, CredentialStore, DoorLimits, HostCheck, HttpGauges, listener};
+use crate::http::{self, CredentialStore, DoorLimits, HttpGauges, listener};
+use crate::in_force::InForce;
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
 use crate::process_figures::ProcessFigures;
-use crate::settings::{
-    OAuthSettings, RootSettings, STDIO_CLIENT, SessionPolicy, Settings, Toolset, Transport,
-};
-use crate::tool_sets::{every_set, tools_of};
+use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
 use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, tool_sets};
 
 /// How long the process waits at its end for work that is stuck in the kernel.
@@ -37,11 +39,81 @@ const LAST_WORK: Duration = Duration::from_millis(500);
 const AFTER_START: Duration = Duration::from_millis(50);
 
 /// Serves until the client hangs up or the process is asked to stop. `arguments` start the same server from any
-/// directory, for a person to copy.
-pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
+/// directory, for a person to copy; `read_again` reads the settings again.
+pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAgain) -> Result<()> {
     sandbox::raise_descriptor_limit();
     let (settings, missing) = open_roots::without_missing(settings);
     let settings = &settings;
+    let opened = open(settings)?;
+    let (roots, protection) = (opened.roots, opened.protection);
+
+    let log = log::start(settings, opened.audit)?;
+    histories::recover(&roots);
+    histories::prune_in_background(&roots);
+    missing.iter().for_each(warn_of_missing);
+    opened.project.iter().for_each(GuideProject::warn);
+    let (listener, admin) = (opened.listener, opened.admin);
+    let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
+    let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
+    let admission = admitting(Deployment {
+        recorder: log.recorder(),
+        observer,
+        ..deployment(settings, &roots, opened.users, reopening(&protection))
+    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    announce(
+        settings,
+        arguments,
+        (listener.as_ref(), admin.as_ref()),
+        &protection,
+    );
+    let shared = SharedParts {
+        admission: Arc::new(InForce::new(admission)),
+        credentials: opened.credentials,
+        gauges: listener.is_some().then(Arc::<HttpGauges>::default),
+        process: opened.process,
+        places: Arc::new(ServedPlaces::new(settings)),
+        guide_state: opened.project.map(|project| project.state),
+    };
+    let page = admin.zip(board);
+    let page = page.map(|(admin, board)| (admin, shared.page(board, &protection)));
+    let ended = runtime.block_on(async {
+        let hangups = signals::hangups();
+        let served = Arc::new(shared.served(settings)?);
+        let reloader = shared.reloader(settings, &served, read_again, (&roots, &protection));
+        begin_background(&shared, hangups.zip(Some((log.reopener(), reloader))));
+        tokio::spawn(after_start(roots.sweeper()));
+        // Roots that the operator takes away are not held open.
+        drop(roots);
+        let parts = ServedParts {
+            listener,
+            shared,
+            served,
+            page,
+        };
+        serve(settings, parts).await
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    ended
+}
+
+/// What needs files outside the roots.
+struct Opened {
+    roots: Roots,
+    project: Option<GuideProject>,
+    listener: Option<TcpListener>,
+    admin: Option<TcpListener>,
+    process: Arc<ProcessFigures>,
+    users: Users,
+    credentials: Arc<CredentialStore>,
+    audit: Option<AuditFile>,
+    protection: Protection,
+}
+
+/// Opens everything that needs files outside the roots, then locks the process in.
+fn open(settings: &Settings) -> Result<Opened> {
     let roots = open_roots::open(settings)?;
     tool_sets::check(settings, &roots)?;
     let project = guide_project::open(settings)?;
@@ -58,54 +130,32 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let resolver = resolver_files(settings);
     let exceptions = exceptions(settings, &resolver);
     let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions)?;
-
-    let log = log::start(settings, audit)?;
-    histories::recover(&roots);
-    histories::prune_in_background(&roots);
-    missing.iter().for_each(warn_of_missing);
-    project.iter().for_each(GuideProject::warn);
-    let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
-    let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
-    let admission = admitting(Deployment {
-        recorder: log.recorder(),
-        observer,
-        ..deployment(settings, &roots, users, reopening(&protection))
-    })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    announce(
-        settings,
-        arguments,
-        (listener.as_ref(), admin.as_ref()),
-        &protection,
-    );
-    let reload = signals::reload_on_hangup(log.reopener(), Arc::clone(&credentials));
-    let sweep = roots.sweeper();
-    let oauth = credentials.oauth().cloned();
-    let shared = SharedParts {
-        admission,
-        credentials,
-        gauges: listener.is_some().then(Arc::<HttpGauges>::default),
-        process,
-    };
-    let page = admin.zip(board);
-    let page = page.map(|(admin, board)| (admin, shared.page(settings, board, &protection)));
-    let parts = ServedParts {
+    Ok(Opened {
+        roots,
+        project,
         listener,
-        shared,
-        page,
-    };
-    let ended = runtime.block_on(async {
-        tokio::spawn(reload);
-        if let Some(oauth) = oauth {
-            tokio::spawn(oauth.keep_keys_fresh());
-        }
-        tokio::spawn(after_start(sweep));
-        serve(settings, parts, project.as_ref()).await
-    });
-    runtime.shutdown_timeout(LAST_WORK);
-    ended
+        admin,
+        process,
+        users,
+        credentials,
+        audit,
+        protection,
+    })
+}
+
+/// Starts what runs beside the calls: SIGHUP, and the issuer's keys.
+fn begin_background(
+    shared: &SharedParts,
+    hangups: Option<(Signal, (impl Fn() + Send + 'static, Reloader))>,
+) {
+    if let Some((hangups, (reopen_audit, reloader))) = hangups {
+        let reloader = Arc::new(reloader);
+        let reload = move || reloader.reload();
+        tokio::spawn(signals::reload_on_hangup(hangups, reopen_audit, reload));
+    }
+    if let Some(oauth) = shared.credentials.oauth().cloned() {
+        tokio::spawn(oauth.keep_keys_fresh());
+    }
 }
 
 /// Warns of a directory that is not served. Only its name is told: the log holds no host paths.
@@ -119,7 +169,7 @@ fn admitting(deployment: Deployment) -> Result<Arc<Admission>> {
     let admission = Admission::new(deployment);
     let live_roots = admission.deployment().roots.iter();
     LiveRoot::count_in_background(live_roots.map(|grant| Arc::clone(&grant.root)));
-    root_watch::start(admission.deployment())?;
+    root_watch::start(admission.deployment().roots.iter())?;
     Ok(admission)
 }
 
@@ -161,7 +211,9 @@ fn exceptions<'a>(settings: &'a Settings, resolver: &'a [PathBuf]) -> Vec<Except
     let read = tls.into_iter().flatten();
     let read = read.chain(&settings.bearer_tokens_file);
     let read = read.chain(&settings.admin_token_file);
+    let read = read.chain(&settings.metrics_tokens_file);
     let read = read.chain(settings.oauth.as_ref().and_then(OAuthSettings::key_file));
+    let read = read.chain(&settings.config_file);
     let read = read.map(|path| (path, ExceptionRights::Read));
     let written = settings.audit_file.iter();
     let written = written.map(|path| (path, ExceptionRights::Write));
@@ -190,92 +242,98 @@ fn resolver_files(settings: &Settings) -> Vec<PathBuf> {
 struct ServedParts {
     listener: Option<TcpListener>,
     shared: SharedParts,
+    served: Arc<Served>,
     page: Option<(TcpListener, AdminOptions)>,
 }
 
 /// What clients and the operator's page share.
 struct SharedParts {
-    admission: Arc<Admission>,
+    admission: Arc<InForce<Admission>>,
     credentials: Arc<CredentialStore>,
     /// Only with HTTP.
     gauges: Option<Arc<HttpGauges>>,
     process: Arc<ProcessFigures>,
+    places: Arc<ServedPlaces>,
+    guide_state: Option<Arc<GuideState>>,
 }
 
 impl SharedParts {
     /// The operator's page.
-    fn page(
-        &self,
-        settings: &Settings,
-        board: Arc<CallBoard>,
-        protection: &Protection,
-    ) -> AdminOptions {
+    fn page(&self, board: Arc<CallBoard>, protection: &Protection) -> AdminOptions {
         let state = AdminState {
             board,
             admission: Arc::clone(&self.admission),
             gauges: self.gauges.clone(),
             process: Arc::clone(&self.process),
-            operator: OperatorContext::new(settings),
             protection: protection.to_string(),
-            warnings: settings_risks(settings),
+            warnings: Arc::clone(&self.places.warnings),
+            clients: Arc::clone(&self.places.clients),
         };
-        let host = settings.admin_listen;
-        let host = host.map(|address| address.ip().to_string());
         AdminOptions {
-            host_check: HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[]),
+            host_check: Arc::clone(&self.places.page_host_check),
             credentials: Arc::clone(&self.credentials),
             state,
         }
     }
+
+    /// What clients are served.
+    fn served(&self, settings: &Settings) -> Result<Served> {
+        let admission = Arc::clone(&self.admission);
+        Served::start(settings, admission, self.guide_state.clone())
+    }
+
+    /// What SIGHUP changes.
+    fn reloader(
+        &self,
+        settings: &Settings,
+        served: &Arc<Served>,
+        read_again: ReadAgain,
+        (roots, protection): (&Roots, &Protection),
+    ) -> Reloader {
+        let reopening = reopening(protection);
+        Reloader {
+            read: read_again,
+            in_force: Mutex::new(settings.clone()),
+            locked: (reopening == Reopening::No).then(|| LockedDirectories::of(roots)),
+            reopening,
+            cluster: roots.cluster().cloned(),
+            served: Arc::clone(served),
+            credentials: Arc::clone(&self.credentials),
+            places: Arc::clone(&self.places),
+        }
+    }
 }
 
-async fn serve(
-    settings: &Settings,
-    parts: ServedParts,
-    project: Option<&GuideProject>,
-) -> Result<()> {
+async fn serve(settings: &Settings, parts: ServedParts) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
-    let SharedParts {
-        admission,
-        credentials,
-        gauges,
-        process,
-    } = parts.shared;
+    let (shared, served) = (parts.shared, parts.served);
     if let Some((listener, options)) = parts.page {
         tokio::spawn(admin::serve(listener, options, shutdown.clone()));
     }
+    for service in served.services() {
+        tokio::spawn(after_start(prepared(service)));
+    }
+    if let Some(live) = served.stdio() {
+        stdio::serve(live.clone(), settings.max_body_size, shutdown.clone()).await;
+    }
     let Some(listener) = parts.listener else {
-        let service = every_set(settings, Arc::clone(&admission), project)?;
-        let service = for_stdio(service, settings, &admission)?;
-        tokio::spawn(after_start(prepared(service.clone())));
-        stdio::serve(Server::new(service), settings.max_body_size, shutdown).await;
         return Ok(());
     };
     let options = http::HttpOptions {
-        gauges: gauges.unwrap_or_default(),
-        process,
-        host_check: HostCheck::new(
-            &settings.host,
-            &settings.allowed_hosts,
-            &settings.allowed_origins,
-        ),
-        credentials,
-        admission: Arc::clone(&admission),
-        guide_state: project.map(|project| Arc::clone(&project.state)),
+        gauges: shared.gauges.unwrap_or_default(),
+        process: shared.process,
+        host_check: Arc::clone(&shared.places.host_check),
+        credentials: shared.credentials,
+        admission: shared.admission,
+        guide_state: shared.guide_state,
         max_body_size: settings.max_body_size,
         door_limits: door_limits(settings),
         handshake_timeout: settings.handshake_timeout,
         client_timeout: settings.client_timeout,
     };
-    let clients = client_admissions(settings, &admission);
-    let endpoints = settings
-        .toolsets
-        .iter()
-        .map(|set| endpoint(*set, settings, &admission, &clients, project));
-    let endpoints = endpoints.collect::<Result<_>>()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     service_manager::tell_ready();
-    http::serve(listener, options, endpoints, shutdown).await;
+    http::serve(listener, options, served.endpoints(), shutdown).await;
     Ok(())
 }
 
@@ -288,66 +346,6 @@ fn door_limits(settings: &Settings) -> DoorLimits {
         most_of_one: settings.max_connections_per_address.unwrap_or(half),
         proxies: settings.trusted_proxies.clone(),
     }
-}
-
-/// Every named client, with its own admission.
-fn client_admissions(
-    settings: &Settings,
-    admission: &Admission,
-) -> Vec<(ClientGrant, Arc<Admission>)> {
-    let clients = settings.clients.iter();
-    let grants = clients.map(|client| client_grant(client, settings, admission.deployment()));
-    grants
-        .map(|grant| {
-            let own = admission.for_client(&grant);
-            (grant, own)
-        })
-        .collect()
-}
-
-/// The tools for the one caller on standard input and output: those of the client `stdio`, if there is one.
-pub(crate) fn for_stdio(
-    service: Service,
-    settings: &Settings,
-    admission: &Admission,
-) -> Result<Service> {
-    let mut clients = settings.clients.iter();
-    let Some(client) = clients.find(|client| client.name == STDIO_CLIENT) else {
-        return Ok(service);
-    };
-    let grant = client_grant(client, settings, admission.deployment());
-    let own = service.for_client(&grant, &admission.for_client(&grant));
-    own.ok_or_else(|| {
-        anyhow!("clients: the client {STDIO_CLIENT} may use none of the tool sets that are served")
-    })
-}
-
-fn endpoint(
-    set: Toolset,
-    settings: &Settings,
-    admission: &Arc<Admission>,
-    clients: &[(ClientGrant, Arc<Admission>)],
-    project: Option<&GuideProject>,
-) -> Result<http::Endpoint> {
-    let guide_state = project.map(|project| &project.state);
-    let service = Service::new(
-        vec![tools_of(set, settings, guide_state)],
-        Arc::clone(admission),
-    )?;
-    tokio::spawn(after_start(prepared(service.clone())));
-    let has_sessions = match settings.sessions {
-        SessionPolicy::On => true,
-        SessionPolicy::Off => false,
-        SessionPolicy::Auto => set == Toolset::Guide,
-    };
-    let max_sessions = has_sessions.then_some(settings.max_sessions);
-    let server = Server::new(service.clone());
-    let mut endpoint = http::Endpoint::new(set.name().to_owned(), server, max_sessions);
-    for (client, admission) in clients {
-        let own = service.for_client(client, admission);
-        endpoint.add_client(Arc::clone(&client.name), own);
-    }
-    Ok(endpoint)
 }
 
 /// Announces on the terminal and in the log which addresses serve clients and the operator.

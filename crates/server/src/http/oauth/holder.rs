@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::metadata::{self, Challenge};
 use super::token::TokenClaims;
-use super::{OAuthRefusal, ResourceServer};
+use super::{OAuthRefusal, ResourceServer, TokenClients};
 use crate::http::endpoint::Holder;
 use crate::http::host_check::Refusal;
 use crate::http::tokens::{TokenRefusal, bearer_token};
@@ -53,26 +53,21 @@ impl ResourceServer {
             OAuthRefusal::Bad(fault) => self.bad_token(resource, fault.words()),
             OAuthRefusal::NoKeys => no_keys(),
         })?;
-        let client = self.client_of(&claims);
+        let clients = self.clients.now();
+        let client = clients.client_of(&claims);
         let client = client.ok_or_else(|| self.no_client(resource))?;
         Ok(Holder {
             name: format!("{client}:{}", shown_subject(&claims)).into(),
-            client: Some(Arc::clone(client)),
+            client: clients.are_named.then(|| Arc::clone(client)),
             owner: claims.owner,
         })
     }
 
-    /// The client that a token stands for.
-    fn client_of(&self, claims: &TokenClaims) -> Option<&Arc<str>> {
-        let mut clients = self.clients.iter();
-        let found = clients.find(|(selector, _)| matches(selector, claims));
-        found.map(|(_, client)| client)
-    }
-
     /// The scopes that make a token somebody's.
     pub(super) fn scope_names(&self) -> Vec<String> {
-        let names = self
-            .clients
+        let clients = self.clients.now();
+        let names = clients
+            .selectors
             .iter()
             .filter_map(|(selector, _)| match selector {
                 OAuthSelector::Scope(scope) => Some(scope.clone()),
@@ -127,6 +122,15 @@ impl ResourceServer {
     fn challenge(&self, resource: &Resource, why: Challenge<'_>) -> HeaderValue {
         let scopes = self.scope_names();
         metadata::challenge(&self.settings, &scopes, &resource.path, why)
+    }
+}
+
+impl TokenClients {
+    /// The client that a token stands for.
+    fn client_of(&self, claims: &TokenClaims) -> Option<&Arc<str>> {
+        let mut selectors = self.selectors.iter();
+        let found = selectors.find(|(selector, _)| matches(selector, claims));
+        found.map(|(_, client)| client)
     }
 }
 

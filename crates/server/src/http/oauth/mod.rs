@@ -21,14 +21,22 @@ pub(super) use self::holder::{OAuthRefused, Resource};
 use self::keys::{KeySource, KeyStore};
 use self::token::{TokenClaims, TokenFault};
 use super::answers::HttpReply;
+use crate::in_force::InForce;
 use crate::settings::{ClientSettings, KeyLocation, OAuthSelector, OAuthSettings};
 
 /// What decides on access tokens.
 pub(crate) struct ResourceServer {
     settings: OAuthSettings,
-    /// Which tokens are whose; the first that matches decides.
-    clients: Vec<(OAuthSelector, Arc<str>)>,
+    clients: InForce<TokenClients>,
     keys: KeyStore,
+}
+
+/// Whom access tokens stand for.
+struct TokenClients {
+    /// Which tokens are whose; the first that matches decides.
+    selectors: Vec<(OAuthSelector, Arc<str>)>,
+    /// Whether the settings name clients; otherwise all have the same rights.
+    are_named: bool,
 }
 
 /// Why a request with an access token is not let in.
@@ -53,7 +61,7 @@ impl ResourceServer {
         };
         Ok(ResourceServer {
             settings: settings.clone(),
-            clients: selectors(settings, clients),
+            clients: InForce::new(TokenClients::new(settings, clients)),
             keys: KeyStore::open(source)?,
         })
     }
@@ -66,6 +74,11 @@ impl ResourceServer {
     /// Reads a file of keys again.
     pub(crate) fn reload(&self) -> Result<()> {
         self.keys.reload()
+    }
+
+    /// Decides by other settings from now on whom tokens stand for.
+    pub(crate) fn set_clients(&self, settings: &OAuthSettings, clients: &[ClientSettings]) {
+        self.clients.replace(TokenClients::new(settings, clients));
     }
 
     /// Judges a token that came with a request to an endpoint, which may have several paths.
@@ -105,6 +118,15 @@ impl ResourceServer {
     /// The metadata of the resource at a path.
     pub(crate) fn metadata(&self, method: &Method, path: &str) -> HttpReply {
         metadata::answer(method, &self.settings, &self.scope_names(), path)
+    }
+}
+
+impl TokenClients {
+    fn new(settings: &OAuthSettings, clients: &[ClientSettings]) -> TokenClients {
+        TokenClients {
+            selectors: selectors(settings, clients),
+            are_named: !clients.is_empty(),
+        }
     }
 }
 

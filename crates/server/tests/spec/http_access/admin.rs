@@ -299,3 +299,50 @@ async fn the_dashboard_asks_for_metrics_that_there_are() {
         wire.http().get("/metrics").await.body
     );
 }
+
+#[tokio::test]
+async fn admin_a_configured_client_can_be_kept_out_before_it_calls_and_the_operator_is_recorded() {
+    let (tree, tokens, logs) = (Tree::new().file("a", "text"), Tree::new(), Tree::new());
+    let digest = "sha256:d857bfb7f97e4c36761a2f72506a7365ec21fe36f4696e4f44734039ed9c9835";
+    let clients = json!([{"name": "docs", "tokens": [digest], "roots": {"workspace": {}}}]);
+    let setup = setup(&tree, &tokens)
+        .set("clients", clients)
+        .set("log.audit_file", json!(logs.join("calls")));
+    let (wire, admin) = served(setup).await;
+    let listed = asked(&admin, "clients").await;
+    assert_eq!(listed["clients"][0]["client"], "docs", "{listed}");
+    let suspend = |suspended| json!({"client": "docs", "suspended": suspended});
+    assert_eq!(told(&admin, "suspend", &suspend(true)).await.status, 200);
+    let own = ("authorization", "Bearer docs-token-0123456789");
+    for method in ["tools/list", "resources/list", "initialize"] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
+        let reply = wire.http().post("/mcp", &[own], &message).await.json();
+        let error = reply["error"]["message"].to_string();
+        assert!(error.contains("suspended"), "{method}: {reply}");
+    }
+    assert_eq!(told(&admin, "suspend", &suspend(false)).await.status, 200);
+    let write = json!({"root": "workspace", "path": "a", "content": "new"});
+    let message = tool_call(1, "write_file", &write);
+    let reply = wire.http().post("/mcp", &[own], &message).await.json();
+    assert_eq!(reply["result"]["isError"], false, "{reply}");
+    let changes = told(&admin, "changes", &json!({"root": "workspace"})).await;
+    let change = changes.json()["changes"][0]["change"].clone();
+    let undo = json!({"root": "workspace", "change": change, "dry_run": false});
+    assert_eq!(told(&admin, "undo", &undo).await.status, 200);
+    assert_eq!(content(&tree), "text");
+    wire.stop().await;
+    let text = std::fs::read_to_string(logs.join("calls")).expect("an audit file");
+    let lines = text.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        format!("{} {}", line["client"], line["tool"])
+    });
+    let by_operator: Vec<String> = lines.filter(|line| line.contains("operator")).collect();
+    assert_eq!(
+        by_operator,
+        [
+            r#""operator" "suspend""#,
+            r#""operator" "suspend""#,
+            r#""operator" "undo""#
+        ]
+    );
+}

@@ -261,3 +261,141 @@ async fn a_mistake_in_clients_ends_the_start() {
         );
     }
 }
+
+#[tokio::test]
+async fn metrics_and_other_endpoints_do_not_exist_for_a_named_client() {
+    let (tree, tokens) = (
+        tree(),
+        Tree::new()
+            .file("metrics", "metrics-token-0123456789\n")
+            .file("all", "file-token-0123456789\n"),
+    );
+    let wire = setup(&tree)
+        .set("toolsets", json!(["workspace", "memory"]))
+        .set("server.metrics_tokens_file", json!(tokens.join("metrics")))
+        .set("server.bearer_tokens_file", json!(tokens.join("all")))
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    let get = async |token: &str, path: &str| {
+        let value = format!("Bearer {token}");
+        http.send("GET", path, &[("authorization", value.as_str())])
+            .await
+    };
+    for (token, status) in [
+        ("metrics-token-0123456789", 200),
+        ("file-token-0123456789", 200),
+        (DOCS.0, 404),
+        ("unknown-token-0123456789", 401),
+    ] {
+        let reply = get(token, "/metrics").await;
+        assert_eq!(reply.status, status, "{token}: {}", reply.body);
+    }
+    let called = post(http, "metrics-token-0123456789", &list_roots()).await;
+    assert_eq!(called.0, 401, "it opens nothing else");
+    let none = get(MEMORIES.0, "/none").await.body;
+    assert!(
+        none.contains("/mcp/memory") && !none.contains("workspace") && !none.contains("/metrics"),
+        "{none}"
+    );
+    let none = get("file-token-0123456789", "/none").await.body;
+    assert!(
+        none.contains("/mcp, /mcp/workspace, /mcp/memory, /metrics"),
+        "{none}"
+    );
+}
+
+#[tokio::test]
+async fn with_clients_nothing_that_is_told_is_for_shared_caches() {
+    let (tree, tokens) = (tree(), Tree::new().file("all", "file-token-0123456789\n"));
+    let wire = setup(&tree)
+        .set("server.replies", "both")
+        .set("server.bearer_tokens_file", json!(tokens.join("all")))
+        .wire(Transport::Http)
+        .await;
+    for token in [ADDER.0, "file-token-0123456789"] {
+        for method in ["tools/list", "resources/list", "server/discover"] {
+            let value = format!("Bearer {token}");
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "by hand", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {}
+            });
+            let message =
+                json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}});
+            let headers = [
+                ("authorization", value.as_str()),
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", method),
+            ];
+            let reply = wire.http().post("/mcp", &headers, &message).await.json();
+            let scope = &reply["result"]["cacheScope"];
+            assert_eq!(scope, "private", "{method} of {token}: {reply}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn check_tells_what_each_caller_has_in_effect() {
+    let (tree, tokens) = (tree(), Tree::new().file("all", "file-token-0123456789\n"));
+    let keys = json!({"allowed_tools": ["read_file", "write_file"], "read_only": true});
+    let oauth = json!({
+        "issuer": "https://login.example.org", "public_url": "https://files.example.org",
+        "jwks_uri": "https://login.example.org/keys", "scopes": {"files:read": "readers"}
+    });
+    let clients = json!([
+        {"name": "readers", "roots": {"workspace": {"tools": ["read_file", "grep"]}}},
+        {"name": "docs", "tokens": [DOCS.1], "roots": {"workspace": {"paths": ["docs/**"]}}},
+    ]);
+    let ended = crate::harness::program()
+        .root_with("workspace", tree.path(), keys)
+        .set("auth.oauth", oauth)
+        .set("clients", clients)
+        .set("server.bearer_tokens_file", json!(tokens.join("all")))
+        .arguments(["check"])
+        .run()
+        .await;
+    for line in [
+        "the client readers: access tokens with the scope files:read",
+        "workspace: may read; read_file; every path",
+        "the client docs: 1 token",
+        "workspace: may read; read_file, write_file; docs/**",
+        "callers with a token of server.bearer_tokens_file",
+        "need a restart: host, port, toolsets",
+    ] {
+        assert!(ended.stdout.contains(line), "{line}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_root_that_exists_for_others_only_and_an_undo_beyond_the_rights_are_violations() {
+    let (tree, other) = (tree(), Tree::new().file("f", "x"));
+    let clients = json!([
+        {"name": "docs", "tokens": [DOCS.1], "roots": {"workspace": {"rights": ["read", "create"]}}},
+    ]);
+    let wire = Workspace::setup(&tree)
+        .root("other", other.path())
+        .set("clients", clients)
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    for (root, level) in [("other", "WARN"), ("nowhere", "INFO")] {
+        let mut message = list_roots();
+        message["params"] = json!({"name": "read_file", "arguments": {"root": root, "path": "f"}});
+        let (_, text, reply) = post(http, DOCS.0, &message).await;
+        let code = &reply["result"]["structuredContent"]["error"]["code"];
+        assert_eq!(code, "unknown_root", "{text}");
+        let line = wire.logged(|line| line["root"] == root).await;
+        assert_eq!(line["level"], level, "{line}");
+    }
+    let new = json!({"path": "new", "content": "x"});
+    assert_eq!(call(http, DOCS.0, "write_file", new).await.0, "none");
+    for dry_run in [true, false] {
+        let arguments = json!({"dry_run": dry_run});
+        let (code, text) = call(http, DOCS.0, "undo", arguments).await;
+        assert_eq!(code, "permission_denied", "{text}");
+    }
+    assert!(tree.has("new"));
+    let line = wire.logged(|line| line["tool"] == "undo").await;
+    assert_eq!(line["level"], "WARN", "{line}");
+}

@@ -16,6 +16,7 @@ mod limits;
 mod names;
 mod oauth;
 mod ready;
+mod reload;
 mod sessions;
 mod tls;
 mod tokens;

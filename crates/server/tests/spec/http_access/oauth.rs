@@ -312,8 +312,10 @@ async fn a_file_of_keys_is_read_again_on_hangup() {
     assert_eq!((status(&old).await, status(&new).await), (200, 401));
     write(&new);
     wire.reload();
-    wire.logged(|line| line["message"] == "tokens and certificates were read again")
-        .await;
+    wire.logged(|line| {
+        line["message"] == "the configuration, tokens and certificates were read again"
+    })
+    .await;
     assert_eq!((status(&old).await, status(&new).await), (401, 200));
     std::fs::write(&path, "{}").unwrap();
     wire.reload();

@@ -76,8 +76,10 @@ async fn speaks_https_and_takes_new_certificates_on_hangup() {
         std::fs::copy(others.join(file), files.join(file)).unwrap();
     }
     wire.reload();
-    wire.logged(|line| line["message"] == "tokens and certificates were read again")
-        .await;
+    wire.logged(|line| {
+        line["message"] == "the configuration, tokens and certificates were read again"
+    })
+    .await;
     assert!(
         ask(address, first).await.is_err(),
         "the old certificate is gone"

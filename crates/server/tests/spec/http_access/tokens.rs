@@ -100,8 +100,10 @@ async fn tokens_are_read_again_on_hangup() {
     std::fs::write(tokens.join("next"), "new-of-sixteen-letters\n").unwrap();
     std::fs::rename(tokens.join("next"), tokens.join("tokens")).unwrap();
     wire.reload();
-    wire.logged(|line| line["message"] == "tokens and certificates were read again")
-        .await;
+    wire.logged(|line| {
+        line["message"] == "the configuration, tokens and certificates were read again"
+    })
+    .await;
     assert_eq!(ask(wire.http(), "old-of-sixteen-letters").await.status, 401);
     assert_eq!(ask(wire.http(), "new-of-sixteen-letters").await.status, 200);
     std::fs::write(tokens.join("tokens"), "# nobody\n").unwrap();

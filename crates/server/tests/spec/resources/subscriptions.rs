@@ -120,8 +120,7 @@ async fn listening(setup: Setup, transport: Transport, uris: &[&str]) -> (Told, 
         "{first}"
     );
     assert_eq!(first["params"]["_meta"][ID], 7);
-    // Tools never change here, so that wish is not granted.
-    let granted = json!({"resourceSubscriptions": uris});
+    let granted = json!({"toolsListChanged": true, "resourceSubscriptions": uris});
     assert_eq!(first["params"]["notifications"], granted);
     (told, peer)
 }

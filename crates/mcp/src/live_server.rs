@@ -1,0 +1,160 @@
+//! What a client has of an endpoint, while the operator may change it: connections keep this, and each request takes what
+//! is in force when it begins.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use crate::server::Server;
+
+/// A server that can be replaced. Clones are the same one.
+#[derive(Clone)]
+pub struct LiveServer {
+    inner: Arc<LiveState>,
+}
+
+struct LiveState {
+    current: RwLock<Server>,
+    changes: watch::Sender<Changes>,
+}
+
+/// How often each thing changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Changes {
+    tools: u64,
+    access: u64,
+    cuts: u64,
+}
+
+/// Whether what a client may reach was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessChange {
+    /// The same roots, paths and rights.
+    Same,
+    /// Others: what it began to watch has to be asked for anew.
+    Changed,
+}
+
+impl LiveServer {
+    /// Serves what `server` is, until it is replaced.
+    #[must_use]
+    pub fn new(server: Server) -> LiveServer {
+        LiveServer {
+            inner: Arc::new(LiveState {
+                current: RwLock::new(server),
+                changes: watch::Sender::default(),
+            }),
+        }
+    }
+
+    /// What is in force now. A request keeps it to its end.
+    #[must_use]
+    pub fn now(&self) -> Server {
+        let current = self.inner.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts another server in force; says whether its list of tools is another one. Who listens is told.
+    pub fn replace(&self, server: Server, access: AccessChange) -> bool {
+        let before = self.now();
+        let tools = |server: &Server| server.service().catalogue().listed().to_vec();
+        let has_other_tools = tools(&before) != tools(&server);
+        *self
+            .inner
+            .current
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = server;
+        self.inner.changes.send_modify(|changes| {
+            changes.tools += u64::from(has_other_tools);
+            changes.access += u64::from(access == AccessChange::Changed);
+        });
+        has_other_tools
+    }
+
+    /// Ends everything that is listened to, because somebody who listens may have lost the right to.
+    pub fn cut(&self) {
+        self.inner.changes.send_modify(|changes| changes.cuts += 1);
+    }
+
+    /// Tells whether both are the same one.
+    #[must_use]
+    pub fn is_same(&self, other: &LiveServer) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Follows what changes from now on.
+    #[must_use]
+    pub fn follow(&self) -> Following {
+        let receiver = self.inner.changes.subscribe();
+        let seen = *receiver.borrow();
+        Following { receiver, seen }
+    }
+}
+
+impl From<Server> for LiveServer {
+    fn from(server: Server) -> LiveServer {
+        LiveServer::new(server)
+    }
+}
+
+impl fmt::Debug for LiveServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LiveServer")
+    }
+}
+
+/// Somebody who wants to know what changes.
+#[derive(Debug, Clone)]
+pub struct Following {
+    receiver: watch::Receiver<Changes>,
+    seen: Changes,
+}
+
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveChange {
+    /// The list of tools.
+    Tools,
+    /// What may be reached.
+    Access,
+    /// Whoever listens has to come back.
+    Cut,
+}
+
+impl Following {
+    /// Waits for the next change. Without anybody who could make one, that is for ever.
+    pub async fn next(&mut self) -> LiveChange {
+        loop {
+            let now = *self.receiver.borrow_and_update();
+            if let Some(change) = self.first_unseen(now) {
+                return change;
+            }
+            if self.receiver.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Waits until what was begun has to be begun anew.
+    pub(crate) async fn access_changed(&mut self) {
+        while self.next().await == LiveChange::Tools {}
+    }
+
+    /// The list of tools comes first: a client hears of it even if its stream ends.
+    fn first_unseen(&mut self, now: Changes) -> Option<LiveChange> {
+        let seen = &mut self.seen;
+        if seen.tools != now.tools {
+            seen.tools = now.tools;
+            return Some(LiveChange::Tools);
+        }
+        if seen.access != now.access {
+            seen.access = now.access;
+            return Some(LiveChange::Access);
+        }
+        (seen.cuts != now.cuts).then(|| {
+            seen.cuts = now.cuts;
+            LiveChange::Cut
+        })
+    }
+}
