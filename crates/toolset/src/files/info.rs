@@ -95,6 +95,7 @@ impl Tool for Info {
     const TITLE: &'static str = "File information";
     const DESCRIPTION: &'static str = "Tells what a path is: type, size, times, what the server may do with it, MIME type. A path where nothing is \
         gives exists: false and is no error.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 

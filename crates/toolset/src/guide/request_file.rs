@@ -63,6 +63,7 @@ impl GuideTool for RequestFile {
         the client has no sampling it fails with unsupported: hand the file over with guide_cache_file and call \
         again. Security: the path is checked against the allowed directories before anyone is asked. Example: \
         {\"path\":\"docs/plan.md\"}";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

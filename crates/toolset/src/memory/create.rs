@@ -34,6 +34,7 @@ impl Tool for Create {
     const TITLE: &'static str = "Create a file";
     const DESCRIPTION: &'static str = "Creates a new file and missing directories. Where something has that name it fails with file_exists: use \
         str_replace or insert then.";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,
