@@ -32,6 +32,11 @@ impl OperatorContext {
 
     /// The context of one call.
     pub(crate) fn context(&self) -> Context {
+        self.context_of("undo")
+    }
+
+    /// The context of a call that histories know by this name.
+    pub(crate) fn context_of(&self, tool: &str) -> Context {
         Context {
             consent: ops::Consent::default(),
             limits: Arc::clone(&self.limits),
@@ -42,7 +47,7 @@ impl OperatorContext {
             change_notes: ops::ChangeNotes::of(ops::Author {
                 client: "operator".to_owned(),
                 account: "operator".to_owned(),
-                tool: "undo".to_owned(),
+                tool: tool.to_owned(),
                 ..ops::Author::default()
             }),
             room: None,

@@ -7,7 +7,7 @@ mod welcome;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -220,6 +220,8 @@ impl SharedParts {
             operator: OperatorContext::new(settings),
             protection: protection.to_string(),
             warnings: settings_risks(settings),
+            settings: settings.clone(),
+            root_risks: OnceLock::new(),
         };
         let host = settings.admin_listen;
         let host = host.map(|address| address.ip().to_string());
