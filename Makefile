@@ -21,7 +21,7 @@ STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-micro bench-calls bench-agent bench-race docker-build static packages test-packages
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -92,7 +92,7 @@ simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents
 test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --test view_race -- --nocapture
-	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::history faults::trees faults::power faults::search reference::race
+	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::history faults::trees faults::power faults::search reference::race rights::race
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
 	$(CARGO) build --release --locked --bin mcp-filesystem --bin load
@@ -117,6 +117,12 @@ bench-quick: ## the same on a tenth of the files, without saving (a minute once 
 bench-starve: ## 256 heavy calls of each kind by one client beside another's small reads and writes; fails where these wait too long
 	$(CARGO) build --release --locked --bin $(CMD)
 	$(CARGO) run --release --locked --package bench -- starve
+
+bench-rights: ## what a client's rights and denied globs cost on searches of 50,000 files and on small reads (minutes)
+	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package bench-calls
+	$(CARGO) run --release --locked --package bench -- rights
+	target/release/calls rights
 
 bench-micro: ## what confinement and searches cost beside the plain calls (criterion; minutes)
 	$(CARGO) bench --locked --package sandbox --package ops --package guide

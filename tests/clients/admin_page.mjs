@@ -2,7 +2,7 @@
 //
 // usage: admin_page.mjs NODE_HOME CHROMIUM SERVER [PICTURES [SECONDS]]
 import { spawn } from "node:child_process";
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ const { chromium: browserType } = createRequire(join(home, "package.json"))("pla
 const TOKEN = "operator-token-0123456789";
 const work = mkdtempSync(join(tmpdir(), "admin-page-"));
 mkdirSync(join(work, "root"));
+writeFileSync(join(work, "root", ".env"), "");
 writeFileSync(join(work, "token"), `${TOKEN}\n`, { mode: 0o600 });
 writeFileSync(join(work, "config.yaml"), `host: 127.0.0.1
 port: 0
@@ -134,6 +135,36 @@ async function run() {
   await until("taken back", () => readFileSync(join(work, "root", evil), "utf8") === "one");
   await page.getByText(/taken back by/).waitFor();
 
+  // What a change did to lines, as text.
+  await call(address, "write_file", { path: "notes.txt", content: "same\n<b>old</b>\n" });
+  await call(address, "write_file", { path: "notes.txt", content: "same\n<b>new</b>\n" });
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  const seeDiff = page.getByRole("button", { name: "Diff" });
+  await until("more changes", async () => await seeDiff.count() >= 4);
+  await seeDiff.first().click();
+  await page.locator(".diff").waitFor();
+  assert.match(await page.locator(".diff").innerText(), /-<b>old<\/b>\n\+<b>new<\/b>/);
+  assert.equal(await page.locator(".diff b").count(), 0);
+  await picture(page, "admin-diff");
+  await seeDiff.first().click();
+  await until("the diff is closed", async () => await page.locator(".diff").count() === 0);
+
+  // A removed file is brought back; what will happen is shown first.
+  await call(address, "remove_file", { path: "notes.txt" });
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  await page.getByRole("button", { name: "Restore notes.txt" }).first().click();
+  await page.getByText(/make notes.txt as it was/).waitFor();
+  assert.ok(!existsSync(join(work, "root", "notes.txt")));
+  await page.locator("#confirm-yes").click();
+  await until("it is back", () => existsSync(join(work, "root", "notes.txt")));
+  assert.equal(readFileSync(join(work, "root", "notes.txt"), "utf8"), "same\n<b>new</b>\n");
+
+  // What check warns of stands at its root.
+  await page.getByRole("button", { name: "Roots" }).click();
+  await page.locator(".risks").getByText(/usually hold secrets/).waitFor();
+
+  await manyRows(page, address, rows);
+
   // A client is kept out, and let in again.
   await page.getByRole("button", { name: "Clients" }).click();
   await page.getByRole("button", { name: "Suspend" }).first().click();
@@ -181,6 +212,57 @@ async function run() {
   assert.deepEqual(faults, []);
 }
 
+// Ten thousand rows: the reader's place does not jump while more come, filters narrow them, and pause holds them.
+async function manyRows(page, address, rows) {
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  for (let made = 0; made < 10000; made += 250) {
+    await Promise.all(Array.from({ length: 250 }, (_, number) =>
+      call(address, "stat_file", { path: number % 2 ? "." : "missing" }, number % 2 ? "odd-client" : "even-client")));
+  }
+  const height = () => page.evaluate(() => document.getElementById("calls-space").offsetHeight);
+  await until("ten thousand rows", async () => await height() === 10000 * 28);
+  assert.ok(await rows.count() < 100, "every row is made");
+
+  // Somebody reads further down: the row in sight stays in sight.
+  const top = () => page.evaluate(() => {
+    const box = document.getElementById("calls").getBoundingClientRect();
+    const inside = [...document.querySelectorAll("#calls-rows .row")].find((row) => row.getBoundingClientRect().top >= box.top);
+    return { text: inside.innerText, at: Math.round(inside.getBoundingClientRect().top - box.top) };
+  });
+  await page.evaluate(() => { document.getElementById("calls").scrollTop = 28 * 2000; });
+  await call(address, "stat_file", { path: "marked-row" }, "marker");
+  await page.getByLabel("Client").first().fill("marker");
+  await until("the marked row alone", async () => await rows.count() === 1);
+  await page.getByLabel("Client").first().fill("");
+  await until("all rows again", async () => await height() === 10000 * 28);
+  await page.evaluate(() => { document.getElementById("calls").scrollTop = 28 * 3000; });
+  await until("rows in sight", async () => await rows.count() > 10);
+  const before = await top();
+  await Promise.all(Array.from({ length: 40 }, () => call(address, "stat_file", { path: "." }, "late-client")));
+  await page.waitForTimeout(2500);
+  const after = await top();
+  assert.deepEqual(after, before, "the rows jumped");
+  await page.evaluate(() => { document.getElementById("calls").scrollTop = 0; });
+
+  // Filters by client and by root.
+  await page.getByLabel("Client").first().fill("late-client");
+  await until("forty rows", async () => await height() === 40 * 28);
+  await page.getByLabel("Root").first().fill("no-such-root");
+  await until("no rows", async () => await height() === 0);
+  await page.getByLabel("Root").first().fill("workspace");
+  await until("forty rows again", async () => await height() === 40 * 28);
+  await page.getByLabel("Root").first().fill("");
+
+  // Pause: nothing is added until it goes on, and then everything.
+  await page.getByRole("button", { name: "Pause" }).click();
+  await Promise.all(Array.from({ length: 10 }, () => call(address, "stat_file", { path: "." }, "late-client")));
+  await page.getByText(/^10 more$/).waitFor();
+  assert.equal(await height(), 40 * 28);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await until("fifty rows", async () => await height() === 50 * 28);
+  await page.getByLabel("Client").first().fill("");
+}
+
 // Five hundred calls a second while the page is open: the server's memory stays flat, and the page answers.
 async function longRun(page, address, time) {
   const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
@@ -202,6 +284,8 @@ async function longRun(page, address, time) {
   await page.getByRole("button", { name: "Live", exact: true }).click();
   const late = memory();
   console.log(`${made} calls in ${time} s; memory ${early?.toFixed(1)} MiB early, ${late.toFixed(1)} MiB at the end; slowest click ${slowest} ms`);
+  assert.ok(made / time >= 450, `only ${(made / time).toFixed(0)} calls a second were made`);
+  assert.ok(slowest < 2000, `a click took ${slowest} ms`);
   assert.ok(late < early + 16, "memory grew");
 }
 

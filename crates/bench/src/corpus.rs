@@ -86,11 +86,33 @@ impl Corpus {
             corpus.make().context("making the corpus")?;
             fs::write(mark, "")?;
         }
-        fs::write(
-            corpus.root.join("small.txt"),
-            "sixty-three bytes of text and a newline make four KiB of it..\n".repeat(65),
-        )?;
+        corpus.add_small()?;
         Ok(corpus)
+    }
+
+    /// Finds or makes a corpus of `tree` and the small file alone.
+    pub(crate) fn sources(base: &Path, scale: Scale) -> Result<Corpus> {
+        let corpus = Corpus {
+            root: base.join(format!("sources-{}", scale.word())),
+            ..Corpus::plan(base, scale)
+        };
+        let mark = base.join(format!("sources-{}-{VERSION}.done", scale.word()));
+        if !mark.exists() {
+            if corpus.root.exists() {
+                fs::remove_dir_all(&corpus.root).context("removing an unfinished corpus")?;
+            }
+            let mut random = Random::new(SEED);
+            let words = Words::new(&mut random);
+            corpus.make_tree(&words, &mut random)?;
+            fs::write(mark, "")?;
+        }
+        corpus.add_small()?;
+        Ok(corpus)
+    }
+
+    fn add_small(&self) -> io::Result<()> {
+        let line = "sixty-three bytes of text and a newline make four KiB of it..\n";
+        fs::write(self.root.join("small.txt"), line.repeat(65))
     }
 
     fn plan(base: &Path, scale: Scale) -> Corpus {
@@ -135,14 +157,19 @@ impl Corpus {
         format!("logs/{}.log", size.unwrap_or_default())
     }
 
+    fn make_tree(&self, words: &Words, random: &mut Random) -> io::Result<()> {
+        for group in &self.tree {
+            let directory = self.root.join("tree").join(&group.name);
+            make_sources(&directory, group.files, words, random)?;
+        }
+        Ok(())
+    }
+
     fn make(&self) -> io::Result<()> {
         let mut random = Random::new(SEED);
         let words = Words::new(&mut random);
         fs::create_dir_all(self.root.join("scratch"))?;
-        for group in &self.tree {
-            let directory = self.root.join("tree").join(&group.name);
-            make_sources(&directory, group.files, &words, &mut random)?;
-        }
+        self.make_tree(&words, &mut random)?;
         if let Some(last) = self.tree.last() {
             let directory = self.root.join("tree").join(&last.name);
             let size = 2 * MEGABYTE * last.files as u64 / 680;

@@ -1,7 +1,8 @@
 //! Compares the release server with the tools people would reach for, through the tool call itself.
 //!
 //! `bench [--quick] [--only WORD] [--save]` makes the corpus, gets the peers, runs each pair in turn and prints Markdown;
-//! `bench starve` attacks the server with 256 heavy calls of each kind and fails where another client waits too long.
+//! `bench starve` attacks the server with 256 heavy calls of each kind and fails where another client waits too long;
+//! `bench rights` measures what rights cost, alone and without peers.
 //! `--save` writes it to `bench/RESULTS.md`. Run it with `make bench` or `make bench-quick`. No figure of it is a test.
 
 #![expect(
@@ -21,6 +22,7 @@ mod pair;
 mod peers;
 mod random;
 mod report;
+mod rights;
 mod rows;
 mod searches;
 mod server;
@@ -44,6 +46,7 @@ fn main() -> Result<()> {
     match arguments.split_first() {
         Some((first, rest)) if first == "measure" => measure::measure(rest),
         Some((first, rest)) if first == "starve" => starve(&Wanted::read(rest)?),
+        Some((first, rest)) if first == "rights" => rights(&Wanted::read(rest)?),
         _ => compare(&Wanted::read(&arguments)?),
     }
 }
@@ -151,6 +154,28 @@ fn starve(wanted: &Wanted) -> Result<()> {
         "another client's p99 is over ten times its idle one under some load, or a call was lost"
     );
     Ok(())
+}
+
+/// Measures what rights cost on a corpus of sources alone.
+fn rights(wanted: &Wanted) -> Result<()> {
+    let target = target_directory()?;
+    let base = target.join("bench");
+    std::fs::create_dir_all(&base)?;
+    let corpus = Corpus::sources(&base, wanted.scale)?;
+    let program = wanted.server.clone();
+    let mut servers = Servers::new(Own {
+        program: program.unwrap_or_else(|| target.join("release/mcp-filesystem")),
+        base,
+        root: corpus.root.clone(),
+    });
+    let mut compared = Vec::new();
+    for row in rights::rows(corpus.divisor) {
+        if wanted.takes(row.part, &row.name) {
+            compared.push(row.run(&mut servers, wanted.patience())?);
+        }
+    }
+    let rows: Vec<&Compared> = compared.iter().collect();
+    say(&report::table(&rows))
 }
 
 /// Runs what is wanted and puts the report together.

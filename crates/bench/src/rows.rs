@@ -7,6 +7,7 @@ use crate::corpus::{COMMON, Corpus, FREQUENT, RARE};
 use crate::measure::Line;
 use crate::pair::{Pair, as_many, call, call_unremembered, program};
 use crate::peers::Peers;
+use crate::rights;
 
 /// What rows are made from.
 pub(crate) struct Bench {
@@ -33,6 +34,7 @@ impl Bench {
         rows.extend(self.large_files());
         rows.extend(self.changes());
         rows.extend(self.history());
+        rows.extend(rights::rows(self.corpus.divisor));
         rows.extend(self.comparisons());
         rows.extend(self.reply_forms());
         rows

@@ -238,10 +238,15 @@ impl Own {
 
     /// Starts one of `workspace` over stdio with more lines in its config, which are whole blocks.
     pub(crate) fn start_configured(&self, word: &str, more: &str) -> Result<Server> {
+        self.start_guarded(word, "", more)
+    }
+
+    /// The same with more keys of the root, each a line of its own.
+    pub(crate) fn start_guarded(&self, word: &str, keys: &str, more: &str) -> Result<Server> {
         let path = self.base.join(format!("workspace-{word}.yaml"));
         let config = format!(
             "toolsets: [workspace]\nroots:\n  - name: bench\n    path: {}\n    allowed_tools: [\"*\"]\n\
-             log: {{ level: error }}\n{more}",
+             {keys}log: {{ level: error }}\n{more}",
             self.root.display()
         );
         fs::write(&path, config)?;

@@ -105,18 +105,22 @@ impl Answer {
 
 /// The params of a request or a notification: an object, or nothing.
 #[derive(Debug, Default)]
-pub struct Params(Option<Value>);
+pub struct Params {
+    value: Option<Value>,
+    /// The bytes of the whole message.
+    size: usize,
+}
 
 impl Params {
     /// One of them; `None` if it is missing or the params are not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.as_ref()?.get(name)
+        self.value.as_ref()?.get(name)
     }
 
     /// Takes one of them out.
     pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.as_mut()?.get_mut(name).map(Value::take)
+        self.value.as_mut()?.get_mut(name).map(Value::take)
     }
 
     /// One of them that is a string.
@@ -131,10 +135,16 @@ impl Params {
         self.get("_meta")?.as_object()
     }
 
+    /// How many bytes the message has that they came with.
+    #[must_use]
+    pub fn message_size(&self) -> usize {
+        self.size
+    }
+
     /// All of them.
     #[must_use]
     pub fn into_value(self) -> Value {
-        self.0.unwrap_or_default()
+        self.value.unwrap_or_default()
     }
 }
 
@@ -203,7 +213,7 @@ pub fn read(bytes: &[u8]) -> Incoming {
         return Incoming::Refused(overfull(bytes));
     }
     match serde_json::from_slice::<Shape<Box<Envelope>>>(bytes) {
-        Ok(Shape::Object(envelope)) => envelope.classify(),
+        Ok(Shape::Object(envelope)) => envelope.classify(bytes.len()),
         Ok(Shape::Array) => misshapen("batches are not taken; send one message at a time"),
         Ok(Shape::Other) => misshapen("a message is an object with jsonrpc, id, method and params"),
         Err(mistake) => Incoming::Refused(Refused::new(
@@ -319,11 +329,11 @@ struct Envelope {
 }
 
 impl Envelope {
-    fn classify(self: Box<Envelope>) -> Incoming {
+    fn classify(self: Box<Envelope>, size: usize) -> Incoming {
         // A notification never gets a reply, not even a refusal.
         let is_notification = self.id.is_none() && matches!(self.method, Some(Value::String(_)));
         match self.fault() {
-            None => Incoming::Message(self.message()),
+            None => Incoming::Message(self.message(size)),
             Some(_) if is_notification => Incoming::Nothing,
             Some(fault) => Incoming::Refused(Refused::new(
                 ErrorCode::INVALID_REQUEST,
@@ -371,9 +381,12 @@ impl Envelope {
         }
     }
 
-    fn message(self) -> Message {
+    fn message(self, size: usize) -> Message {
         let id = self.id();
-        let params = Params(self.params.filter(Value::is_object));
+        let params = Params {
+            value: self.params.filter(Value::is_object),
+            size,
+        };
         match (self.method, id) {
             (Some(Value::String(method)), Some(id)) => {
                 Message::Request(Request { id, method, params })

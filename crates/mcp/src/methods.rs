@@ -204,6 +204,7 @@ impl AgreedRequest<'_> {
             room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
+            request_size: params.message_size(),
             trace: meta.trace(),
             account: origin.account(),
             account_kind: origin.account_kind(),

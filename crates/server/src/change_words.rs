@@ -40,6 +40,11 @@ impl OperatorContext {
 
     /// The context of one call.
     pub(crate) fn context(&self) -> Context {
+        self.context_of("undo")
+    }
+
+    /// The context of a call that histories know by this name.
+    pub(crate) fn context_of(&self, tool: &str) -> Context {
         Context {
             consent: ops::Consent::default(),
             limits: Arc::clone(&self.limits),
@@ -50,7 +55,7 @@ impl OperatorContext {
             change_notes: ops::ChangeNotes::of(ops::Author {
                 client: OPERATOR.to_owned(),
                 account: OPERATOR.to_owned(),
-                tool: "undo".to_owned(),
+                tool: tool.to_owned(),
                 ..ops::Author::default()
             }),
             room: None,

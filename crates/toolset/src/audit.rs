@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Failure, NamedPlace, Worded};
 use crate::metrics::OK;
@@ -18,8 +19,9 @@ const UNRECORDED: &str = "toolset::unrecorded";
 pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) subject: &'call CallSubject,
-    pub(crate) client: &'call str,
-    pub(crate) trace: Option<&'call TraceContext>,
+    pub(crate) caller: &'call Caller,
+    /// What it changed, if a history keeps that.
+    pub(crate) change: Option<String>,
     pub(crate) stats: ClientStats,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
@@ -40,12 +42,16 @@ impl CallRecord<'_> {
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
             paths = self.listed().as_deref(),
+            arguments = self.subject.arguments.as_deref(),
+            change = self.change.as_deref(),
             outcome = "ok",
             duration_ms = milliseconds(self.duration),
+            request_size = self.caller.request_size,
             response_size = self.response_size,
-            client = self.client,
-            traceparent = self.trace.map(TraceContext::parent),
-            tracestate = self.trace.and_then(TraceContext::state),
+            client = self.caller.name,
+            client_name = self.caller.client_name(),
+            traceparent = self.traceparent(),
+            tracestate = self.tracestate(),
             "call"
         );
     }
@@ -79,10 +85,12 @@ impl CallRecord<'_> {
             command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
+            arguments = self.subject.arguments.as_deref(),
             error_code = worded.code,
-            client = self.client,
-            traceparent = self.trace.map(TraceContext::parent),
-            tracestate = self.trace.and_then(TraceContext::state),
+            client = self.caller.name,
+            client_name = self.caller.client_name(),
+            traceparent = self.traceparent(),
+            tracestate = self.tracestate(),
             "a refused call is only counted in the audit file: too many lines wait for it"
         );
     }
@@ -99,14 +107,25 @@ impl CallRecord<'_> {
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
             paths = self.listed().as_deref(),
+            arguments = self.subject.arguments.as_deref(),
+            change = self.change.as_deref(),
             outcome,
             error_code = code,
             duration_ms = milliseconds(self.duration),
-            client = self.client,
-            traceparent = self.trace.map(TraceContext::parent),
-            tracestate = self.trace.and_then(TraceContext::state),
+            client = self.caller.name,
+            client_name = self.caller.client_name(),
+            traceparent = self.traceparent(),
+            tracestate = self.tracestate(),
             "a change has ended after its call"
         );
+    }
+
+    fn traceparent(&self) -> Option<&str> {
+        self.caller.trace.as_ref().map(TraceContext::parent)
+    }
+
+    fn tracestate(&self) -> Option<&str> {
+        self.caller.trace.as_ref().and_then(TraceContext::state)
     }
 
     fn tell_observer(&mut self, outcome: &str, reason: Option<&str>, is_violation: bool) {
@@ -160,15 +179,19 @@ impl CallRecord<'_> {
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
             paths = self.listed().as_deref(),
+            arguments = self.subject.arguments.as_deref(),
+            change = self.change.as_deref(),
             failed_path = failed_path.as_deref().map(capped),
             outcome = "error",
             error_code = code,
             reason,
             duration_ms = milliseconds(self.duration),
+            request_size = self.caller.request_size,
             response_size = self.response_size,
-            client = self.client,
-            traceparent = self.trace.map(TraceContext::parent),
-            tracestate = self.trace.and_then(TraceContext::state),
+            client = self.caller.name,
+            client_name = self.caller.client_name(),
+            traceparent = self.traceparent(),
+            tracestate = self.tracestate(),
             "call"
         );
     }
@@ -185,6 +208,8 @@ impl CallRecord<'_> {
             destination_root = self.destination().and_then(root),
             destination_path = self.destination().and_then(path),
             paths = self.listed().as_deref(),
+            arguments = self.subject.arguments.as_deref(),
+            change = self.change.as_deref(),
             attempted_path = attempted,
             resolved_path = violation.leads_to.map(capped),
             violation = violation.kind,
@@ -192,10 +217,12 @@ impl CallRecord<'_> {
             error_code = code,
             reason,
             duration_ms = milliseconds(self.duration),
+            request_size = self.caller.request_size,
             response_size = self.response_size,
-            client = self.client,
-            traceparent = self.trace.map(TraceContext::parent),
-            tracestate = self.trace.and_then(TraceContext::state),
+            client = self.caller.name,
+            client_name = self.caller.client_name(),
+            traceparent = self.traceparent(),
+            tracestate = self.tracestate(),
             client_calls = self.stats.calls,
             client_violations = self.stats.violations,
             "violation"
@@ -224,11 +251,23 @@ fn reason(failure: &Failure, worded: &Worded) -> String {
     capped(&own).to_owned()
 }
 
+/// What a call changed, as far as histories keep it.
+pub(crate) fn change_of(notes: &ops::ChangeNotes) -> Option<String> {
+    let changes = notes.change_ids();
+    (!changes.is_empty()).then(|| changes.join(" "))
+}
+
+/// Whether any line about calls is written.
+pub(crate) fn is_on() -> bool {
+    tracing::enabled!(tracing::Level::WARN)
+}
+
 /// Tells of a client that calls unusually often.
-pub(crate) fn frequent(toolset: &str, client: &str, calls: u64) {
+pub(crate) fn frequent(toolset: &str, caller: &Caller, calls: u64) {
     tracing::warn!(
         toolset,
-        client,
+        client = caller.name,
+        client_name = caller.client_name(),
         calls,
         "unusual call frequency: so many calls within ten seconds"
     );

@@ -132,6 +132,8 @@ pub struct Caller {
     pub allowance: Arc<str>,
     /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
+    /// How many bytes the request has on the wire; 0 if it came over none.
+    pub request_size: usize,
     /// The trace that the call belongs to.
     pub trace: Option<TraceContext>,
     /// The client's answers to an earlier question, if it calls again.
@@ -164,6 +166,21 @@ pub struct Answers {
     pub responses: InputResponses,
 }
 
+impl Caller {
+    /// The name of the client in the log and the audit file: the operator's name for its token, else the host that it
+    /// calls from, else `stdio`.
+    #[must_use]
+    pub fn client_name(&self) -> &str {
+        match self.allowance.as_ref() {
+            "" => STDIO,
+            name => name,
+        }
+    }
+}
+
+/// What the one client on standard input and output is called.
+const STDIO: &str = "stdio";
+
 impl Default for Caller {
     fn default() -> Caller {
         Caller {
@@ -173,6 +190,7 @@ impl Default for Caller {
             account_kind: AccountKind::Connection,
             allowance: Arc::default(),
             room: None,
+            request_size: 0,
             trace: None,
             answers: None,
             narrowed: None,

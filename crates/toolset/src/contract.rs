@@ -10,6 +10,7 @@ use crate::arguments::{BadArgument, field};
 use crate::confirm::NotConfirmed;
 use crate::host_paths::{HostDirectories, HostNames};
 use crate::text_form::{is_unshowable, shown};
+use crate::told_arguments::told;
 use crate::tool::{Definition, RootSource, ToolEffect};
 
 /// Every way a call can fail, as facts.
@@ -98,6 +99,8 @@ pub struct CallSubject {
     pub hosts: Option<HostNames>,
     /// What it does, for a tool that does several things.
     pub command: Option<String>,
+    /// Its arguments that are not content, as JSON, for the log; none if no line is written.
+    pub arguments: Option<String>,
     /// The texts that its edits look for, in order: some sets repeat them in messages. They are never logged.
     pub sought: Vec<String>,
 }
@@ -180,8 +183,26 @@ impl CallSubject {
             found: FoundPaths::default(),
             hosts: None,
             command: text("command"),
+            arguments: None,
             sought: sought(arguments),
         }
+    }
+
+    /// The subject with the arguments that the log tells. Paths on the host are not told: the log has them as root and path.
+    pub(crate) fn with_arguments(
+        mut self,
+        definition: &Definition,
+        arguments: &JsonObject,
+        tells_host_paths: bool,
+    ) -> CallSubject {
+        let places = definition.roots.iter().map(|place| place.path);
+        let left_out: Vec<&str> = if tells_host_paths {
+            places.chain(LISTS).collect()
+        } else {
+            Vec::new()
+        };
+        self.arguments = Some(told(definition, arguments, &left_out));
+        self
     }
 
     /// The subject of a call whose paths are those of the host: its places become root and path, and keep their names there.

@@ -184,6 +184,8 @@ struct ToldCall<'call> {
     subject: &'call CallSubject,
     start: Instant,
     observation: Option<Observation>,
+    /// What the call learns of its change.
+    notes: ops::ChangeNotes,
 }
 
 /// What is left of work that could not end inline.
@@ -207,10 +209,11 @@ impl<'call> Dispatch<'call> {
             other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
         };
         let subject = self.subject(&arguments);
-        let told = ToldCall {
+        let mut told = ToldCall {
             observation: self.observe(&subject),
             subject: &subject,
             start,
+            notes: ops::ChangeNotes::default(),
         };
         // Kept for a call that may have to run again after a question.
         let kept = self.may_ask_first().then(|| arguments.clone());
@@ -227,6 +230,9 @@ impl<'call> Dispatch<'call> {
             Ok(begun) => begun,
             Err(failure) => return self.refused(told, &failure, encoder),
         };
+        if self.changes() {
+            told.notes = begun.call.context.change_notes.clone();
+        }
         let ended = match kept {
             Some(arguments) => self.run_asking(begun, &arguments, &subject).await,
             None => self.run(begun, &subject).await,
@@ -286,15 +292,20 @@ impl<'call> Dispatch<'call> {
             .admission
             .called(&self.caller.account, contract.usual_calls());
         if let Some(calls) = unusual {
-            audit::frequent(contract.name(), &self.caller.name, calls);
+            audit::frequent(contract.name(), self.caller, calls);
         }
     }
 
     fn subject(self, arguments: &JsonObject) -> CallSubject {
         let home = self.admission.home(self.entry.contract.name());
         let home = home.map(|grant| grant.name.as_str());
-        let subject = CallSubject::new(self.entry.tool.definition(), arguments, home);
-        if !self.entry.contract.tells_host_paths() {
+        let definition = self.entry.tool.definition();
+        let tells_host_paths = self.entry.contract.tells_host_paths();
+        let mut subject = CallSubject::new(definition, arguments, home);
+        if audit::is_on() {
+            subject = subject.with_arguments(definition, arguments, tells_host_paths);
+        }
+        if !tells_host_paths {
             return subject;
         }
         let roots = self.admission.deployment().roots.iter();
@@ -434,6 +445,7 @@ impl<'call> Dispatch<'call> {
         watch: &mut CallWatch<'_>,
         subject: &CallSubject,
     ) -> Result<EncodedReply, Failure> {
+        let notes = call.context.change_notes.clone();
         let turn = self
             .admission
             .turn(&self.caller.allowance, &call.context.cancel);
@@ -443,7 +455,7 @@ impl<'call> Dispatch<'call> {
         };
         let late_end = self
             .changes()
-            .then(|| LateEnd::new(self.entry.contract, subject, self.caller));
+            .then(|| LateEnd::new(self.entry.contract, subject, self.caller, &notes));
         let work = observed(work, late_end.clone());
         let run = async {
             let slot = match slot {
@@ -587,8 +599,8 @@ impl<'call> Dispatch<'call> {
             stats: ClientStats::default(),
             toolset: self.entry.contract.name(),
             subject: told.subject,
-            client: &self.caller.name,
-            trace: self.caller.trace.as_ref(),
+            caller: self.caller,
+            change: audit::change_of(&told.notes),
             duration: told.start.elapsed(),
             response_size,
             observation: told.observation,

@@ -4,21 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use crate::audit::CallRecord;
+use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::ClientStats;
 use crate::contract::{CallSubject, Contract, Failure};
 use crate::reply::EncodedReply;
 use crate::tool::{Blocking, Call};
-use crate::trace::TraceContext;
 
 /// The work of a change, as seen from its call and from the thread that makes it.
 pub(crate) struct LateEnd {
     progress: AtomicU8,
     contract: &'static dyn Contract,
     subject: CallSubject,
-    client: String,
-    trace: Option<TraceContext>,
+    caller: Caller,
+    notes: ops::ChangeNotes,
     start: Instant,
 }
 
@@ -32,13 +31,21 @@ impl LateEnd {
         contract: &'static dyn Contract,
         subject: &CallSubject,
         caller: &Caller,
+        notes: &ops::ChangeNotes,
     ) -> Arc<LateEnd> {
         Arc::new(LateEnd {
             progress: AtomicU8::new(WAITS),
             contract,
             subject: subject.clone(),
-            client: caller.name.clone(),
-            trace: caller.trace.clone(),
+            // Only what the log tells of it: its room is free when the call ends.
+            caller: Caller {
+                name: caller.name.clone(),
+                allowance: Arc::clone(&caller.allowance),
+                request_size: caller.request_size,
+                trace: caller.trace.clone(),
+                ..Caller::default()
+            },
+            notes: notes.clone(),
             start: Instant::now(),
         })
     }
@@ -56,8 +63,8 @@ impl LateEnd {
         let record = CallRecord {
             toolset: self.contract.name(),
             subject: &self.subject,
-            client: &self.client,
-            trace: self.trace.as_ref(),
+            caller: &self.caller,
+            change: audit::change_of(&self.notes),
             stats: ClientStats::default(),
             duration: self.start.elapsed(),
             response_size: 0,

@@ -44,6 +44,7 @@ mod schema;
 mod search_bounds;
 mod skipped;
 mod text_form;
+mod told_arguments;
 mod tool;
 mod tool_names;
 mod tool_reference;

@@ -129,6 +129,7 @@ impl Tool for GetPrompt {
     const NAME: &'static str = GET;
     const TITLE: &'static str = "Get a prompt";
     const DESCRIPTION: &'static str = "Words a request about changes.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

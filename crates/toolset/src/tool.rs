@@ -43,6 +43,9 @@ pub trait Tool: Send + Sync + 'static {
     const TITLE: &'static str;
     /// What a language model needs to know to use it.
     const DESCRIPTION: &'static str;
+    /// The arguments that are the content of files, or a part of it, at any depth: no log line has them. It has no default,
+    /// so that no tool forgets it.
+    const CONTENT: &'static [&'static str];
     /// What it does to files. The hints come from this.
     const EFFECT: ToolEffect;
     /// Which roots a call uses, and for what. Admission and the read-only check come from this.
@@ -332,8 +335,8 @@ impl Call {
         let record = CallRecord {
             toolset: contract.name(),
             subject: &subject,
-            client: &self.caller.name,
-            trace: self.caller.trace.as_ref(),
+            caller: &self.caller,
+            change: None,
             stats: self.client_stats.violated(&self.caller.account, now),
             duration: Duration::ZERO,
             response_size: 0,
@@ -382,6 +385,8 @@ pub struct Definition {
     pub title: &'static str,
     /// See [`Tool::DESCRIPTION`].
     pub description: &'static str,
+    /// See [`Tool::CONTENT`].
+    pub content: &'static [&'static str],
     /// See [`Tool::EFFECT`].
     pub effect: ToolEffect,
     /// See [`Tool::ROOTS`].

@@ -184,6 +184,7 @@ pub(crate) fn watch_tool<T: WatchTool>() -> Box<dyn AnyTool> {
             name: "watch",
             title: "Wait for changes",
             description: T::DESCRIPTION,
+            content: &[],
             effect: ToolEffect::Read,
             roots: T::ROOTS,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),

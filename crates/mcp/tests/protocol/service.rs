@@ -37,6 +37,7 @@ impl Tool for Toy {
     const NAME: &'static str = "toy";
     const TITLE: &'static str = "Toy";
     const DESCRIPTION: &'static str = "A toy.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 

@@ -2,10 +2,13 @@
 
 mod effect;
 mod moment;
+mod restore;
 mod seen;
 #[cfg(test)]
 mod tests;
 mod undo;
+
+use std::sync::Arc;
 
 use sandbox::{Author, ChangeRecord, History, Part, PartKind, Root, change_id, is_within};
 
@@ -15,6 +18,7 @@ use crate::place::Place;
 use effect::Effects;
 
 pub use moment::{Diff, Moment, compare_at};
+pub use restore::{Restore, Restored};
 pub use undo::{Undo, UndoBy, UndoRefusal, UndoTarget, Undone};
 
 /// Which changes are wanted.
@@ -135,6 +139,18 @@ impl crate::Operation for ListChanges {
         }
         Ok(told)
     }
+}
+
+/// What one change did to the lines of its files; `None` if that is not known of any of them.
+pub fn change_diff(root: &Arc<Root>, number: u64, context: &Context) -> Result<Option<Diff>> {
+    let all = history_of(root)?.changes();
+    let wanted = |record: &&ChangeRecord| {
+        record.number == number && record.is_made() && seen::is_seen(root, record)
+    };
+    let found = all.iter().find(wanted);
+    let record = found.ok_or_else(|| refused(UndoRefusal::Unknown))?;
+    let seen = seen::seen_part(root, record);
+    Ok(moment::diff(root, &all, &seen, context))
 }
 
 /// The history of a root that has to keep one.

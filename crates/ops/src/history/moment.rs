@@ -73,7 +73,7 @@ impl Moment {
 
 impl Place {
     /// Opens the file as it was just before a moment.
-    fn open_past(&self, at: &Moment) -> Result<OpenFile> {
+    pub(super) fn open_past(&self, at: &Moment) -> Result<OpenFile> {
         let history = history_of(&self.root)?;
         let all = history.changes();
         let after = at.number_before(history, &all)?;

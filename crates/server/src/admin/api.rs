@@ -1,12 +1,13 @@
 //! The interface behind the page: what it answers to each request, as JSON.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
-use ops::{ChangeFilter, Operation, Undo, UndoTarget};
-use sandbox::{Root, parse_change_id};
+use ops::{ChangeFilter, Operation, Place, Restore, Undo, UndoTarget};
+use sandbox::{NamedRoot, Root, parse_change_id};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,10 +16,12 @@ use toolset::{Admission, Allowlist, RootGrant};
 use super::board::CallBoard;
 use super::{AdminReply, reply, text};
 use crate::change_words::{OPERATOR, OperatorContext, object, refused};
+use crate::commands::root_risks;
 use crate::http::HttpGauges;
 use crate::in_force::InForce;
 use crate::log::CALLS;
 use crate::process_figures::ProcessFigures;
+use crate::settings::Settings;
 
 /// How many changes one answer holds.
 const CHANGES_MAX: usize = 200;
@@ -35,6 +38,9 @@ pub(crate) struct AdminState {
     pub(crate) warnings: Arc<InForce<Vec<String>>>,
     /// The clients that the settings name.
     pub(crate) clients: Arc<InForce<Vec<String>>>,
+    pub(crate) settings: Settings,
+    /// What `check` warns of in each root, once somebody asked.
+    pub(crate) root_risks: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
 /// An answer, or the sentence that says what is wrong with the request.
@@ -61,6 +67,21 @@ struct TakeBack {
     dry_run: bool,
 }
 
+#[derive(Deserialize)]
+struct Shown {
+    root: String,
+    change: String,
+}
+
+#[derive(Deserialize)]
+struct BringBack {
+    root: String,
+    change: String,
+    path: String,
+    /// Required, as for taking back.
+    dry_run: bool,
+}
+
 impl AdminState {
     pub(super) async fn answer(
         &self,
@@ -75,12 +96,15 @@ impl AdminState {
             (&Method::GET, "clients") => Ok(self.clients()),
             (&Method::POST, "suspend") => self.suspend(body),
             (&Method::POST, "changes") => self.changes(body).await,
+            (&Method::POST, "diff") => self.diff(body).await,
             (&Method::POST, "undo") => self.undo(body).await,
+            (&Method::POST, "restore") => self.restore(body).await,
             (_, "live" | "roots" | "clients") => Err(wrong_method("GET")),
-            (_, "suspend" | "changes" | "undo") => Err(wrong_method("POST")),
+            (_, "suspend" | "changes" | "diff" | "undo" | "restore") => Err(wrong_method("POST")),
             _ => Err((
                 StatusCode::NOT_FOUND,
-                "Not Found: there are live, roots, clients, suspend, changes and undo".to_owned(),
+                "Not Found: there are live, roots, clients, suspend, changes, diff, undo and restore"
+                    .to_owned(),
             )),
         };
         match answer {
@@ -118,7 +142,12 @@ impl AdminState {
 
     async fn roots(&self) -> Answer {
         let grants = self.admission.now().deployment().roots.clone();
-        let roots = blocking(move || grants.iter().map(told_root).collect::<Vec<_>>()).await?;
+        let mut roots = blocking(move || grants.iter().map(told_root).collect::<Vec<_>>()).await?;
+        let risks = self.risks_of_roots().await?;
+        for root in &mut roots {
+            let name = root["name"].as_str().unwrap_or_default();
+            root["risks"] = json!(risks.get(name));
+        }
         Ok(json!({
             "roots": roots,
             "protection": self.protection,
@@ -128,6 +157,25 @@ impl AdminState {
 
     fn clients(&self) -> Value {
         json!({ "clients": self.board.clients(&self.clients.now()) })
+    }
+
+    /// What `check` warns of in each root. It looks through the roots, so it does that once.
+    async fn risks_of_roots(&self) -> Result<&BTreeMap<String, Vec<String>>, (StatusCode, String)> {
+        if let Some(risks) = self.root_risks.get() {
+            return Ok(risks);
+        }
+        let admission = self.admission.now();
+        let grants = admission.deployment().roots.iter();
+        let roots = grants.filter_map(|grant| {
+            Some(NamedRoot {
+                name: grant.name.clone(),
+                root: grant.root.current()?,
+                read_only: grant.read_only,
+            })
+        });
+        let (roots, settings) = (roots.collect::<Vec<_>>(), self.settings.clone());
+        let risks = blocking(move || root_risks(&roots, &settings)).await?;
+        Ok(self.root_risks.get_or_init(|| risks))
     }
 
     fn suspend(&self, body: &Bytes) -> Answer {
@@ -180,22 +228,16 @@ impl AdminState {
             change,
             dry_run,
         } = decoded(body)?;
-        let current = self.root(&root)?;
-        let number = parse_change_id(&change)
-            .ok_or_else(|| bad_request(format!("{change} is no name of a change")))?;
-        let limits = Arc::clone(&self.admission.now().deployment().limits);
-        let context = OperatorContext::within(limits).context();
+        let (current, number) = (self.root(&root)?, numbered(&change)?);
+        let context = self.operator().context();
         let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
-        let undone = undone.map_err(|error| match error {
-            ops::Error::UndoRefused(refusal) => refused(&root, &refusal).to_string(),
-            error => error.to_string(),
-        });
+        let undone = undone.map_err(|error| conflict(&root, &error));
         if !dry_run {
-            record_undo(&root, &change, undone.as_ref().err());
+            record("undo", &root, &change, None, undone.as_ref().err());
         }
-        let undone = undone.map_err(|reason| (StatusCode::CONFLICT, reason))?;
+        let undone = undone?;
         let parts = undone.changes.iter().flat_map(|record| &record.parts);
         let parts: Vec<Value> = parts.map(crate::change_words::part_object).collect();
         Ok(json!({
@@ -204,6 +246,69 @@ impl AdminState {
             "undone_by": notes.change_ids().first(),
             "parts": parts,
         }))
+    }
+
+    /// What a change did to the lines of its files.
+    async fn diff(&self, body: &Bytes) -> Answer {
+        let Shown { root, change } = decoded(body)?;
+        let (current, number) = (self.root(&root)?, numbered(&change)?);
+        let context = self.operator().context();
+        let diff = blocking(move || ops::change_diff(&current, number, &context)).await?;
+        let diff = diff.map_err(|error| conflict(&root, &error))?;
+        Ok(match diff {
+            Some(diff) => json!({
+                "change": change,
+                "diff": diff.text,
+                "added": diff.added,
+                "removed": diff.removed,
+                "truncated": diff.truncated,
+            }),
+            None => json!({ "change": change, "diff": null }),
+        })
+    }
+
+    /// Brings one file back as it was before a change, or says what that would do.
+    async fn restore(&self, body: &Bytes) -> Answer {
+        let BringBack {
+            root,
+            change,
+            path,
+            dry_run,
+        } = decoded(body)?;
+        let (current, number) = (self.root(&root)?, numbered(&change)?);
+        let context = self.operator().context_of("restore");
+        let notes = context.change_notes.clone();
+        let wanted = path.clone();
+        let restored = blocking(move || {
+            let restore = Restore {
+                place: Place::new(current, &wanted)?,
+                before: number,
+                is_rehearsal: dry_run,
+            };
+            restore.run(&context)
+        });
+        let restored = restored.await?.map_err(|error| conflict(&root, &error));
+        if !dry_run {
+            record(
+                "restore",
+                &root,
+                &change,
+                Some(&path),
+                restored.as_ref().err(),
+            );
+        }
+        let restored = restored?;
+        Ok(json!({
+            "path": restored.path,
+            "size": restored.size,
+            "dry_run": dry_run,
+            "change": notes.change_ids().first(),
+        }))
+    }
+
+    /// What the operator's own calls are bound by.
+    fn operator(&self) -> OperatorContext {
+        OperatorContext::within(Arc::clone(&self.admission.now().deployment().limits))
     }
 
     fn root(&self, name: &str) -> Result<Arc<Root>, (StatusCode, String)> {
@@ -217,21 +322,26 @@ impl AdminState {
 }
 
 /// Records what the operator did to files as a call of a client is recorded.
-fn record_undo(root: &str, change: &str, reason: Option<&String>) {
-    let outcome = match reason {
-        None => "ok",
-        Some(_) => "failed",
-    };
+fn record(
+    tool: &str,
+    root: &str,
+    change: &str,
+    path: Option<&str>,
+    refused: Option<&(StatusCode, String)>,
+) {
+    let outcome = if refused.is_some() { "failed" } else { "ok" };
+    let reason = refused.map(|(_, reason)| reason);
     tracing::info!(
         target: CALLS,
         toolset = "admin",
-        tool = "undo",
+        tool,
         root,
+        path,
         change,
         outcome,
         reason,
         client = OPERATOR,
-        "a change was taken back by the operator"
+        "the operator changed files"
     );
 }
 
@@ -269,6 +379,20 @@ fn told_root(grant: &RootGrant) -> Value {
 
 fn decoded<T: DeserializeOwned>(body: &Bytes) -> Result<T, (StatusCode, String)> {
     serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
+}
+
+/// The number of a change by its name.
+fn numbered(change: &str) -> Result<u64, (StatusCode, String)> {
+    parse_change_id(change).ok_or_else(|| bad_request(format!("{change} is no name of a change")))
+}
+
+/// Why nothing was done.
+fn conflict(root: &str, error: &ops::Error) -> (StatusCode, String) {
+    let reason = match error {
+        ops::Error::UndoRefused(refusal) => refused(root, refusal).to_string(),
+        error => error.to_string(),
+    };
+    (StatusCode::CONFLICT, reason)
 }
 
 fn bad_request(reason: String) -> (StatusCode, String) {

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+pub(crate) use self::check::root_risks;
 use crate::command_line::{Cli, SettingsFormat, Task, command};
 use crate::settings::{self, LoadedSettings, RootsNeed};
 

@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use std::io::IsTerminal;
 
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use toolset::escape;
 use tracing::field::{Field, Visit};
 
@@ -19,6 +20,8 @@ const USUAL_SIZE: usize = 256;
 
 /// The field whose text is a JSON list, which a line shows as one: an event has no lists.
 const LIST: &str = "paths";
+/// The field whose text is a JSON object already.
+const OBJECT: &str = "arguments";
 /// The longest such list; a longer one is shown as text and cut.
 const MAX_LIST: usize = 64 * 1024;
 
@@ -162,6 +165,13 @@ impl Visit for LogLine {
             && let Ok(list) = serde_json::from_str::<Vec<String>>(value)
         {
             return self.push(field.name(), list);
+        }
+        if field.name() == OBJECT
+            && self.format == LineFormat::Json
+            && serde_json::from_str::<IgnoredAny>(value).is_ok()
+        {
+            self.name(field.name());
+            return self.fields.extend_from_slice(value.as_bytes());
         }
         if value.len() <= MAX_VALUE {
             return self.record_text(field, value);

@@ -16,6 +16,7 @@ mod project;
 mod reference;
 mod replies;
 mod resources;
+mod rights;
 mod shell;
 mod texts;
 mod workspace;

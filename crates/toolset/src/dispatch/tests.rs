@@ -52,6 +52,7 @@ impl Tool for Toy {
     const NAME: &'static str = "toy";
     const TITLE: &'static str = "Toy";
     const DESCRIPTION: &'static str = "A toy.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,
@@ -115,6 +116,7 @@ impl Tool for Staged {
     const NAME: &'static str = "staged";
     const TITLE: &'static str = "Staged";
     const DESCRIPTION: &'static str = "Works in two stages.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
     const TRY_INLINE: bool = true;
@@ -143,6 +145,7 @@ impl Tool for Heavy {
     const NAME: &'static str = "heavy";
     const TITLE: &'static str = "Heavy";
     const DESCRIPTION: &'static str = "Works on the threads for heavy work.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
     const TRY_INLINE: bool = true;

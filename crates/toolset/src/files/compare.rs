@@ -26,6 +26,7 @@ impl Tool for CompareTool {
     const TITLE: &'static str = "Compare";
     const DESCRIPTION: &'static str =
         "Compares two directories by content, or two files (a unified diff).";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[
         RootUse::home("path", PlaceAccess::Read),

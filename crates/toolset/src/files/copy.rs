@@ -51,6 +51,7 @@ impl Tool for CopyTool {
     const TITLE: &'static str = "Copy";
     const DESCRIPTION: &'static str =
         "Copies a file or a whole directory. Missing parents are made.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,

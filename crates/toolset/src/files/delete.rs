@@ -57,6 +57,7 @@ impl Tool for Delete {
     const TITLE: &'static str = "Delete";
     const DESCRIPTION: &'static str =
         "Deletes a file or directory. A symlink is deleted itself, its target stays.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,

@@ -39,6 +39,7 @@ impl Tool for HashTool {
     const NAME: &'static str = "hash";
     const TITLE: &'static str = "Hash a file";
     const DESCRIPTION: &'static str = "Computes the hash of a file of any size.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 

@@ -94,6 +94,7 @@ impl Tool for Info {
     const NAME: &'static str = "info";
     const TITLE: &'static str = "File information";
     const DESCRIPTION: &'static str = "Tells what a path is: type, size, times, what the server may do with it, MIME type. A missing path is no error: exists is false.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 

@@ -90,6 +90,7 @@ impl Tool for ListTool {
     const TITLE: &'static str = "List files";
     const DESCRIPTION: &'static str = "Lists files and directories at a path, sorted by path; with recursive the whole tree below. Symlinks are \
         listed and not entered. To find text in files use search.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];

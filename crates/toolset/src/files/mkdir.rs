@@ -35,6 +35,7 @@ impl Tool for Mkdir {
     const NAME: &'static str = "mkdir";
     const TITLE: &'static str = "Make a directory";
     const DESCRIPTION: &'static str = "Creates a directory. With recursive missing parents are made and an existing directory is fine.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

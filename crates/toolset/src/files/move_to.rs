@@ -40,6 +40,7 @@ impl Tool for MoveTool {
     const TITLE: &'static str = "Move or rename";
     const DESCRIPTION: &'static str =
         "Moves or renames a file or directory. Missing parents are made.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,

@@ -79,6 +79,7 @@ impl Tool for ReadTool {
     const TITLE: &'static str = "Read a file";
     const DESCRIPTION: &'static str = "Reads a file, or some of its lines. At most max_size bytes are returned; a warning then says how to read on. \
         Files that are not UTF-8 come as base64. Lines count from 0 here and from 1 in search.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];

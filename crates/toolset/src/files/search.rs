@@ -130,6 +130,7 @@ impl Tool for SearchTool {
     const TITLE: &'static str = "Search file contents";
     const DESCRIPTION: &'static str = "Searches the content of files for text, in one file or a directory. Binary files are skipped, symlinks not \
         followed. To find files by name use list.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];

@@ -65,6 +65,7 @@ impl Tool for WriteTool {
     const NAME: &'static str = "write";
     const TITLE: &'static str = "Write a file";
     const DESCRIPTION: &'static str = "Creates or updates a file; readers never see a part of it.";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         // Appending twice is not appending once.

@@ -72,6 +72,7 @@ impl GuideTool for CacheFile {
         that it need not ask. A later mtime makes an entry invalid. Security: paths have to be in an allowed \
         directory of the project (docs, src, tests, .guide, .todo unless configured); what leads out is refused and \
         logged. Example: {\"path\":\"docs/plan.md\",\"content\":\"# Plan\\n\"}";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

@@ -60,6 +60,7 @@ impl GuideTool for CacheStats {
     const DESCRIPTION: &'static str = "Tells how your part of the cache is doing, what is pending, how often you called and tried what is forbidden, \
         and which directories are allowed. Security: other clients appear by number only, and only if all share one cache. \
         Example: {}";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const EXAMPLES: &'static [Example] = &[
         Example {

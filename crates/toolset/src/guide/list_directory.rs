@@ -54,6 +54,7 @@ impl GuideTool for HandOverListing {
         trees directory by directory. Cached content of files that are missing here, or have another size or mtime, is thrown out. Security: the directory and every \
         name below have to be in an allowed directory; one that leads out refuses the whole listing and is logged. \
         Example: {\"path\":\"docs\",\"entries\":[{\"name\":\"plan.md\",\"type\":\"file\"}]}";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

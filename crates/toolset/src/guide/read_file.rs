@@ -73,6 +73,7 @@ impl GuideTool for HandOverFile {
         chunk_index, chunk_count, chunk_hash, and content_hash with any of them; it is cached when all have come. \
         Security: the path has to be in an allowed directory of the project; what leads out is refused and logged. \
         Example: {\"path\":\"docs/logo.png\",\"content\":\"iVBORw0KGgo=\",\"binary\":true}";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

@@ -59,6 +59,7 @@ impl GuideTool for RequestDirectory {
         sampling. Without sampling it fails with unsupported: hand the listing over with \
         guide_list_directory. Security: the directory and every name in the answer are checked against the allowed \
         directories. Example: {\"path\":\"docs\",\"recursive\":true}";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

@@ -62,6 +62,7 @@ impl GuideTool for RequestFile {
     const DESCRIPTION: &'static str = "Gives the content of one of the project's files: from the cache, or by asking the client by sampling. Without sampling it fails with unsupported: hand the file over with guide_cache_file and call \
         again. Security: the path is checked against the allowed directories before anyone is asked. Example: \
         {\"path\":\"docs/plan.md\"}";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

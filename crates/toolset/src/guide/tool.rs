@@ -34,6 +34,8 @@ pub(super) trait GuideTool: Send + Sync + 'static {
     const NAME: &'static str;
     const TITLE: &'static str;
     const DESCRIPTION: &'static str;
+    /// See [`crate::Tool::CONTENT`].
+    const CONTENT: &'static [&'static str];
     const EFFECT: ToolEffect;
     const EXAMPLES: &'static [Example];
     /// Whether it may ask the agent.
@@ -78,6 +80,7 @@ pub(super) fn guide_tool<T: GuideTool>(state: Option<Arc<GuideState>>) -> Box<dy
             name: T::NAME,
             title: T::TITLE,
             description: T::DESCRIPTION,
+            content: T::CONTENT,
             effect: T::EFFECT,
             roots: &[],
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),

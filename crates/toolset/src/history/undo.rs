@@ -133,6 +133,7 @@ impl<T: UndoTool> Tool for UndoChanges<T> {
     const NAME: &'static str = "undo";
     const TITLE: &'static str = "Undo changes";
     const DESCRIPTION: &'static str = T::DESCRIPTION;
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

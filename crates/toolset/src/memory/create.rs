@@ -33,6 +33,7 @@ impl Tool for Create {
     const NAME: &'static str = "create";
     const TITLE: &'static str = "Create a file";
     const DESCRIPTION: &'static str = "Creates a new file and missing directories. If the path exists it fails with file_exists; then use str_replace or insert.";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -22,6 +22,7 @@ impl Tool for Delete {
     const NAME: &'static str = "delete";
     const TITLE: &'static str = "Delete a file or empty directory";
     const DESCRIPTION: &'static str = "Deletes a file or an empty directory.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

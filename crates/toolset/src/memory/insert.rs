@@ -26,6 +26,7 @@ impl Tool for Insert {
     const NAME: &'static str = "insert";
     const TITLE: &'static str = "Insert at a line";
     const DESCRIPTION: &'static str = "Inserts text before a line of a file.";
+    const CONTENT: &'static [&'static str] = &["new_str"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -35,6 +35,7 @@ impl Tool for Rename {
     const NAME: &'static str = "rename";
     const TITLE: &'static str = "Rename or move";
     const DESCRIPTION: &'static str = "Renames or moves a file or directory and makes missing parents. Nothing may be at new_path.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

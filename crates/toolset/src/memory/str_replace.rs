@@ -26,6 +26,7 @@ impl Tool for StrReplace {
     const TITLE: &'static str = "Replace a string";
     const DESCRIPTION: &'static str = "Replaces text in a file. old_str has to occur exactly once, letter for letter; errors show the most similar \
         line, or where it occurs.";
+    const CONTENT: &'static [&'static str] = &["old_str", "new_str"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

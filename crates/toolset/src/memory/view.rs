@@ -65,6 +65,7 @@ impl Tool for View {
     const TITLE: &'static str = "View a file or directory";
     const DESCRIPTION: &'static str = "Reads a file, or lists the names in a directory; \".\" is everything. Names that begin with a dot are not \
         listed but can be viewed. Large files: in parts, with view_range.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];

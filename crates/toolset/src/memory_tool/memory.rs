@@ -69,6 +69,7 @@ impl Tool for Memory {
     const TITLE: &'static str = "Memory";
     const DESCRIPTION: &'static str = "Stores and reads files under /memories that last between conversations. Commands: view (a file with line \
         numbers, or a directory two levels deep), create, str_replace, insert, delete, rename.";
+    const CONTENT: &'static [&'static str] = &["file_text", "old_str", "new_str", "insert_text"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

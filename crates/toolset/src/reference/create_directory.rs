@@ -26,6 +26,7 @@ impl Tool for CreateDirectory {
     const DESCRIPTION: &'static str = "Create a new directory or ensure a directory exists. Can create multiple nested directories in one operation. \
         If the directory already exists, this operation will succeed silently. Perfect for setting up directory structures for projects or \
         ensuring required paths exist. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

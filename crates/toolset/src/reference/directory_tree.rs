@@ -43,6 +43,7 @@ impl Tool for DirectoryTree {
     const DESCRIPTION: &'static str = "Get a recursive tree view of files and directories as a JSON structure. Each entry includes 'name', 'type' \
         (file/directory), and 'children' for directories. Files have no children array, while directories always have a children array (which may \
         be empty). The output is formatted with 2-space indentation for readability. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

@@ -44,6 +44,7 @@ impl Tool for EditFile {
     const TITLE: &'static str = "Edit File";
     const DESCRIPTION: &'static str = "Make line-based edits to a text file. Each edit replaces exact line sequences with new content. Returns a \
         git-style diff showing the changes made. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &["oldText", "newText"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

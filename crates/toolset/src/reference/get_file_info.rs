@@ -28,6 +28,7 @@ impl Tool for GetFileInfo {
     const DESCRIPTION: &'static str = "Retrieve detailed metadata about a file or directory. Returns comprehensive information including size, \
         creation time, last modified time, permissions, and type. This tool is perfect for understanding file characteristics without reading the \
         actual content. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

@@ -22,6 +22,7 @@ impl Tool for ListAllowedDirectories {
     const DESCRIPTION: &'static str = "Returns the list of directories that this server is allowed to access. Subdirectories within these allowed \
         directories are also accessible. Use this to understand which directories and their nested paths are available before trying to access \
         files.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 

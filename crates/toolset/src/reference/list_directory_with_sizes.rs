@@ -40,6 +40,7 @@ impl Tool for ListDirectoryWithSizes {
     const DESCRIPTION: &'static str = "Get a detailed listing of all files and directories in a specified path, including sizes. Results clearly \
         distinguish between files and directories with [FILE] and [DIR] prefixes. This tool is useful for understanding directory structure and \
         finding specific files within a directory. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

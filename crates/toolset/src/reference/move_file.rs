@@ -27,6 +27,7 @@ impl Tool for MoveFile {
     const DESCRIPTION: &'static str = "Move or rename files and directories. Can move files between directories and rename them in a single \
         operation. If the destination exists, the operation will fail. Works across different directories and can be used for simple renaming \
         within the same directory. Both source and destination must be within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: false,

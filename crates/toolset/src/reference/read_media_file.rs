@@ -79,6 +79,7 @@ impl Tool for ReadMediaFile {
     const TITLE: &'static str = "Read Media File";
     const DESCRIPTION: &'static str = "Read a file and return it as a base64-encoded content block with its MIME type. Image and audio files are \
         returned as image/audio content; any other file type is returned as an embedded resource. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

@@ -30,6 +30,7 @@ impl Tool for ReadMultipleFiles {
     const DESCRIPTION: &'static str = "Read the contents of multiple files simultaneously. This is more efficient than reading files one by one when \
         you need to analyze or compare multiple files. Each file's content is returned with its path as a reference. Failed reads for individual \
         files won't stop the entire operation. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("paths", PlaceAccess::Read)];
 

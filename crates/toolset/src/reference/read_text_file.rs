@@ -33,6 +33,7 @@ impl Tool for ReadFile {
     const TITLE: &'static str = "Read File (Deprecated)";
     const DESCRIPTION: &'static str =
         "Read the complete contents of a file as text. DEPRECATED: Use read_text_file instead.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 
@@ -59,6 +60,7 @@ impl Tool for ReadTextFile {
         provides detailed error messages if the file cannot be read. Use this tool when you need to examine the contents of a single file. \
         Use the 'head' parameter to read only the first N lines of a file, or the 'tail' parameter to read only the last N lines of a file. \
         Operates on the file as text regardless of extension. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

@@ -36,6 +36,7 @@ impl Tool for SearchFiles {
         that match paths relative to the working directory. Use pattern like '*.ext' to match files in current directory, and '**/*.ext' to match \
         files in all subdirectories. Returns full paths to all matching items. Great for finding files when you don't know their exact location. \
         Only searches within allowed directories.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Read)];
 

@@ -26,6 +26,7 @@ impl Tool for WriteFile {
     const TITLE: &'static str = "Write File";
     const DESCRIPTION: &'static str = "Create a new file or completely overwrite an existing file with new content. Use with caution as it will \
         overwrite existing files without warning. Handles text content with proper encoding. Only works within allowed directories.";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: true,
         idempotent: true,

@@ -40,6 +40,7 @@ impl Tool for CompletePath {
     const NAME: &'static str = super::COMPLETE;
     const TITLE: &'static str = "Complete a path";
     const DESCRIPTION: &'static str = "Completes a path that is being typed.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

@@ -58,6 +58,7 @@ impl Tool for ReadDirectory {
     const NAME: &'static str = super::DIRECTORY_READ;
     const TITLE: &'static str = "List a directory";
     const DESCRIPTION: &'static str = "Lists what is in a directory.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

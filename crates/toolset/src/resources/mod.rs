@@ -70,6 +70,7 @@ fn method<T: Tool>(method_of: &'static str, roots: &'static [RootUse]) -> Box<dy
             name: T::NAME,
             title: T::TITLE,
             description: T::DESCRIPTION,
+            content: T::CONTENT,
             effect: T::EFFECT,
             roots,
             input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),

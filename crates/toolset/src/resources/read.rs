@@ -54,6 +54,7 @@ impl Tool for ReadResource {
     const NAME: &'static str = super::READ;
     const TITLE: &'static str = "Read a resource";
     const DESCRIPTION: &'static str = "Reads a file, or lists a directory.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
     const TRY_INLINE: bool = true;

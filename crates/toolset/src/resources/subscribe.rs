@@ -199,6 +199,7 @@ pub(super) fn method(method_of: &'static str, roots: &'static [RootUse]) -> Box<
             name: super::SUBSCRIBE,
             title: "Watch a resource",
             description: "Tells of changes of a file or directory.",
+            content: &[],
             effect: ToolEffect::Read,
             roots,
             input: LazyLock::new(|| Arc::new(schema::input::<Arguments>())),

@@ -37,6 +37,7 @@ pub(crate) fn definition_of<T: Tool>() -> Definition {
         name: T::NAME,
         title: T::TITLE,
         description: T::DESCRIPTION,
+        content: T::CONTENT,
         effect: T::EFFECT,
         roots: T::ROOTS,
         input: LazyLock::new(|| Arc::new(schema::input::<T::Arguments>())),

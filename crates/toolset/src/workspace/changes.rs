@@ -41,6 +41,7 @@ impl Tool for Changes {
     const NAME: &'static str = "changes";
     const TITLE: &'static str = "Changes";
     const DESCRIPTION: &'static str = "Lists what was changed through this server, newest first: change, time, tool, path, lines, client.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

@@ -44,6 +44,7 @@ impl Tool for CopyTool {
     const TITLE: &'static str = "Copy";
     const DESCRIPTION: &'static str = "Copies a file or a whole directory, also to another root. An existing file is overwritten; onto an existing \
         directory it goes into it. Missing parents are made.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -39,6 +39,7 @@ impl Tool for CreateFolder {
     const TITLE: &'static str = "Create a folder";
     const DESCRIPTION: &'static str = "Makes a directory and missing parents; one that exists is fine. write_file, copy and move make parents \
         themselves.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: true,

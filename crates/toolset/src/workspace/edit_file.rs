@@ -85,6 +85,7 @@ impl Tool for EditFile {
     const DESCRIPTION: &'static str = "Replaces text in one file or several: each old has to occur exactly once (or all: true), letter for letter; \
         line ends stay what they are. All edits are made or none; errors show the nearest lines. For a diff use \
         patch_file, for whole files write_file.";
+    const CONTENT: &'static [&'static str] = &["old", "new"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -114,6 +114,7 @@ impl Tool for GlobTool {
     const TITLE: &'static str = "Find files by name";
     const DESCRIPTION: &'static str = "Finds files and directories by name. Give pattern or regex. Hidden ones are included, symlinks not followed. \
         To search content use grep.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];

@@ -157,6 +157,7 @@ impl Tool for GrepTool {
     const TITLE: &'static str = "Search file contents";
     const DESCRIPTION: &'static str = "Searches the content of files for a regular expression (RE2), in one file or a directory with all below it. \
         Binary files are skipped, symlinks not followed. To find files by name use glob.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];

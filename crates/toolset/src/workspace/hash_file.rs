@@ -42,6 +42,7 @@ impl Tool for HashFile {
     const TITLE: &'static str = "Hash a file";
     const DESCRIPTION: &'static str =
         "Computes the hash of a file of any size, to tell whether files are equal or have changed.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

@@ -77,6 +77,7 @@ impl Tool for ListFolder {
     const NAME: &'static str = "list_folder";
     const TITLE: &'static str = "List a folder";
     const DESCRIPTION: &'static str = "Lists a directory, hidden entries included, sorted by name. To find files by name in a whole tree use glob.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];

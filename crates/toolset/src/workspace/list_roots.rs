@@ -37,6 +37,7 @@ impl Tool for ListRoots {
     const NAME: &'static str = "list_roots";
     const TITLE: &'static str = "List roots";
     const DESCRIPTION: &'static str = "Lists the roots, the directories that all other tools work in, with the tools allowed in each.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[];
 

@@ -54,6 +54,7 @@ impl Tool for MoveTool {
     const TITLE: &'static str = "Move or rename";
     const DESCRIPTION: &'static str = "Moves or renames a file or directory, also to another root. An existing file is overwritten; onto an \
         existing directory it goes into it. Missing parents are made.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

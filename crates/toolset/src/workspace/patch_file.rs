@@ -89,6 +89,7 @@ impl Tool for PatchFile {
     const DESCRIPTION: &'static str = "Changes parts of a file by a unified diff; without path, all files that the diff names. All hunks apply or \
         nothing changes. Context and removed lines have to be in the file, in one place or at the line of the \
         header; counts may be wrong. A missing file counts as empty. For small changes use edit_file.";
+    const CONTENT: &'static [&'static str] = &["patch"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -41,6 +41,7 @@ impl Tool for PermissionsFile {
     const NAME: &'static str = "permissions_file";
     const TITLE: &'static str = "File permissions";
     const DESCRIPTION: &'static str = "Tells owner, group and permission bits of a file, directory or symlink. No tool changes them.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

@@ -140,6 +140,7 @@ impl Tool for ReadFileTool {
     const DESCRIPTION: &'static str = "Reads a file, or several at once; images come as images. A file over the server's limit (1 MB \
         unless configured) has to be read in parts: by lines, or by bytes, which is quick in huge files. Line numbers in the \
         reply are not part of the file. Use grep to find where to read.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];

@@ -38,6 +38,7 @@ impl Tool for RemoveFile {
     const NAME: &'static str = "remove_file";
     const TITLE: &'static str = "Remove a file";
     const DESCRIPTION: &'static str = "Removes one file; a symlink itself, not what it leads to. For a directory use remove_folder.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -42,6 +42,7 @@ impl Tool for RemoveFolder {
     const TITLE: &'static str = "Remove a folder";
     const DESCRIPTION: &'static str =
         "Removes a directory and everything in it. Symlinks inside are removed, never followed.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

@@ -80,6 +80,7 @@ impl Tool for StatFile {
     const TITLE: &'static str = "File metadata";
     const DESCRIPTION: &'static str = "Tells type, size and times of a file or directory; of a symlink those of its target and its own. For owner \
         and mode use permissions_file.";
+    const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 

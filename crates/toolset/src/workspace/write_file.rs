@@ -112,6 +112,7 @@ impl Tool for WriteFile {
     const TITLE: &'static str = "Write a file";
     const DESCRIPTION: &'static str = "Writes a whole file, or several (all or none), and makes missing parent directories; readers never see a \
         part of it. To change a part use edit_file.";
+    const CONTENT: &'static [&'static str] = &["content"];
     const EFFECT: ToolEffect = ToolEffect::Write {
         destructive: false,
         idempotent: false,

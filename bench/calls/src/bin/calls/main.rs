@@ -42,6 +42,10 @@ enum Who {
     Floor,
     /// Another build of ours.
     Earlier,
+    /// Ours with a client's globs and denied globs, from a config file.
+    Guarded,
+    /// Ours with the same config file, without either.
+    Unguarded,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +68,10 @@ impl Wire {
         }
     }
 }
+
+/// What a root denies, and what exists for the client on standard input and output.
+const DENY: &str = ", deny: [secrets, \"**/internal/**\"]";
+const CLIENT: &str = "clients: [{name: stdio, roots: {bench: {paths: [\"*.txt\", \"src/**\", \"!src/private\"]}}}]\n";
 
 /// Where everything is.
 struct Bench {
@@ -91,6 +99,13 @@ impl Bench {
             root.display()
         );
         fs::write(root.with_extension("yaml"), config)?;
+        for (extension, keys, client) in [("guarded", DENY, CLIENT), ("unguarded", "", "")] {
+            let config = format!(
+                "roots: [{{name: bench, path: {}, allowed_tools: [\"*\"]{keys}}}]\n{client}",
+                root.display()
+            );
+            fs::write(root.with_extension(extension), config)?;
+        }
         let own = std::env::current_exe()?;
         let binaries = own.parent().context("no directory")?;
         Ok(Bench {
@@ -112,6 +127,16 @@ impl Bench {
                 self.binaries.join("floor"),
                 vec!["http".into(), address.into(), file],
             ),
+            (Who::Guarded | Who::Unguarded, _) => {
+                let extension = if who == Who::Guarded {
+                    "guarded"
+                } else {
+                    "unguarded"
+                };
+                let config = text(self.root.with_extension(extension));
+                let flags = ["--config", &config, "--transport", "stdio"];
+                (ours, flags.map(str::to_owned).into())
+            }
             (Who::Ours | Who::Earlier, Wire::Stdio) => (ours, vec![root]),
             (Who::Ours | Who::Earlier, Wire::Session) => {
                 let config = text(self.root.with_extension("yaml"));
@@ -231,8 +256,8 @@ impl Bench {
     }
 
     /// Milliseconds of reads one after the other on stdio, ours and another server's.
-    fn sequential_reads(&self, other: Who) -> Result<TurnsCompared> {
-        let mut ours = self.start(Who::Ours, Wire::Stdio, "small.txt", Counted::No)?;
+    fn sequential_reads(&self, ours: Who, other: Who) -> Result<TurnsCompared> {
+        let mut ours = self.start(ours, Wire::Stdio, "small.txt", Counted::No)?;
         let mut other = self.start(other, Wire::Stdio, "small.txt", Counted::No)?;
         for server in [&mut ours, &mut other] {
             server.greet()?;
@@ -465,10 +490,11 @@ fn count_requests(bench: &Bench, table: &mut impl Write) -> Result<()> {
         )?;
     }
     let reads = format!("{READS} reads of 4 KiB one after the other, stdio: ms");
-    let TurnsCompared { ours, other, ratio } = bench.sequential_reads(Who::Floor)?;
+    let TurnsCompared { ours, other, ratio } = bench.sequential_reads(Who::Ours, Who::Floor)?;
     writeln!(table, "| {reads} | {ours:.1} | {other:.1} | {ratio:.2} | |")?;
     if bench.earlier.is_some() {
-        let TurnsCompared { ours, other, ratio } = bench.sequential_reads(Who::Earlier)?;
+        let TurnsCompared { ours, other, ratio } =
+            bench.sequential_reads(Who::Ours, Who::Earlier)?;
         writeln!(
             table,
             "| … beside the earlier build | {ours:.1} | {other:.1} | {ratio:.2} | ≤ 1 |"
@@ -477,12 +503,30 @@ fn count_requests(bench: &Bench, table: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
+/// What rights cost a small read: a client's globs and denied globs beside none.
+fn count_rights(bench: &Bench, table: &mut impl Write) -> Result<()> {
+    let with = bench.steps(Who::Guarded, Wire::Stdio)?;
+    let without = bench.steps(Who::Unguarded, Wire::Stdio)?;
+    let ratio = with / without;
+    writeln!(
+        table,
+        "| 4 KiB `read_file` with rights, beside none: instructions | {with:.0} | {without:.0} | {ratio:.3} | ≤ 1.02 |"
+    )?;
+    let TurnsCompared { ours, other, ratio } =
+        bench.sequential_reads(Who::Guarded, Who::Unguarded)?;
+    writeln!(
+        table,
+        "| … {READS} one after the other: ms | {ours:.1} | {other:.1} | {ratio:.3} | ≤ 1.02 |"
+    )?;
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let only = arguments.next().unwrap_or_default();
     ensure!(
-        ["", "instructions", "requests"].contains(&only.as_str()),
-        "unknown argument {only}; known: instructions, requests [an earlier build of the server] (both without one)"
+        ["", "instructions", "requests", "rights"].contains(&only.as_str()),
+        "unknown argument {only}; known: rights, instructions, requests [an earlier build of the server] (all without one)"
     );
     let earlier = arguments.next().map(PathBuf::from);
     let parent = tempfile::tempdir()?;
@@ -495,10 +539,13 @@ fn main() -> Result<()> {
         table,
         "| call | ours | floor | ratio | goal |\n|---|---|---|---|---|"
     )?;
-    if only != "requests" {
+    if ["", "rights"].contains(&only.as_str()) {
+        count_rights(&bench, &mut table)?;
+    }
+    if ["", "instructions"].contains(&only.as_str()) {
         count_instructions(&bench, &mut table)?;
     }
-    if only != "instructions" {
+    if ["", "requests"].contains(&only.as_str()) {
         count_requests(&bench, &mut table)?;
     }
     Ok(())

@@ -248,6 +248,11 @@ function rootCard(root) {
   } else {
     add("History", "none is kept");
   }
+  if (root.risks?.length) {
+    const risks = make("ul", null, "risks");
+    risks.append(...root.risks.map((risk) => make("li", risk)));
+    card.append(risks);
+  }
   return card;
 }
 
@@ -289,7 +294,53 @@ function changeRow(change) {
     button.addEventListener("click", () => takeBack(change).catch(failed));
     row.append(button);
   }
+  const seeDiff = make("button", "Diff");
+  seeDiff.type = "button";
+  seeDiff.setAttribute("aria-expanded", "false");
+  seeDiff.addEventListener("click", () => diff(change, row, seeDiff).catch(failed));
+  row.append(seeDiff);
+  for (const one of change.parts.filter((one) => one.kind === "remove" && one.kept).slice(0, 20)) {
+    const button = make("button", `Restore ${one.path}`);
+    button.type = "button";
+    button.addEventListener("click", () => restore(change, one.path).catch(failed));
+    row.append(button);
+  }
   return row;
+}
+
+// What a change did to lines, below its row; a second click closes it.
+async function diff(change, row, button) {
+  const there = row.querySelector(".diff");
+  button.setAttribute("aria-expanded", String(!there));
+  if (there) { there.remove(); return; }
+  const told = await ask("diff", { root: find("history-root").value, change: change.change });
+  const box = make("pre", null, "diff");
+  box.tabIndex = 0;
+  const lines = told.diff ? told.diff.replace(/\n$/, "").split("\n") : ["No lines are known: the files are binary, large or no longer kept."];
+  for (const text of lines) {
+    const style = /^(\+\+\+|---|@@)/.test(text) ? "soft" : text.startsWith("+") ? "ok" : text.startsWith("-") ? "violation" : "";
+    box.append(make("span", `${text}\n`, style));
+  }
+  if (told.truncated) box.append(make("span", "… more is not shown\n", "soft"));
+  row.append(box);
+}
+
+// One file of a change is brought back; what will happen is shown first.
+async function restore(change, path) {
+  const root = find("history-root").value;
+  let rehearsal;
+  try {
+    rehearsal = await ask("restore", { root, change: change.change, path, dry_run: true });
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    await confirmed(`${path} cannot be restored`, [], error.message, "Close");
+    return;
+  }
+  const what = [`make ${rehearsal.path} as it was before ${change.change}, ${size(rehearsal.size)}`];
+  const yes = await confirmed(`Restore ${path}?`, what, "This is a change itself, and can be taken back too.", "Restore");
+  if (!yes) return;
+  await ask("restore", { root, change: change.change, path, dry_run: false });
+  await history();
 }
 
 function confirmed(title, what, note, yes) {

@@ -1,6 +1,9 @@
 //! The risks of a valid configuration.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use sandbox::NamedRoot;
 
 use super::own_files::{Holds, OwnFile};
 use super::root_tools;
@@ -30,6 +33,32 @@ pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
             .filter_map(|root| idle_names(root, settings)),
     );
     risks
+}
+
+/// The risks of each root: of its directory, its tools and what it shows. Looks through the roots, so it may take a while.
+pub(crate) fn of_roots(roots: &[NamedRoot], settings: &Settings) -> BTreeMap<String, Vec<String>> {
+    let own = |root: &NamedRoot| settings.roots.iter().find(|own| own.name == root.name);
+    let found = roots
+        .iter()
+        .filter_map(|root| Some((CheckedRoot::of((root, own(root)?)), own(root)?)));
+    let found: Vec<(CheckedRoot, &RootSettings)> = found.collect();
+    let holding = |outer: &CheckedRoot| {
+        let inside = found
+            .iter()
+            .filter(|(inner, _)| inner.name != outer.name)
+            .filter(|(inner, _)| inner.real_path.starts_with(&outer.real_path));
+        let told: Vec<String> = inside.map(|(inner, _)| nested(outer, inner)).collect();
+        told
+    };
+    let risks = found.iter().map(|(root, own)| {
+        let mut risks = holding(root);
+        risks.extend(whole_system(root));
+        risks.extend(world_writable(root));
+        risks.extend(secrets::risks(root, own));
+        risks.extend(idle_names(own, settings));
+        (root.name.clone(), risks)
+    });
+    risks.collect()
 }
 
 /// The risks that need no look at the file system.

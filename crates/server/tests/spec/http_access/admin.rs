@@ -208,6 +208,95 @@ async fn admin_a_change_is_taken_back_after_a_rehearsal() {
 }
 
 #[tokio::test]
+async fn admin_a_change_is_shown_line_by_line() {
+    let (tree, tokens) = (Tree::new().file("a", "same\nold\n"), Tree::new());
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    let write = json!({"root": "workspace", "path": "a", "content": "same\nnew\n"});
+    let change = call(&wire, "write_file", &write).await["structuredContent"]["change"].clone();
+    let shown = json!({"root": "workspace", "change": change});
+    let diff = told(&admin, "diff", &shown).await;
+    assert_eq!(diff.status, 200, "{}", diff.body);
+    let diff = diff.json();
+    let text = diff["diff"].as_str().expect("a diff");
+    assert!(text.contains("\n-old\n+new\n"), "{text}");
+    assert_eq!((&diff["added"], &diff["removed"]), (&json!(1), &json!(1)));
+    assert_eq!(diff["truncated"], false);
+    // Of what is no text nothing is known.
+    let bytes = json!({"root": "workspace", "path": "b", "content": "AP8A", "encoding": "base64"});
+    let change = call(&wire, "write_file", &bytes).await["structuredContent"]["change"].clone();
+    let shown = json!({"root": "workspace", "change": change});
+    assert_eq!(
+        told(&admin, "diff", &shown).await.json()["diff"],
+        Value::Null
+    );
+}
+
+#[tokio::test]
+async fn admin_one_removed_file_is_brought_back_after_a_rehearsal() {
+    let tree = Tree::new().file("dir/a", "first").file("dir/b", "second");
+    let (wire, admin) = served(setup(&tree, &Tree::new())).await;
+    for name in ["dir/a", "dir/b"] {
+        call(
+            &wire,
+            "remove_file",
+            &json!({"root": "workspace", "path": name}),
+        )
+        .await;
+    }
+    call(
+        &wire,
+        "remove_folder",
+        &json!({"root": "workspace", "path": "dir"}),
+    )
+    .await;
+    let changes = told(
+        &admin,
+        "changes",
+        &json!({"root": "workspace", "path": "dir/a"}),
+    )
+    .await;
+    let changes = changes.json()["changes"]
+        .as_array()
+        .expect("changes")
+        .clone();
+    let removal = changes
+        .iter()
+        .find(|one| one["tool"] == "remove_file")
+        .expect("the removal");
+    let restore = |dry_run: bool| json!({"root": "workspace", "change": removal["change"], "path": "dir/a", "dry_run": dry_run});
+    let rehearsed = told(&admin, "restore", &restore(true)).await;
+    assert_eq!(rehearsed.status, 200, "{}", rehearsed.body);
+    assert_eq!(rehearsed.json()["size"], 5);
+    assert!(!tree.has("dir/a"));
+    let restored = told(&admin, "restore", &restore(false)).await;
+    assert_eq!(restored.status, 200, "{}", restored.body);
+    assert_eq!(tree.text("dir/a"), "first");
+    assert!(!tree.has("dir/b"), "only one file was wanted");
+    let again = told(&admin, "restore", &restore(false)).await;
+    assert_eq!(again.status, 409, "{}", again.body);
+    // It is a change of the operator, which can be taken back.
+    let change = &restored.json()["change"];
+    let undo = json!({"root": "workspace", "change": change, "dry_run": false});
+    assert_eq!(told(&admin, "undo", &undo).await.status, 200);
+    assert!(!tree.has("dir/a"));
+    let missing =
+        json!({"root": "workspace", "change": removal["change"], "path": "never", "dry_run": true});
+    assert_eq!(told(&admin, "restore", &missing).await.status, 409);
+    let outside =
+        json!({"root": "workspace", "change": removal["change"], "path": "../x", "dry_run": false});
+    assert_eq!(told(&admin, "restore", &outside).await.status, 409);
+}
+
+#[tokio::test]
+async fn admin_each_root_tells_its_risks() {
+    let (tree, tokens) = (Tree::new().file(".env", "x"), Tree::new());
+    let (_wire, admin) = served(setup(&tree, &tokens)).await;
+    let roots = asked(&admin, "roots").await;
+    let risks = roots["roots"][0]["risks"].to_string();
+    assert!(risks.contains("usually hold secrets (.env)"), "{roots}");
+}
+
+#[tokio::test]
 async fn admin_bad_requests_are_told_what_is_wrong() {
     let (tree, tokens) = (Tree::new(), Tree::new());
     let (_wire, admin) = served(setup(&tree, &tokens)).await;
@@ -235,6 +324,18 @@ async fn admin_bad_requests_are_told_what_is_wrong() {
             json!({"root": "other", "change": "1", "dry_run": true}),
             404,
             "no root other",
+        ),
+        (
+            "diff",
+            json!({"root": "workspace", "change": "1"}),
+            409,
+            "no such change",
+        ),
+        (
+            "restore",
+            json!({"root": "workspace", "change": "1", "path": "a"}),
+            400,
+            "dry_run",
         ),
         ("changes", json!({}), 400, "root"),
         ("changes", json!([]), 400, "Bad Request"),

@@ -13,6 +13,7 @@ mod door;
 mod health;
 mod issuer;
 mod limits;
+mod named_clients;
 mod names;
 mod oauth;
 mod ready;

@@ -4,7 +4,7 @@ mod card;
 mod errors;
 mod prompts;
 mod read;
-mod subscriptions;
+pub(crate) mod subscriptions;
 
 use testkit::{Setup, Transport, Value, Wire, json};
 
@@ -12,7 +12,7 @@ use crate::harness::message::{initialize, initialized};
 
 /// Which kind of revision a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Era {
+pub(crate) enum Era {
     /// 2025-11-25.
     Older,
     /// 2026-07-28.
@@ -22,7 +22,7 @@ enum Era {
 const NEWEST: &str = "2026-07-28";
 
 /// A client that writes its messages by hand.
-struct Peer {
+pub(crate) struct Peer {
     wire: Wire,
     transport: Transport,
     era: Era,
@@ -83,7 +83,7 @@ impl Peer {
     }
 }
 
-fn message(era: Era, id: u64, method: &str, mut params: Value) -> Value {
+pub(crate) fn message(era: Era, id: u64, method: &str, mut params: Value) -> Value {
     if era == Era::Newest {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = NEWEST.into();
         params["_meta"]["io.modelcontextprotocol/clientInfo"] =
@@ -93,7 +93,7 @@ fn message(era: Era, id: u64, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-fn headers(era: Era, message: &Value) -> Vec<(&'static str, String)> {
+pub(crate) fn headers(era: Era, message: &Value) -> Vec<(&'static str, String)> {
     if era == Era::Older {
         return vec![("mcp-protocol-version", "2025-11-25".to_owned())];
     }

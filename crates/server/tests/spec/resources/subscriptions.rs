@@ -18,14 +18,19 @@ const ID: &str = "io.modelcontextprotocol/subscriptionId";
 const UNSURE: &str = "io.github.mcp-filesystem/unsure";
 
 /// Whatever tells a client of changes.
-enum Told {
+pub(crate) enum Told {
     Pipe(Box<Peer>),
     Stream(Lines<BufReader<TcpStream>>),
 }
 
 impl Told {
     /// Sends a request over HTTP and reads what comes back, event by event.
-    async fn stream(http: &Http, verb: &str, headers: &[(&str, String)], body: &str) -> Told {
+    pub(crate) async fn stream(
+        http: &Http,
+        verb: &str,
+        headers: &[(&str, String)],
+        body: &str,
+    ) -> Told {
         let mut stream = TcpStream::connect(http.address())
             .await
             .expect("a connection");
@@ -48,7 +53,7 @@ impl Told {
     }
 
     /// The next message.
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         let line = match self {
             Told::Pipe(peer) => peer.wire.next().await.expect("the server hung up"),
             Told::Stream(lines) => loop {

@@ -1,0 +1,239 @@
+//! What is told of the past, of changes as they happen, and of directories that somebody moves.
+
+use std::fs;
+
+use testkit::{Value, json};
+
+use super::ground::{CLIENTS, DOCS, NARROW, READER, ROOTS, WHOLE};
+use super::scene::Scene;
+use crate::resources::subscriptions::Told;
+use crate::resources::{Era, headers, message};
+
+const ROOT: &str = ROOTS[0];
+const ASKING: [usize; 3] = [DOCS, READER, NARROW];
+
+/// Calls a tool of `workspace` as the client that may do everything; it has to succeed. Returns the change.
+async fn done(scene: &mut Scene, tool: &str, arguments: Value) -> String {
+    let reply = scene.call(WHOLE, "workspace", tool, &arguments).await;
+    assert_eq!(reply["result"]["isError"], json!(false), "{tool}: {reply}");
+    let change = &reply["result"]["structuredContent"]["change"];
+    change.as_str().unwrap_or_default().to_owned()
+}
+
+/// Changes of every kind where others may not look, and one that is also where they may.
+async fn hidden_changes(scene: &mut Scene) -> Vec<String> {
+    let secrets: Vec<_> = scene.ground.secrets.iter().take(7).cloned().collect();
+    let mut changes = Vec::new();
+    for secret in &secrets[2..7] {
+        let content = secret.content.clone().unwrap_or_default();
+        let write =
+            json!({"root": ROOT, "path": secret.path, "content": format!("{content} again\n")});
+        changes.push(done(scene, "write_file", write).await);
+    }
+    let [zebrafish, pangolin] = [&secrets[2].path, &secrets[3].path];
+    let moved = json!({"source_root": ROOT, "source_path": pangolin, "dest_root": ROOT,
+        "dest_path": zebrafish.replace("zebrafish", "zebrafish-moved-pangolin")});
+    changes.push(done(scene, "move", moved).await);
+    let both = json!({"root": ROOT, "files": [
+        {"path": "open/sub/both.txt", "content": "open half\n"},
+        {"path": zebrafish, "content": format!("{} both\n", secrets[2].content.clone().unwrap_or_default())}]});
+    changes.push(done(scene, "write_file", both).await);
+    // From a hidden place to one that exists: before the move there was nothing at the new one.
+    let out = json!({"source_root": ROOT, "source_path": zebrafish, "dest_root": ROOT, "dest_path": "lobster/out.txt"});
+    changes.push(done(scene, "copy", out).await);
+    let gone = json!({"root": ROOT, "path": "lobster/out.txt"});
+    changes.push(done(scene, "remove_file", gone).await);
+    changes
+}
+
+#[tokio::test]
+async fn the_past_of_what_is_hidden_is_hidden() {
+    let mut scene = Scene::start(0).await;
+    let changes = hidden_changes(&mut scene).await;
+    let paths = [
+        ".",
+        "open",
+        "open/sub",
+        "open/sub/both.txt",
+        "open/sub/way-real-2",
+    ];
+    for client in ASKING {
+        for path in paths {
+            for arguments in [
+                json!({"root": ROOT, "path": path, "diff": true, "limit": 1000}),
+                json!({"root": ROOT, "path": path, "since": changes[0]}),
+                json!({"root": ROOT, "path": path, "client": "whole"}),
+            ] {
+                scene.call(client, "workspace", "changes", &arguments).await;
+            }
+        }
+        for change in &changes {
+            let (at, path) = (change, "open/sub/both.txt");
+            for (tool, arguments) in [
+                (
+                    "undo",
+                    json!({"root": ROOT, "change": change, "dry_run": true}),
+                ),
+                ("undo", json!({"root": ROOT, "change": change})),
+                ("undo", json!({"root": ROOT, "to": change})),
+                ("read_file", json!({"root": ROOT, "path": path, "at": at})),
+                (
+                    "read_file",
+                    json!({"root": ROOT, "path": "open/sub/way-real-2", "at": at}),
+                ),
+                (
+                    "read_file",
+                    json!({"root": ROOT, "path": "open/sub/into-2/x", "at": at}),
+                ),
+                ("compare", json!({"root": ROOT, "path": path, "at": at})),
+                (
+                    "compare",
+                    json!({"root": ROOT, "path": "open/sub", "at": at}),
+                ),
+                (
+                    "watch",
+                    json!({"root": ROOT, "since": change, "timeout_seconds": 1}),
+                ),
+                (
+                    "changes",
+                    json!({"root": ROOT, "since": change, "diff": true}),
+                ),
+            ] {
+                scene.call(client, "workspace", tool, &arguments).await;
+            }
+        }
+    }
+    let again = json!({"root": ROOT, "path": "lobster/zebrafish-0.txt"});
+    let told = scene.call(WHOLE, "workspace", "read_file", &again).await;
+    assert!(
+        told.to_string().contains(" both"),
+        "somebody undid it: {told}"
+    );
+    let undo = json!({"root": ROOT, "change": changes[6]});
+    done(&mut scene, "undo", undo).await;
+    assert!(scene.count() > 300);
+    scene.end().await;
+}
+
+/// Somebody moves a directory that a search has seen to where it does not exist, and one from there to where it does and back.
+#[tokio::test]
+async fn what_was_moved_to_a_hidden_place_is_no_longer_told() {
+    let mut scene = Scene::start(0).await;
+    let tree = |scene: &Scene, path: &str| scene.ground.trees[0].join(path);
+    for round in 0..3 {
+        let inside = format!("open/roaming-{round}");
+        fs::rename(tree(&scene, "open/marmoset"), tree(&scene, &inside)).expect("it is moved");
+        // Now it exists for this client, and is remembered by searches.
+        for (tool, more) in searches() {
+            let told = scene.ask_searching(DOCS, tool, &more, true).await;
+            assert!(told.contains("axolotl-0"), "{tool}: {told}");
+        }
+        fs::rename(tree(&scene, &inside), tree(&scene, "open/marmoset")).expect("it is moved");
+        fs::rename(
+            tree(&scene, "open/sub/deeper"),
+            tree(&scene, "lobster/deeper"),
+        )
+        .expect("moved");
+        for (tool, more) in searches() {
+            let told = scene.ask_searching(DOCS, tool, &more, false).await;
+            assert!(!told.contains("more.txt"), "{tool}: {told}");
+        }
+        fs::rename(
+            tree(&scene, "lobster/deeper"),
+            tree(&scene, "open/sub/deeper"),
+        )
+        .expect("moved");
+    }
+    scene.end().await;
+}
+
+fn searches() -> [(&'static str, Value); 3] {
+    [
+        ("grep", json!({"pattern": "SECRET|more", "output": "files"})),
+        ("glob", json!({"pattern": "**/*", "max_results": 1000})),
+        ("list_folder", json!({"depth": 4})),
+    ]
+}
+
+impl Scene {
+    /// Searches the whole root. What is told while hidden things are in an open place is no leak.
+    async fn ask_searching(
+        &mut self,
+        client: usize,
+        tool: &str,
+        more: &Value,
+        open: bool,
+    ) -> String {
+        let mut arguments = json!({"root": ROOT, "path": "open"});
+        let own = arguments.as_object_mut().expect("an object");
+        own.extend(more.as_object().cloned().unwrap_or_default());
+        let before = self.leaks.len();
+        let told = self.call(client, "workspace", tool, &arguments).await;
+        if open {
+            self.leaks.truncate(before);
+        }
+        told.to_string()
+    }
+}
+
+/// A request to listen, as a client sends it.
+fn listening(client: usize, paths: &[&str]) -> (Value, Vec<(&'static str, String)>) {
+    let uris: Vec<String> = paths
+        .iter()
+        .map(|path| format!("fs://{ROOT}/{path}"))
+        .collect();
+    let wanted = json!({"notifications": {"resourceSubscriptions": uris}});
+    let request = message(Era::Newest, 7, "subscriptions/listen", wanted);
+    let mut headers = headers(Era::Newest, &request);
+    headers.push(("authorization", format!("Bearer {}", CLIENTS[client].token)));
+    (request, headers)
+}
+
+#[tokio::test]
+async fn nobody_hears_of_changes_of_what_is_hidden() {
+    let scene = Scene::start(0).await;
+    let http = scene.wire.http();
+    for client in ASKING {
+        // What is hidden cannot be listened to; it is told like what is missing.
+        let refusals = ["lobster/zebrafish-0.txt", "lobster/zebrzfish-0.txt"].map(async |path| {
+            let (request, headers) = listening(client, &[path]);
+            let headers: Vec<(&str, &str)> = headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect();
+            let told = http.post("/mcp", &headers, &request).await.json();
+            assert!(told["error"].is_object(), "{told}");
+            told.to_string().replace("zebrzfish", "zebrafish")
+        });
+        let [hidden, missing] = refusals;
+        assert_eq!(hidden.await, missing.await);
+        let (request, headers) = listening(client, &["", "open/sub", "open/sub/file.txt"]);
+        let mut told = Told::stream(http, "POST", &headers, &request.to_string()).await;
+        let granted = told.next().await;
+        assert!(
+            granted.to_string().contains("open/sub/file.txt"),
+            "{granted}"
+        );
+        for path in [
+            "lobster/zebrafish-0.txt",
+            "lobster/new-zebrafish-0.txt",
+            "capybara-0.txt",
+            "open/wolverine-0.pem",
+        ] {
+            scene.ground.trees[0].write(path, "changed");
+        }
+        scene.ground.trees[0].write("open/sub/file.txt", "changed");
+        let wanted = format!("fs://{ROOT}/open/sub/file.txt");
+        loop {
+            let update = told.next().await;
+            let leaks = scene.ground.leaks(client, &update.to_string(), "");
+            let name = CLIENTS[client].name;
+            assert!(leaks.is_empty(), "{leaks:?} told to {name}: {update}");
+            // All that happened before has been told by now.
+            if update["params"]["uri"] == wanted.as_str() {
+                break;
+            }
+        }
+        scene.ground.plant(0);
+    }
+}

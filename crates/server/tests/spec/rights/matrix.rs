@@ -1,0 +1,333 @@
+//! Every tool of every set, by four clients, in three roots, on what exists for them and on what does not.
+
+use std::collections::BTreeMap;
+
+use testkit::{Value, json};
+
+use super::ground::{CLIENTS, DOCS, NARROW, READER, ROOTS, SETS, Secret, WHOLE};
+use super::scene::Scene;
+use super::templates::{At, LISTS, calls, methods};
+use crate::harness::machine::share;
+
+/// Paths that exist for every client.
+const OPEN: [&str; 5] = [
+    ".",
+    "open",
+    "open/sub",
+    "open/sub/file.txt",
+    "open/sub/image.png",
+];
+/// Those that can destroy the most come last.
+const ORDER: [usize; 4] = [NARROW, DOCS, READER, WHOLE];
+/// Needs a change of its own to succeed: `history.rs` has it.
+const NEEDS_A_CHANGE: &str = "undo";
+
+/// A tool as its list describes it.
+#[derive(Clone)]
+struct Listed {
+    name: String,
+    reads: bool,
+}
+
+/// One round: a client in a root of a set.
+struct Round<'scene> {
+    scene: &'scene mut Scene,
+    client: usize,
+    set: &'static str,
+    root: usize,
+    made: usize,
+    /// How many calls of each tool succeeded.
+    succeeded: BTreeMap<String, usize>,
+}
+
+impl Round<'_> {
+    async fn run(&mut self, tools: &[Listed]) {
+        for tool in tools {
+            self.prepare(tool);
+            self.try_secrets(tool).await;
+            self.scene
+                .look_for_damage(self.client, self.root, &tool.name);
+            for path in OPEN {
+                self.prepare(tool);
+                if tool.name != "watch" || path == "." {
+                    self.calls(tool, path).await;
+                }
+                self.scene
+                    .look_for_damage(self.client, self.root, &tool.name);
+            }
+        }
+        self.scene.ground.plant(self.root);
+        self.try_methods().await;
+    }
+
+    fn prepare(&self, tool: &Listed) {
+        if !tool.reads {
+            self.scene.ground.plant(self.root);
+        }
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        let secrets = self.scene.ground.secrets.iter();
+        let own = secrets.filter(|secret| secret.root == self.root);
+        own.cloned().collect()
+    }
+
+    /// The ways to a secret that are tried: the plain one, in the first root another beside it, and with everything tried
+    /// all of them.
+    fn ways(&self, secret: &Secret, turn: usize) -> Vec<String> {
+        let mut ways = secret.ways();
+        let others = ways.split_off(1);
+        if share(50) == 50 {
+            ways.extend(others);
+        } else if self.root == 0 {
+            let other = others.get(turn % others.len());
+            ways.extend(other.cloned());
+        }
+        ways
+    }
+
+    /// What is hidden is told like what is missing.
+    async fn try_secrets(&mut self, tool: &Listed) {
+        for (turn, secret) in self.secrets().into_iter().enumerate() {
+            let is_hidden = secret.is_hidden_from(self.client);
+            if tool.name == "watch" && !is_hidden {
+                continue;
+            }
+            for way in self.ways(&secret, turn + tool.name.len()) {
+                let real = self.calls(tool, &way).await;
+                let missing = self.calls(tool, &secret.near(&way)).await;
+                // Beside a directory that is hidden by its name alone, something new may be made.
+                if is_hidden && (tool.reads || secret.content.is_some()) {
+                    self.compare(tool, &secret, &real, &missing);
+                }
+            }
+        }
+    }
+
+    /// Compares replies about what is hidden with those about what is missing.
+    fn compare(&mut self, tool: &Listed, secret: &Secret, real: &[Value], missing: &[Value]) {
+        for (real, missing) in real.iter().zip(missing) {
+            // A link that leads to something hidden is itself no secret: it can be moved and removed.
+            let has_changed = !tool.reads && (succeeds(real) || succeeds(missing));
+            let missing = secret.back(&missing.to_string());
+            if !has_changed && plain(&real.to_string()) != plain(&missing) {
+                let (client, set) = (CLIENTS[self.client].name, self.set);
+                self.scene.leaks.push(format!(
+                    "{set} {} tells {client} that there is a {}:\n{real}\n{missing}",
+                    tool.name, secret.path
+                ));
+            }
+        }
+    }
+
+    async fn calls(&mut self, tool: &Listed, path: &str) -> Vec<Value> {
+        self.made += 1;
+        let free = format!("open/sub/free-{}", self.made);
+        let host = self.scene.ground.trees[self.root]
+            .path()
+            .display()
+            .to_string();
+        let at = At {
+            root: ROOTS[self.root],
+            host: &host,
+            path,
+            free: &free,
+        };
+        let Some(calls) = calls(self.set, &tool.name, &at) else {
+            panic!(
+                "{} of {} is not tried: give it a template",
+                tool.name, self.set
+            );
+        };
+        let mut replies = Vec::new();
+        for arguments in calls {
+            let reply = self
+                .scene
+                .call(self.client, self.set, &tool.name, &arguments)
+                .await;
+            if succeeds(&reply) {
+                *self.succeeded.entry(tool.name.clone()).or_default() += 1;
+            }
+            replies.push(reply);
+        }
+        replies
+    }
+
+    /// Resources, completions and prompts.
+    async fn try_methods(&mut self) {
+        for method in LISTS {
+            self.scene
+                .ask(self.client, self.set, method, &json!({}))
+                .await;
+        }
+        let mut paths: Vec<String> = OPEN.map(str::to_owned).to_vec();
+        for (turn, secret) in self.secrets().into_iter().enumerate() {
+            let ways = self.ways(&secret, turn);
+            paths.extend(ways.iter().map(|way| secret.near(way)));
+            paths.extend(ways);
+        }
+        for path in paths {
+            let at = At {
+                root: ROOTS[self.root],
+                host: "",
+                path: &path,
+                free: "",
+            };
+            for (method, params) in methods(&at) {
+                self.scene.ask(self.client, self.set, method, &params).await;
+            }
+        }
+    }
+}
+
+fn succeeds(reply: &Value) -> bool {
+    reply["result"]["isError"] == json!(false)
+        || (reply["result"].is_object() && reply["result"].get("isError").is_none())
+}
+
+/// A reply without its numbers: sizes and times differ between any two entries.
+fn plain(reply: &str) -> String {
+    let mut plain = String::new();
+    for letter in reply.chars() {
+        if !letter.is_ascii_digit() {
+            plain.push(letter);
+        } else if !plain.ends_with('#') {
+            plain.push('#');
+        }
+    }
+    plain
+}
+
+/// The tools of a set, as its own list has them.
+async fn listed(scene: &mut Scene, set: &str) -> Vec<Listed> {
+    let list = scene.ask(WHOLE, set, "tools/list", &json!({})).await;
+    let tools = list["result"]["tools"].as_array().expect("tools").clone();
+    let tool = |tool: &Value| Listed {
+        name: tool["name"].as_str().expect("a name").to_owned(),
+        reads: tool["annotations"]["readOnlyHint"] == json!(true),
+    };
+    tools.iter().map(tool).collect()
+}
+
+/// Tries a set in some roots with every client. Every tool has to work for somebody.
+async fn try_set(scene: &mut Scene, set: &'static str, roots: &[usize]) {
+    let tools = listed(scene, set).await;
+    let mut succeeded: BTreeMap<String, usize> = BTreeMap::new();
+    for &root in roots {
+        for client in ORDER {
+            let mut round = Round {
+                scene,
+                client,
+                set,
+                root,
+                made: 0,
+                succeeded: BTreeMap::new(),
+            };
+            round.run(&tools).await;
+            for (tool, times) in round.succeeded {
+                *succeeded.entry(tool).or_default() += times;
+            }
+        }
+    }
+    for tool in tools.iter().filter(|tool| tool.name != NEEDS_A_CHANGE) {
+        assert!(
+            succeeded.contains_key(&tool.name),
+            "no call of {} in {set} succeeds: its template is wrong",
+            tool.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_hidden_is_told_by_tools_of_named_roots() {
+    let mut scene = Scene::start(0).await;
+    try_set(&mut scene, "workspace", &[0, 1, 2]).await;
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn nothing_hidden_is_told_by_tools_of_host_paths() {
+    let mut scene = Scene::start(0).await;
+    try_set(&mut scene, "reference", &[0, 1, 2]).await;
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn nothing_hidden_is_told_by_tools_of_one_root() {
+    for home in 0..ROOTS.len() {
+        let mut scene = Scene::start(home).await;
+        for set in ["files", "memory", "memory_tool"] {
+            try_set(&mut scene, set, &[home]).await;
+        }
+        scene.end().await;
+    }
+}
+
+#[tokio::test]
+async fn every_set_is_tried() {
+    let mut scene = Scene::start(0).await;
+    for set in SETS {
+        for tool in listed(&mut scene, set).await {
+            let at = At {
+                root: ROOTS[0],
+                host: "/",
+                path: "open",
+                free: "open/free",
+            };
+            assert!(
+                calls(set, &tool.name, &at).is_some(),
+                "{set}: {}",
+                tool.name
+            );
+        }
+    }
+}
+
+/// What agents hand over to `guide` is theirs alone, whatever tool another client asks with.
+#[tokio::test]
+async fn what_one_client_hands_over_is_told_to_no_other() {
+    let mut scene = Scene::start(0).await;
+    let tools = listed(&mut scene, "guide").await;
+    let path = |client: usize| format!("docs/{}.md", CLIENTS[client].name);
+    let mark = |client: usize| format!("HANDED-BY-{}", CLIENTS[client].name);
+    for client in ORDER {
+        let file = json!({"path": path(client), "content": mark(client)});
+        let entry = json!([{"name": format!("ENTRY-OF-{}", mark(client)), "type": "file"}]);
+        let listing = json!({"path": "docs", "entries": entry});
+        for (tool, arguments) in [
+            ("guide_cache_file", file),
+            ("guide_list_directory", listing),
+        ] {
+            let reply = scene.call(client, "guide", tool, &arguments).await;
+            assert!(succeeds(&reply), "{reply}");
+        }
+    }
+    for client in ORDER {
+        for owner in ORDER.into_iter().filter(|owner| *owner != client) {
+            for tool in &tools {
+                for path in [path(owner), "docs".to_owned()] {
+                    let free = format!("docs/free-{}.md", CLIENTS[client].name);
+                    let at = At {
+                        root: "",
+                        host: "",
+                        path: &path,
+                        free: &free,
+                    };
+                    for arguments in calls("guide", &tool.name, &at).expect("a template") {
+                        let told = scene.call(client, "guide", &tool.name, &arguments).await;
+                        assert!(
+                            !told.to_string().contains(&mark(owner)),
+                            "{arguments}: {told}"
+                        );
+                    }
+                }
+            }
+        }
+        let own = json!({"path": path(client)});
+        let told = scene
+            .call(client, "guide", "guide_request_file", &own)
+            .await;
+        assert!(told.to_string().contains(&mark(client)), "{told}");
+    }
+    scene.end().await;
+}
