@@ -61,6 +61,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String]) -> Result<()> {
     let log = log::start(settings, audit)?;
     histories::recover(&roots);
     histories::prune_in_background(&roots);
+    histories::heed_the_dead(&roots);
     missing.iter().for_each(warn_of_missing);
     project.iter().for_each(GuideProject::warn);
     let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
