@@ -1,7 +1,8 @@
 """What three replicas are put through on one file system, and the row of the table that comes of it.
 
-usage: trial.py PROGRAM NAME MOUNT MOUNT MOUNT
-Run so, it is for a machine of its own, such as User Mode Linux: mounts with `cluster`, the row, and `verdict: …` at the end.
+usage: trial.py PROGRAM NAME LOOK MOUNT MOUNT MOUNT
+Run so, it is for a machine of its own, such as User Mode Linux: mounts with `cluster`, the row, and `verdict: …` at the end. LOOK is where the files are looked at: a client of NFS may see them as they
+were a while ago.
 """
 
 import http.client
@@ -66,7 +67,7 @@ def told(port, tool, arguments):
     return json.loads(body)["result"]["structuredContent"] if status == 200 and done else {}
 
 
-def history(replicas):
+def history(replicas, look):
     """Changes through each replica: all of them list all, and undo those of the next; tells how many were undone, and what is wrong."""
     wrong, made = [], []
     for number in range(9):
@@ -83,8 +84,8 @@ def history(replicas):
     undone = 0
     for number, (path, name) in enumerate(made):
         told(replicas[(number + 2) % 3].port, "undo", {"change": name})
-        content = told(replicas[number % 3].port, "read_file", {"path": path}).get("content")
-        undone += content is not None and content.strip() == "first"
+        with open(os.path.join(look, path), encoding="utf-8") as file:
+            undone += file.read() == "first"
     if undone != len(made):
         wrong.append(f"{undone} of {len(made)} changes were undone")
     return undone, wrong
@@ -160,9 +161,8 @@ class Interruption:
                 self.replicas[1].process.send_signal(signal.SIGTERM)
 
 
-def interrupted(program, mounts):
+def interrupted(program, mounts, look):
     """Kills one replica and drains one under load; tells confirmed, lost and leftovers, and what is wrong."""
-    look = mounts[2]
     with open(os.path.join(look, "interrupted.txt"), "w", encoding="utf-8") as file:
         file.write("".join(f"slot {number}.\n" for number in range(INTERRUPTED)))
     replicas = replicas_on(program, mounts, True)
@@ -190,17 +190,17 @@ def interrupted(program, mounts):
     return f"{len(confirmed)} / {lost} / {len(left)}", wrong
 
 
-def trial(program, name, mounts, is_cluster):
+def trial(program, name, mounts, is_cluster, look=None):
     """Puts replicas through everything and prints the row; tells whether something is wrong."""
-    cells, wrong = [], []
+    cells, wrong, look = [], [], look or mounts[0]
     replicas = replicas_on(program, mounts, is_cluster)
     try:
         for kind in KINDS:
-            confirmed, lost = lost_changes(replicas, mounts[0], kind)
+            confirmed, lost = lost_changes(replicas, look, kind)
             wrong += [f"{kind} lost {lost} of {confirmed}"] if lost or not confirmed else []
             cells.append(f"{confirmed} / {lost}")
-        wrong += creations(replicas, mounts[0])
-        undone, faults = history(replicas) if is_cluster else ("–", [])
+        wrong += creations(replicas, look)
+        undone, faults = history(replicas, look) if is_cluster else ("–", [])
         wrong += faults
     finally:
         for replica in replicas:
@@ -208,13 +208,13 @@ def trial(program, name, mounts, is_cluster):
     if is_cluster:
         replicas = replicas_on(program, mounts, True, QUOTA)
         try:
-            held = quota_held(replicas, mounts[0], QUOTA)
+            held = quota_held(replicas, look, QUOTA)
         finally:
             for replica in replicas:
                 replica.stop()
         # Exact within one file, of which as many are tried as would fill it twice and a half.
         wrong += [] if QUOTA - 20_000 <= held <= QUOTA else [f"the quota holds {held}"]
-        cell, faults = interrupted(program, mounts)
+        cell, faults = interrupted(program, mounts, look)
         wrong += faults
         cells += [f"{held / 1e6:.2f} MB", cell, f"{undone} of 9"]
     else:
@@ -224,9 +224,9 @@ def trial(program, name, mounts, is_cluster):
 
 
 def main():
-    program, name, *mounts = sys.argv[1:]
+    program, name, look, *mounts = sys.argv[1:]
     try:
-        is_wrong = trial(program, name, mounts, True)
+        is_wrong = trial(program, name, mounts, True, look)
     except Exception as error:  # The other side waits for a verdict.
         print(f"verdict: {error!r}", flush=True)
         raise
