@@ -24,6 +24,8 @@ class Replica:
         self.program = program
         self.port = port or free_port()
         entries = [{"name": name, "path": path, "allowed_tools": ["*"]} for name, path in roots]
+        # Calls of one client go through all replicas, each by another connection.
+        entries[0]["history"] = {"undo_any": True}
         if quota:
             entries[0]["quota"] = {"max_bytes": quota}
         config = {

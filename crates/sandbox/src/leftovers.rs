@@ -2,7 +2,7 @@
 //!
 //! A name tells who made it: a tag of this boot and process namespace, the process, and the run of it. A
 //! leftover is removed when its process is certainly gone; one from another machine, container or boot,
-//! whose process cannot be asked, when it is a day old.
+//! whose process cannot be asked, when it is a day old. Replicas tell each other who is gone (`together/slots.rs`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use crate::new_mode;
 use crate::root::Root;
 use crate::roots::Roots;
 use crate::syscall::{Errno, SysResult};
+use crate::together::DeadReplica;
 use crate::walk::{WalkItem, WalkOptions, Walker};
 use crate::{Follow, RelPath};
 
@@ -24,6 +25,11 @@ const PREFIX: &str = ".mcp-filesystem-";
 const SUFFIX: &str = ".tmp";
 /// How long a leftover of an unknown process is kept, in seconds.
 const FOREIGN_AGE: i64 = 24 * 60 * 60;
+
+/// The number of this run in the names that it makes.
+pub(crate) fn own_run() -> u64 {
+    Maker::own().run
+}
 
 /// Makes a new name that nobody can guess.
 pub(crate) fn temporary_name() -> SysResult<Name> {
@@ -136,6 +142,11 @@ impl Root {
 
     /// Removes temporary files and trees whose process is gone. Walks the whole root, so it belongs on a background thread.
     pub fn sweep_leftovers(&self, stop: &dyn Fn() -> bool) -> u64 {
+        self.sweep_leftovers_of(&[], stop)
+    }
+
+    /// The same, and what these replicas left, wherever they ran.
+    pub fn sweep_leftovers_of(&self, dead: &[DeadReplica], stop: &dyn Fn() -> bool) -> u64 {
         let top = self
             .locate(&RelPath::root(), Follow::Never)
             .and_then(|place| place.open_dir());
@@ -148,7 +159,7 @@ impl Root {
                 break;
             }
             let Ok(item) = item else { continue };
-            if is_leftover(&item) && change.clear_in(&item.dir, &item.name, stop).is_ok() {
+            if is_leftover(&item, dead) && change.clear_in(&item.dir, &item.name, stop).is_ok() {
                 removed += 1;
             }
         }
@@ -157,8 +168,11 @@ impl Root {
 }
 
 /// Only what has such a name is looked at: a root may hold millions of other files.
-fn is_leftover(item: &WalkItem) -> bool {
+fn is_leftover(item: &WalkItem, dead: &[DeadReplica]) -> bool {
     Maker::of(item.name.as_bytes()).is_some_and(|maker| {
+        if dead.iter().any(|replica| replica.run() == maker.run) {
+            return true;
+        }
         let metadata = item.dir.stat(&item.name);
         metadata.is_ok_and(|metadata| maker.is_gone(&metadata))
     })

@@ -92,7 +92,7 @@ pub use rights::{Right, Rights};
 pub use root::{Root, RootTerms};
 pub use roots::{NamedRoot, Roots};
 pub use shorten::{first_chars, truncated};
-pub use together::{ChangePlace, Cluster, Extent, HeldPlaces};
+pub use together::{ChangePlace, Cluster, DeadReplica, Extent, HeldPlaces};
 pub use users::Users;
 pub use view::{GlobFault, GlobReason, HiddenEntries, SECRETS, SECRETS_WORD, View};
 pub use walk::{

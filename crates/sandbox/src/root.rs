@@ -244,9 +244,9 @@ impl Root {
         Ok(self)
     }
 
-    /// Keeps what changes through this root replace or remove.
+    /// Keeps what changes through this root replace or remove. Replicas that were set before share it.
     pub fn with_history(mut self, settings: HistorySettings) -> io::Result<Root> {
-        let history = History::find(self.fd(), settings)?;
+        let history = History::find(self.fd(), settings, self.locks.shared_as())?;
         self.observers.history = Some(Arc::new(history));
         Ok(self)
     }

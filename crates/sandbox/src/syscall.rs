@@ -46,8 +46,8 @@ pub(crate) use notify::{
     unwatch_unchecked, watch_dir_unchecked,
 };
 pub(crate) use together::{
-    FileSystem, HowLocked, check_writable_dir_unchecked, file_system_unchecked, hold_unchecked,
-    sync_attributes_unchecked,
+    FileSystem, HowLocked, check_writable_dir_unchecked, file_system_unchecked,
+    hold_surely_unchecked, hold_unchecked, sync_attributes_unchecked,
 };
 
 pub(crate) type SysResult<T> = Result<T, Errno>;

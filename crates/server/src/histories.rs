@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sandbox::{History, NamedRoot, Roots};
+use sandbox::{Cluster, History, NamedRoot, Root, Roots};
 
 use crate::open_roots;
 
@@ -12,6 +12,9 @@ const PRUNED_EVERY: Duration = Duration::from_secs(60);
 
 /// How many of these turns an hour has.
 const HOUR: u64 = 60;
+
+/// How often a replica looks for what another one left that was killed.
+const SETTLED_EVERY: Duration = Duration::from_secs(3);
 
 /// Settles what a killed process left unfinished, before any call.
 pub(crate) fn recover(roots: &Roots) {
@@ -25,24 +28,65 @@ pub(crate) fn recover(roots: &Roots) {
             "outside the root"
         };
         tracing::debug!(root = root.name, place, "a history is kept");
-        let recovered = history.recover(&root.root);
-        if recovered.done + recovered.taken_back > 0 {
-            tracing::info!(
-                root = root.name,
-                done = recovered.done,
-                taken_back = recovered.taken_back,
-                "unfinished changes were settled"
-            );
-        }
-        if !recovered.left.is_empty() {
-            tracing::warn!(
-                root = root.name,
-                paths = recovered.left.len(),
-                "unfinished changes were left as they are: the files were changed since"
-            );
-        }
+        settle(&root.name, &root.root, history);
         warn(root, history);
     }
+}
+
+fn settle(root: &str, opened: &Root, history: &History) {
+    let recovered = history.recover(opened);
+    if recovered.done + recovered.taken_back > 0 {
+        tracing::info!(
+            root,
+            done = recovered.done,
+            taken_back = recovered.taken_back,
+            "unfinished changes were settled"
+        );
+    }
+    if !recovered.left.is_empty() {
+        tracing::warn!(
+            root,
+            paths = recovered.left.len(),
+            "unfinished changes were left as they are: the files were changed since"
+        );
+    }
+}
+
+/// Settles and clears away what replicas leave that are killed, for as long as this one runs.
+pub(crate) fn heed_the_dead(roots: &Roots) {
+    let Some(cluster) = roots.cluster().cloned() else {
+        return;
+    };
+    let writable = roots.iter().filter(|root| !root.read_only);
+    let writable: Vec<NamedRoot> = writable.cloned().collect();
+    let heed = move || {
+        loop {
+            std::thread::sleep(SETTLED_EVERY);
+            for root in &writable {
+                if let Some(history) = root.root.history() {
+                    settle(&root.name, &root.root, history);
+                }
+            }
+            clear_after_the_dead(&cluster, &writable);
+        }
+    };
+    sandbox::run_in_background("replicas", heed);
+}
+
+fn clear_after_the_dead(cluster: &Cluster, roots: &[NamedRoot]) {
+    let dead = cluster.dead();
+    if dead.is_empty() {
+        return;
+    }
+    let sweep = |root: &NamedRoot| root.root.sweep_leftovers_of(&dead, &|| false);
+    let leftovers: u64 = roots.iter().map(sweep).sum();
+    let replicas = dead.len();
+    tracing::info!(
+        replicas,
+        leftovers,
+        "what replicas left that are gone was cleared away"
+    );
+    dead.into_iter().for_each(|replica| cluster.forget(replica));
 }
 
 fn warn(root: &NamedRoot, history: &History) {
@@ -63,6 +107,7 @@ fn warn(root: &NamedRoot, history: &History) {
 /// A history that is looked at from time to time.
 struct WatchedHistory {
     root: String,
+    opened: Weak<Root>,
     history: Weak<History>,
     /// The last change at the last look.
     seen: u64,
@@ -76,6 +121,10 @@ impl WatchedHistory {
         let Some(history) = self.history.upgrade() else {
             return false;
         };
+        // Changes that another process worked at when this one started, or whose process was killed since.
+        if let Some(opened) = self.opened.upgrade() {
+            settle(&self.root, &opened, &history);
+        }
         let last = history.last_number();
         if last != self.seen || is_hour {
             history.prune();
@@ -100,6 +149,7 @@ pub(crate) fn prune_in_background(roots: &Roots) {
         Some(WatchedHistory {
             is_told: history.fault().is_some(),
             root: root.name.clone(),
+            opened: Arc::downgrade(&root.root),
             history: Arc::downgrade(history),
             seen: 0,
         })

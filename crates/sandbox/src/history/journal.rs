@@ -13,9 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::record::{Author, End, Line, NO_HASH, Part, glance, hash};
 use super::store::{Store, errno_of};
-use crate::change::{Durability, OnExisting, rename_entry};
+use crate::change::Durability;
 use crate::leftovers;
-use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
 
@@ -86,10 +85,12 @@ impl Journal {
     /// Writes down that a part did not happen.
     pub(crate) fn fail(&self, number: u64, part: u32) {
         if let Ok(file) = self.file_of(number) {
-            let _ = file.append(Line {
+            let failed = file.append(Line {
                 failed: vec![part],
                 ..Line::of(number)
             });
+            // Nobody may take it for one that happened.
+            let _ = failed.and_then(|()| file.sync_if_shared());
         }
     }
 
@@ -102,7 +103,10 @@ impl Journal {
     pub(crate) fn end(&self, number: u64, end: End) {
         let file = self.lock().open.remove(&number);
         if let Some(file) = file {
-            let _ = file.append(end_line(number, end));
+            let ended = file.append(end_line(number, end));
+            if end == End::Void {
+                let _ = ended.and_then(|()| file.sync_if_shared());
+            }
         }
     }
 
@@ -149,6 +153,8 @@ struct RecordFile {
     file: File,
     records: OwnedFd,
     stem: String,
+    /// Other machines read it.
+    shared: bool,
     tail: Mutex<FileTail>,
 }
 
@@ -185,6 +191,7 @@ impl RecordFile {
             file: File::from(file),
             records,
             stem,
+            shared: store.is_shared(),
             tail: Mutex::new(FileTail {
                 hash: before,
                 lines: 0,
@@ -214,7 +221,15 @@ impl RecordFile {
     fn sync(&self, durability: Durability) -> SysResult<()> {
         match durability {
             Durability::Fsync => syscall::sync_data_unchecked(self.file.as_fd()),
-            Durability::Fast => Ok(()),
+            Durability::Fast => self.sync_if_shared(),
+        }
+    }
+
+    /// Other machines see only what is on the file server.
+    fn sync_if_shared(&self) -> SysResult<()> {
+        match self.shared {
+            true => syscall::sync_data_unchecked(self.file.as_fd()),
+            false => Ok(()),
         }
     }
 
@@ -241,8 +256,9 @@ impl Drop for RecordFile {
 }
 
 fn finish(records: std::os::fd::BorrowedFd<'_>, open: &Name, finished: &Name) {
-    let (from, to) = ((records, open), (records, finished));
-    let _ = rename_entry(from, to, OnExisting::Fail, FileKind::File);
+    // No other file has this name. A rename that must not replace is a second link for a moment on some file systems, and
+    // then every line would be read twice.
+    let _ = syscall::rename_unchecked((records, open), (records, finished), Clobber::Yes);
 }
 
 fn name(stem: &str, end: &str) -> SysResult<Name> {
@@ -300,6 +316,14 @@ pub(crate) struct FoundFile {
 }
 
 impl FoundFile {
+    fn new(name: Name, file: OwnedFd) -> FoundFile {
+        FoundFile {
+            is_open: name.as_bytes().ends_with(OPEN.as_bytes()),
+            file: File::from(file),
+            name,
+        }
+    }
+
     pub(crate) fn read(&self) -> SysResult<Vec<u8>> {
         let mut text = Vec::new();
         let read = (&self.file).read_to_end(&mut text);
@@ -314,9 +338,7 @@ impl FoundFile {
 
     /// Says that all changes in it were looked at.
     pub(crate) fn finish(&self, store: &Store) {
-        let stem = self.name.as_bytes().strip_suffix(OPEN.as_bytes());
-        let finished = stem.and_then(|stem| Name::new(&[stem, FINISHED.as_bytes()].concat()));
-        if let Some(finished) = finished {
+        if let Some(finished) = finished_name(&self.name) {
             finish(store.records(), &self.name, &finished);
         }
     }
@@ -329,41 +351,56 @@ impl FoundFile {
 
 /// The record files, the oldest first.
 pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
-    let listed = syscall::reopen_dir_unchecked(store.records())?;
-    let mut names = Vec::new();
-    syscall::read_dir_unchecked(listed.as_fd(), &mut |name, _| {
-        let is_ours = name.ends_with(OPEN.as_bytes()) || name.ends_with(FINISHED.as_bytes());
-        names.extend(Name::new(name).filter(|_| is_ours));
-    })?;
-    names.sort_unstable();
+    let names = names(store, &[OPEN, FINISHED])?;
     let mut files = Vec::with_capacity(names.len());
     for name in names {
         match syscall::open_content_unchecked(store.records(), &name, Purpose::Read) {
-            Ok(file) => files.push(FoundFile {
-                is_open: name.as_bytes().ends_with(OPEN.as_bytes()),
-                file: File::from(file),
-                name,
-            }),
+            Ok(file) => files.push(FoundFile::new(name, file)),
             // It was finished, and so renamed, since it was listed.
-            Err(Errno::NOENT) => {
-                let stem = name.as_bytes().strip_suffix(OPEN.as_bytes());
-                let finished =
-                    stem.and_then(|stem| Name::new(&[stem, FINISHED.as_bytes()].concat()));
-                let Some(name) = finished else { continue };
-                if let Ok(file) =
-                    syscall::open_content_unchecked(store.records(), &name, Purpose::Read)
-                {
-                    files.push(FoundFile {
-                        is_open: false,
-                        file: File::from(file),
-                        name,
-                    });
-                }
+            Err(Errno::NOENT | Errno::STALE) => {
+                let Some(name) = finished_name(&name) else {
+                    continue;
+                };
+                let file = syscall::open_content_unchecked(store.records(), &name, Purpose::Read);
+                files.extend(file.map(|file| FoundFile::new(name, file)));
             }
             Err(errno) => return Err(errno),
         }
     }
+    // One that was renamed while they were listed may have been listed under both names.
+    files.dedup_by(|one, other| one.name == other.name);
     Ok(files)
+}
+
+/// The record files that their processes may add to, if they live. They are opened for writing, because NFS gives a lock for
+/// one alone on no others.
+pub(crate) fn unfinished_files(store: &Store) -> SysResult<Vec<FoundFile>> {
+    let opened = names(store, &[OPEN])?.into_iter().filter_map(|name| {
+        let file = syscall::open_content_unchecked(store.records(), &name, Purpose::Edit);
+        file.ok().map(|file| FoundFile::new(name, file))
+    });
+    Ok(opened.collect())
+}
+
+/// The names of record files with one of these ends, the oldest first.
+fn names(store: &Store, ends: &[&str]) -> SysResult<Vec<Name>> {
+    let listed = syscall::reopen_dir_unchecked(store.records())?;
+    if store.is_shared() {
+        syscall::sync_attributes_unchecked(listed.as_fd())?;
+    }
+    let mut names = Vec::new();
+    syscall::read_dir_unchecked(listed.as_fd(), &mut |name, _| {
+        let is_ours = ends.iter().any(|end| name.ends_with(end.as_bytes()));
+        names.extend(Name::new(name).filter(|_| is_ours));
+    })?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The name that a file has when it is finished; `None` if it is.
+fn finished_name(open: &Name) -> Option<Name> {
+    let stem = open.as_bytes().strip_suffix(OPEN.as_bytes())?;
+    Name::new(&[stem, FINISHED.as_bytes()].concat())
 }
 
 /// All changes that are written down, in the order of their numbers.
@@ -503,13 +540,14 @@ pub(crate) fn verify(store: &Store) -> SysResult<Result<u64, BrokenChain>> {
 mod tests {
     use super::*;
     use crate::history::record::PartKind;
+    use crate::history::store::Header;
     use std::fs;
     use std::path::PathBuf;
 
     fn store(temp: &tempfile::TempDir) -> Store {
         let root = syscall::open_root_unchecked(temp.path()).unwrap();
         let metadata = syscall::stat_unchecked(root.as_fd()).unwrap();
-        Store::open(root.as_fd(), &metadata).unwrap()
+        Store::open(root.as_fd(), &Header::of(&metadata)).unwrap()
     }
 
     fn begin(journal: &Journal, store: &Store, path: &str) -> u64 {

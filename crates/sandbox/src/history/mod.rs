@@ -13,6 +13,8 @@ mod record;
 mod recorder;
 mod recovery;
 mod rehearsal;
+#[cfg(test)]
+mod replica_tests;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -22,14 +24,14 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use self::journal::Journal;
-use self::store::Store;
-use crate::metadata::Metadata;
+use self::store::{Header, Store};
 use crate::name::Name;
 use crate::syscall::{self, Errno, SysResult};
+use crate::together::Cluster;
 
 pub use self::journal::{BrokenChain, ChangeRecord};
 pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
@@ -74,7 +76,10 @@ pub struct History {
     /// The directory that holds the reserved one: the root, or one on its file system.
     holder: OwnedFd,
     is_in_root: bool,
-    root: Metadata,
+    /// What says that a directory is the history of this root.
+    header: Header,
+    /// The directory of the replicas that share it.
+    cluster: Option<Arc<Cluster>>,
     settings: HistorySettings,
     /// Opened at the first change, so that nothing is made in a root that is only read.
     store: OnceLock<SysResult<Store>>,
@@ -109,9 +114,20 @@ pub struct HistoryCounts {
 
 impl History {
     /// Finds the place of a root's history.
-    pub(crate) fn find(root: BorrowedFd<'_>, settings: HistorySettings) -> SysResult<History> {
-        let metadata = syscall::stat_unchecked(root)?;
+    ///
+    /// Replicas share it under the root's name, and then it is in the root: nothing else is on the same file system for all
+    /// of them.
+    pub(crate) fn find(
+        root: BorrowedFd<'_>,
+        settings: HistorySettings,
+        shared: Option<(&Arc<Cluster>, &str)>,
+    ) -> SysResult<History> {
+        let header = match shared {
+            Some((cluster, name)) => Header::shared(cluster.id(), name),
+            None => Header::of(&syscall::stat_unchecked(root)?),
+        };
         let holder = match &settings.place {
+            _ if shared.is_some() => None,
             HistoryPlace::Root => None,
             HistoryPlace::At(path) => Some(usable(path, root)?),
             HistoryPlace::Auto(paths) => paths.iter().find_map(|path| usable(path, root).ok()),
@@ -124,7 +140,8 @@ impl History {
         Ok(History {
             holder,
             is_in_root,
-            root: metadata,
+            header,
+            cluster: shared.map(|(cluster, _)| Arc::clone(cluster)),
             settings,
             store: OnceLock::new(),
             journal: Journal::default(),
@@ -182,7 +199,13 @@ impl History {
     /// The open directory, made if it is missing; `None` if that cannot be.
     pub(crate) fn store(&self) -> Option<&Store> {
         let open = || {
-            let store = Store::open(self.holder.as_fd(), &self.root)?;
+            // Where a directory cannot take its name in one step, others would see a half of it.
+            let lock = self
+                .cluster
+                .as_ref()
+                .map(|cluster| cluster.lock_own("histories"));
+            let _alone = lock.transpose()?;
+            let store = Store::open(self.holder.as_fd(), &self.header)?;
             store.note_keep(self.settings.keep)?;
             // After a power cut the counter may be behind the records.
             let largest = journal::largest_number(&store);
@@ -202,14 +225,14 @@ impl History {
     /// Tells whether there is one already, or something in its place.
     #[must_use]
     pub fn is_made(&self) -> bool {
-        self.store.get().is_some() || Store::is_made(self.holder.as_fd(), &self.root)
+        self.store.get().is_some() || Store::is_made(self.holder.as_fd(), &self.header)
     }
 
     /// Removes sibling histories whose roots have not changed for longer than their retention. Only if they
     /// are outside their roots: a directory that is gone cannot ask for it any more.
     pub fn remove_stale(&self) {
         if !self.is_in_root {
-            let _ = store::remove_stale(self.holder.as_fd(), &self.root);
+            let _ = store::remove_stale(self.holder.as_fd(), &self.header);
         }
     }
 

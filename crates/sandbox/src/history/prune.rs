@@ -170,6 +170,7 @@ impl History {
         let Some(store) = self.existing_store() else {
             return Pruned::default();
         };
+        let _alone = store.is_shared().then(|| store.alone());
         let (Ok(changes), Ok(objects)) = (journal::read_all(store), self.objects(store)) else {
             return Pruned::default();
         };

@@ -1,15 +1,16 @@
 //! What happens after a kill or a power cut: a change that was under way is whole, or it is taken back.
 //!
-//! Only record files that no process holds are looked at. A change whose parts are all in place is done. Of any other the
-//! parts that were made are taken back, the last first, if what is there is as the change left it; what somebody changed
-//! since is left alone and told.
+//! Only record files that no process holds are looked at, and a change only with the places of all its parts locked: others
+//! may be at work there. A change whose parts are all in place is done. Of any other the parts that were made are taken back,
+//! the last first, if what is there is as the change left it; what somebody changed since is left alone and told.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use super::History;
-use super::journal::{self, ChangeRecord};
+use super::journal::{self, ChangeRecord, FoundFile};
 use super::keep::hashes;
 use super::record::{End, Part, PartKind, Stamp, Tail};
 use super::store::{Store, errno_of};
@@ -19,6 +20,13 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose, SysResult};
+use crate::together::{ChangePlace, Extent, HeldPlaces};
+
+/// How many places of a change are locked one by one; for more, the whole root is.
+const PLACES_MAX: usize = 64;
+/// How often somebody else's lock is tried, and how long the wait between is.
+const HOLD_TRIES: usize = 20;
+const HOLD_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a look at unfinished changes came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,39 +40,82 @@ pub struct Recovered {
 }
 
 impl History {
-    /// Looks at the changes that a process left unfinished when it died.
+    /// Looks at the changes that a process left unfinished when it died. What others work at is left for the next time.
     pub fn recover(&self, root: &Root) -> Recovered {
         let mut recovered = Recovered::default();
         let Some(store) = self.existing_store() else {
             return recovered;
         };
-        let Ok(files) = journal::files(store) else {
+        let Ok(files) = journal::unfinished_files(store) else {
             return recovered;
         };
         for file in files.iter().filter(|file| file.is_abandoned()) {
-            let unfinished = file.read().map(|text| journal::unfinished(&text));
-            let Ok(unfinished) = unfinished else { continue };
-            let all = if unfinished.is_empty() {
-                Ok(Default::default())
-            } else {
-                journal::read_all(store)
-            };
-            let Ok(all) = all else { continue };
-            let found = unfinished.iter().rev().filter_map(|number| all.get(number));
-            for record in found.filter(|record| record.end.is_none()) {
-                let later = all.range(record.number + 1..).map(|(_, later)| later);
-                let recovery = Recovery {
-                    root,
-                    store,
-                    later: later.filter(|later| later.is_made()).collect(),
-                };
-                let end = recovery.settle(record, &mut recovered);
-                let _ = self.journal.end_foreign(store, record.number, end);
+            if self.recover_file(root, store, file, &mut recovered) == Ok(true) {
+                file.finish(store);
             }
-            file.finish(store);
         }
         recovered
     }
+
+    /// Settles the changes of one record file, the last first; tells whether none is left.
+    fn recover_file(
+        &self,
+        root: &Root,
+        store: &Store,
+        file: &FoundFile,
+        recovered: &mut Recovered,
+    ) -> SysResult<bool> {
+        for number in journal::unfinished(&file.read()?).into_iter().rev() {
+            let all = journal::read_all(store)?;
+            let is_unsettled = |record: &&ChangeRecord| record.end.is_none();
+            let Some(record) = all.get(&number).filter(is_unsettled) else {
+                continue;
+            };
+            let Some(held) = hold_places(root, record) else {
+                return Ok(false);
+            };
+            // Others may have changed these places before they were locked.
+            let all = journal::read_all(store)?;
+            let Some(record) = all.get(&number).filter(is_unsettled) else {
+                continue;
+            };
+            if held.confirm().is_err() {
+                return Ok(false);
+            }
+            let later = all.range(number + 1..).map(|(_, later)| later);
+            let recovery = Recovery {
+                root,
+                store,
+                later: later.filter(|later| later.is_made()).collect(),
+            };
+            let end = recovery.settle(record, recovered);
+            self.journal.end_foreign(store, number, end)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Locks every place that a change names, as calls do; `None` if somebody works at one of them for longer than a moment.
+fn hold_places(root: &Root, record: &ChangeRecord) -> Option<HeldPlaces> {
+    let parts = || record.made_parts().map(|(_, part)| part);
+    let paths = || parts().flat_map(|part| [Some(&part.path), part.to.as_ref()]);
+    let mut places: Vec<ChangePlace> = paths()
+        .flatten()
+        .take(PLACES_MAX + 1)
+        .map(|path| root.change_place(path))
+        .collect();
+    if places.len() > PLACES_MAX {
+        places = vec![root.change_place(".")];
+    }
+    // Whatever a part is, what is below it stays as it is.
+    let places: Vec<_> = places.iter().map(|place| (place, Extent::Tree)).collect();
+    for _ in 0..HOLD_TRIES {
+        if let Ok(Some(held)) = HeldPlaces::try_hold(&places) {
+            return Some(held);
+        }
+        std::thread::sleep(HOLD_PAUSE);
+    }
+    None
 }
 
 struct Recovery<'a> {
@@ -106,7 +157,8 @@ impl Recovery<'_> {
         match part.kind {
             PartKind::Replace => self.is_replaced(part, there.as_ref()),
             PartKind::Create | PartKind::Move => {
-                there.as_ref().is_some_and(is_new) || self.is_superseded(part, path)
+                let is_there = || there.as_ref().is_some_and(is_new);
+                self.was_found_done(part, path).unwrap_or_else(is_there)
             }
             PartKind::Remove => there.is_none_or(|there| !is_of(part.old.as_ref(), &there)),
             PartKind::MakeDir => there.is_some_and(|there| there.is_directory()),
@@ -124,6 +176,9 @@ impl Recovery<'_> {
 
     /// Tells whether a file took the place of another. What it was meant to be is in the objects until then.
     fn is_replaced(&self, part: &Part, there: Option<&Metadata>) -> bool {
+        if let Some(is_done) = self.was_found_done(part, &part.path) {
+            return is_done;
+        }
         let object = self.object(part).ok().flatten();
         let object = object
             .and_then(|object| syscall::stat_at_unchecked(self.store.objects(), &object).ok());
@@ -134,20 +189,18 @@ impl Recovery<'_> {
         is_new || (!is_staged && !is_untouched && object.is_some())
     }
 
-    /// Tells whether a later change found what a part had left, so that the part was done.
-    fn is_superseded(&self, part: &Part, path: &str) -> bool {
-        let Some(new) = part.new.filter(|new| new.inode != 0) else {
-            return false;
-        };
-        let found = |later: &Part| match later.kind {
-            PartKind::Move if later.path == path => later.new.map(|moved| moved.inode),
-            _ => later.old.map(|old| old.inode),
-        };
+    /// Tells by what the next change found at a path whether a part was done; `None` if there is none that knows. What is
+    /// there now does not tell then: a new file may have the number of one that is gone.
+    fn was_found_done(&self, part: &Part, path: &str) -> Option<bool> {
+        let new = part.new.filter(|new| new.inode != 0)?;
         let mut parts = self.later.iter().flat_map(|later| later.made_parts());
-        parts.any(|(_, later)| {
-            let is_there = later.path == path || later.to.as_deref() == Some(path);
-            is_there && found(later) == Some(new.inode)
-        })
+        let is_there = |later: &Part| later.path == path || later.to.as_deref() == Some(path);
+        let (_, next) = parts.find(|(_, later)| is_there(later))?;
+        let found = match next.kind {
+            PartKind::Move if next.path == path => next.new,
+            _ => next.old,
+        };
+        Some(found.is_some_and(|found| found.inode == new.inode))
     }
 
     /// Takes a part back if it was done, and clears away what was staged for it if it was not.

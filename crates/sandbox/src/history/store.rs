@@ -1,7 +1,9 @@
 //! Chooses where a root's history is stored: a private directory, outside the root if it can be on the same file system.
 //!
 //! Security: it is opened without following links, and trusted only if it is ours, private, and its header names the
-//! root's device and inode. An unpacked archive can bring a forged one; that is left alone, and a new one is made beside it.
+//! root: by its device and inode, or, where replicas share it and each sees it under another device, by its name and a
+//! number that only they know. An unpacked archive can bring a forged one; that is left alone, and a new one is made
+//! beside it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,6 +21,7 @@ use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::reserved::reserved_name;
 use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+use crate::together::name_hash;
 
 const PRIVATE_DIRECTORY: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
@@ -30,24 +33,56 @@ const LEAST_KEPT: u64 = 24 * 60 * 60;
 const VERSION: u32 = 1;
 
 /// What says for which root a directory is.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Header {
-    history: u32,
-    device: u64,
-    inode: u64,
-    /// When the root's directory was made, if the file system knows: another one may get the same number later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    born: Option<(i64, u32)>,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Header {
+    /// A directory as this machine sees it.
+    Own {
+        history: u32,
+        device: u64,
+        inode: u64,
+        /// When the root's directory was made, if the file system knows: another one may get the same number later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        born: Option<(i64, u32)>,
+    },
+    /// A root of replicas.
+    Shared {
+        history: u32,
+        /// The number of their shared directory.
+        cluster: String,
+        root: String,
+    },
 }
 
 impl Header {
-    fn of(root: &Metadata) -> Header {
-        Header {
+    pub(crate) fn of(root: &Metadata) -> Header {
+        Header::Own {
             history: VERSION,
             device: root.device,
             inode: root.inode,
             born: root.created.map(|born| (born.seconds, born.nanoseconds)),
         }
+    }
+
+    /// The header for a root that replicas share under a name.
+    pub(crate) fn shared(cluster: &str, root: &str) -> Header {
+        Header::Shared {
+            history: VERSION,
+            cluster: cluster.to_owned(),
+            root: root.to_owned(),
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self, Header::Shared { .. })
+    }
+
+    /// Where other machines write too, what is known of a directory may be old.
+    fn look_past_caches(&self, dir: BorrowedFd<'_>) -> SysResult<()> {
+        if self.is_shared() {
+            syscall::sync_attributes_unchecked(dir)?;
+        }
+        Ok(())
     }
 }
 
@@ -59,22 +94,25 @@ pub(crate) struct Store {
     records: OwnedFd,
     /// Threads of one process share a lock on the file, so they take turns by this one.
     counter: Mutex<File>,
+    /// Replicas on other machines write here too.
+    shared: bool,
     /// Directories that were not trusted, so that a new one was made beside them.
     pub(crate) forged: usize,
 }
 
 impl Store {
     /// Opens the history of a root in a directory, and makes it if it is missing.
-    pub(crate) fn open(holder: BorrowedFd<'_>, root: &Metadata) -> SysResult<Store> {
+    pub(crate) fn open(holder: BorrowedFd<'_>, header: &Header) -> SysResult<Store> {
+        header.look_past_caches(holder)?;
         let holder = own_directory(holder)?;
-        let header = Header::of(root);
+        header.look_past_caches(holder.as_fd())?;
         let mut forged = 0;
         while forged < BESIDE {
-            let name = store_name(&header, forged)?;
-            match open_trusted(holder.as_fd(), &name, &header) {
-                Ok(Some(dir)) => return Store::of(dir, forged),
+            let name = store_name(header, forged)?;
+            match open_trusted(holder.as_fd(), &name, header) {
+                Ok(Some(dir)) => return Store::of(dir, forged, header.is_shared()),
                 Ok(None) => forged += 1,
-                Err(Errno::NOENT) => match make(holder.as_fd(), &name, &header) {
+                Err(Errno::NOENT) => match make(holder.as_fd(), &name, header) {
                     // Another process was faster: its directory is looked at next.
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(errno),
@@ -86,14 +124,16 @@ impl Store {
     }
 
     /// Tells whether there is something in its place, whether it can be opened or not.
-    pub(crate) fn is_made(holder: BorrowedFd<'_>, root: &Metadata) -> bool {
+    pub(crate) fn is_made(holder: BorrowedFd<'_>, header: &Header) -> bool {
         let Some(name) = reserved_name() else {
             return false;
         };
         let own = |dir: OwnedFd| {
-            let name = store_name(&Header::of(root), 0);
+            let _ = header.look_past_caches(dir.as_fd());
+            let name = store_name(header, 0);
             name.is_ok_and(|name| syscall::stat_at_unchecked(dir.as_fd(), &name).is_ok())
         };
+        let _ = header.look_past_caches(holder);
         match syscall::open_dir_unchecked(holder, &name) {
             Err(Errno::NOENT) => false,
             Err(_) => true,
@@ -111,7 +151,7 @@ impl Store {
         write_own(self.dir.as_fd(), &name, seconds.as_bytes())
     }
 
-    fn of(dir: OwnedFd, forged: usize) -> SysResult<Store> {
+    fn of(dir: OwnedFd, forged: usize, shared: bool) -> SysResult<Store> {
         let objects = syscall::open_dir_unchecked(dir.as_fd(), &fixed("objects")?)?;
         let records = syscall::open_dir_unchecked(dir.as_fd(), &fixed("records")?)?;
         let counter = syscall::open_own_unchecked(dir.as_fd(), &fixed("counter")?)?;
@@ -120,8 +160,21 @@ impl Store {
             objects,
             records,
             counter: Mutex::new(File::from(counter)),
+            shared,
             forged,
         })
+    }
+
+    /// Tells whether replicas on other machines write here too: they see only what is on the file server.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Keeps everyone else from removing old changes, while what is returned lives.
+    pub(crate) fn alone(&self) -> Option<OwnedFd> {
+        let file = syscall::open_own_unchecked(self.dir.as_fd(), &fixed("pruning").ok()?).ok()?;
+        syscall::lock_unchecked(file.as_fd()).ok()?;
+        Some(file)
     }
 
     pub(crate) fn objects(&self) -> BorrowedFd<'_> {
@@ -134,8 +187,12 @@ impl Store {
 
     /// The next number, larger than all before it and than `least`, whoever took them.
     pub(crate) fn next_number(&self, least: u64) -> SysResult<u64> {
-        let counter = self.counter();
+        let mut counter = self.counter();
+        self.renew(&mut counter)?;
         syscall::lock_unchecked(counter.as_fd())?;
+        if self.shared {
+            syscall::sync_attributes_unchecked(counter.as_fd())?;
+        }
         let number = number_in(&counter).max(least) + 1;
         let written = counter.write_all_at(format!("{number:020}").as_bytes(), 0);
         syscall::unlock_unchecked(counter.as_fd())?;
@@ -145,7 +202,18 @@ impl Store {
 
     /// The last number that was given.
     pub(crate) fn last_number(&self) -> u64 {
-        number_in(&self.counter())
+        let mut counter = self.counter();
+        let _ = self.renew(&mut counter);
+        number_in(&counter)
+    }
+
+    /// Opens the counter again where others write it: a file that was open before may be read as it was then.
+    fn renew(&self, counter: &mut File) -> SysResult<()> {
+        if self.shared {
+            let opened = syscall::open_own_unchecked(self.dir.as_fd(), &fixed("counter")?)?;
+            *counter = File::from(opened);
+        }
+        Ok(())
     }
 
     fn counter(&self) -> MutexGuard<'_, File> {
@@ -195,10 +263,13 @@ fn fixed(name: &str) -> SysResult<Name> {
 }
 
 fn store_name(header: &Header, forged: usize) -> SysResult<Name> {
-    let (device, inode) = (header.device, header.inode);
+    let name = match header {
+        Header::Own { device, inode, .. } => format!("{device:x}-{inode:x}"),
+        Header::Shared { root, .. } => format!("cluster-{:016x}", name_hash(root)),
+    };
     match forged {
-        0 => fixed(&format!("{device:x}-{inode:x}")),
-        beside => fixed(&format!("{device:x}-{inode:x}-{beside}")),
+        0 => fixed(&name),
+        beside => fixed(&format!("{name}-{beside}")),
     }
 }
 
@@ -249,9 +320,9 @@ fn open_trusted(
 }
 
 /// Removes the directories of other roots in which nothing was written for longer than they keep anything.
-pub(crate) fn remove_stale(holder: BorrowedFd<'_>, root: &Metadata) -> SysResult<()> {
+pub(crate) fn remove_stale(holder: BorrowedFd<'_>, header: &Header) -> SysResult<()> {
     let holder = own_directory(holder)?;
-    let own = store_name(&Header::of(root), 0)?;
+    let own = store_name(header, 0)?;
     let mut names = Vec::new();
     syscall::read_dir_unchecked(holder.as_fd(), &mut |name, kind| {
         names.extend(Name::new(name).filter(|_| kind == FileKind::Directory));
@@ -350,7 +421,7 @@ mod tests {
     fn open(path: &Path) -> SysResult<Store> {
         let root = syscall::open_root_unchecked(path).unwrap();
         let metadata = syscall::stat_unchecked(root.as_fd()).unwrap();
-        Store::open(root.as_fd(), &metadata)
+        Store::open(root.as_fd(), &Header::of(&metadata))
     }
 
     fn stores(path: &Path) -> Vec<PathBuf> {
@@ -380,6 +451,24 @@ mod tests {
         assert_eq!(stores(temp.path()).len(), 1);
         let ignored = fs::read(temp.path().join(".mcp-filesystem/.gitignore")).unwrap();
         assert_eq!(ignored, b"*\n");
+    }
+
+    /// Replicas see one root under different devices: its name and their number tell whose a history is.
+    #[test]
+    fn replicas_share_one_history_and_trust_no_other() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = syscall::open_root_unchecked(temp.path()).unwrap();
+        let open =
+            |cluster, name| Store::open(root.as_fd(), &Header::shared(cluster, name)).unwrap();
+        let (one, two) = (open("7", "main"), open("7", "main"));
+        let numbers = [&one, &two, &one, &two].map(|store| store.next_number(0).unwrap());
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        assert_eq!(one.last_number(), 4);
+        assert_eq!(stores(temp.path()).len(), 1);
+        assert_eq!(open("7", "other").next_number(0), Ok(1));
+        let forged = open("8", "main");
+        assert_eq!((forged.forged, forged.next_number(0)), (1, Ok(1)));
+        assert_eq!(stores(temp.path()).len(), 3);
     }
 
     /// A directory that an archive brought is left alone, and a new one is made beside it.

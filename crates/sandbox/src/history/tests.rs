@@ -16,7 +16,7 @@ use crate::{OnFault, Root};
 /// What a child process does before it is killed, at which system call, and where.
 const CHILD: &str = "HISTORY_CHILD";
 
-fn settings() -> HistorySettings {
+pub(super) fn settings() -> HistorySettings {
     HistorySettings {
         place: HistoryPlace::Root,
         keep: Duration::from_secs(3600),
@@ -31,7 +31,7 @@ fn open(path: &Path) -> Root {
 }
 
 /// Everything in a root but its history: paths, kinds, permissions, content.
-fn snapshot(top: &Path) -> BTreeMap<String, String> {
+pub(super) fn snapshot(top: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut pending = vec![top.to_owned()];
     while let Some(dir) = pending.pop() {
@@ -58,12 +58,12 @@ fn snapshot(top: &Path) -> BTreeMap<String, String> {
 }
 
 /// One call of a client.
-struct TestCall {
-    change: Change,
+pub(super) struct TestCall {
+    pub(super) change: Change,
     notes: ChangeNotes,
 }
 
-fn call() -> TestCall {
+pub(super) fn call() -> TestCall {
     let notes = ChangeNotes::of(Author {
         client: "test".to_owned(),
         tool: "test".to_owned(),
@@ -76,7 +76,7 @@ fn call() -> TestCall {
 }
 
 impl TestCall {
-    fn write(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
+    pub(super) fn write(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
         let place = locate_itself(root, path)?;
         let mut staged = self
             .change
@@ -117,7 +117,7 @@ impl TestCall {
     }
 
     /// Ends the call; the number of its change.
-    fn end(self) -> u64 {
+    pub(super) fn end(self) -> u64 {
         let ids = self.notes.change_ids();
         parse_change_id(ids.first().expect("a change")).unwrap()
     }
@@ -129,7 +129,7 @@ fn record(root: &Root, number: u64) -> ChangeRecord {
     found.expect("it was written down")
 }
 
-fn undo(root: &Root, number: u64) -> Result<u64, UndoFault> {
+pub(super) fn undo(root: &Root, number: u64) -> Result<u64, UndoFault> {
     let call = call();
     call.change.undo(
         root,
@@ -140,7 +140,7 @@ fn undo(root: &Root, number: u64) -> Result<u64, UndoFault> {
     Ok(call.end())
 }
 
-fn fill(top: &Path) {
+pub(super) fn fill(top: &Path) {
     fs::create_dir_all(top.join("dir/sub")).unwrap();
     fs::write(top.join("a"), "a\n").unwrap();
     fs::write(top.join("b"), "b\n").unwrap();
@@ -150,10 +150,10 @@ fn fill(top: &Path) {
     std::os::unix::fs::symlink("a", top.join("link")).unwrap();
 }
 
-type Act = fn(&TestCall, &Root) -> crate::Result<()>;
+pub(super) type Act = fn(&TestCall, &Root) -> crate::Result<()>;
 
 /// One change of every kind.
-const ACTS: [(&str, Act); 11] = [
+pub(super) const ACTS: [(&str, Act); 11] = [
     ("create", |call, root| call.write(root, "new", "new")),
     ("create deep", |call, root| {
         call.write(root, "x/y/new", "new")

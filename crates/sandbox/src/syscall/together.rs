@@ -18,6 +18,17 @@ pub(crate) enum HowLocked {
 /// Tries to lock an open file or directory. Returns whether it succeeded; also true if the file
 /// system has no such locks.
 pub(crate) fn hold_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<bool> {
+    match hold_surely_unchecked(file, how) {
+        // NFS locks neither directories nor, alone, what is open for reading only.
+        Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK) => {
+            Ok(true)
+        }
+        held => held,
+    }
+}
+
+/// The same for a file that others rely on: where it cannot be locked, that is an error.
+pub(crate) fn hold_surely_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<bool> {
     before("flock");
     let operation = match how {
         HowLocked::Shared => FlockOperation::NonBlockingLockShared,
@@ -26,10 +37,6 @@ pub(crate) fn hold_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<
     match sys::flock(file, operation) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        // NFS locks neither directories nor, alone, what is open for reading only.
-        Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK) => {
-            Ok(true)
-        }
         Err(errno) => Err(errno),
     }
 }

@@ -25,7 +25,8 @@ use crate::root::Root;
 use crate::syscall::{self, Errno, FileSystem, HowLocked, SysResult};
 
 pub(crate) use shared_account::{AccountRecord, LockedRecord, SharedAccount};
-pub use slots::Cluster;
+pub(crate) use slots::name_hash;
+pub use slots::{Cluster, DeadReplica};
 
 /// How much a call locks at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,14 @@ impl RootLocks {
                 cluster,
                 root: root.to_owned(),
             },
+        }
+    }
+
+    /// The directory and the name under which replicas share the root.
+    pub(crate) fn shared_as(&self) -> Option<(&Arc<Cluster>, &str)> {
+        match &self.means {
+            Means::Slots { cluster, root } => Some((cluster, root)),
+            Means::Descriptors | Means::Nothing => None,
         }
     }
 }
@@ -160,7 +169,7 @@ impl Root {
         };
         ChangePlace {
             host_path: self.host_path(inside),
-            inside: plain.as_bytes().to_vec(),
+            inside: crate::name::to_bytes(plain).into_owned(),
             there: None,
             locks: Some(Arc::clone(self.locks())),
         }
@@ -241,13 +250,23 @@ impl HeldPlaces {
     /// Fails if a file server has given a lock to somebody else meanwhile, as it may after it was out of reach.
     pub fn confirm(&self) -> Result<()> {
         let mut slots = self.open.iter().take(self.slots);
-        let is_ours = |held: &Held| syscall::hold_unchecked(held.file.as_fd(), held.how);
+        let is_ours = |held: &Held| syscall::hold_surely_unchecked(held.file.as_fd(), held.how);
         if slots.all(|held| is_ours(held) == Ok(true)) {
             return Ok(());
         }
         Err(Error::Stale {
             path: self.path.clone(),
         })
+    }
+
+    /// Locks a slot and keeps it; returns whether no other process holds it. A slot that cannot be locked is an error: without it
+    /// replicas would not see each other.
+    fn keep_slot(&mut self, file: OwnedFd, slot: u64, how: HowLocked) -> SysResult<bool> {
+        let is_held = syscall::hold_surely_unchecked(file.as_fd(), how)?;
+        // A slot is no file of a root, whatever its number there is.
+        let id = (u64::MAX, slot);
+        self.open.push(Held { id, file, how });
+        Ok(is_held)
     }
 
     /// Locks an open file or directory once, with the strongest lock needed; `None` if another process holds it.

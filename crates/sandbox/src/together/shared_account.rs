@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::slots::{Cluster, hash};
+use super::slots::{Cluster, name_hash};
 use crate::quota::Amount;
 use crate::syscall::{self, Errno, SysResult};
 
@@ -49,7 +49,7 @@ impl SharedAccount {
     pub(crate) fn new(cluster: Arc<Cluster>, root: &str) -> SharedAccount {
         SharedAccount {
             cluster,
-            name: format!("quota-{:016x}", hash(root, b"")),
+            name: format!("quota-{:016x}", name_hash(root)),
         }
     }
 

@@ -5,28 +5,52 @@
 //! same slot only wait for each other, and none for the root.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::descent::open_content;
 use super::{ChangePlace, Extent, FileId, HeldPlaces, Means, RootLocks, id_of};
+use crate::leftovers;
 use crate::metadata::FileKind;
 use crate::name::Name;
-use crate::syscall::{self, Errno, HowLocked, Purpose, SysResult};
+use crate::syscall::{self, Clobber, Errno, HowLocked, Purpose, SysResult};
 
 /// How many lock files there are for entries, and as many for directories.
 const SLOTS: u64 = 512;
+/// How the names of the replicas' own files begin.
+const REPLICA: &str = "replica-";
+/// How long the number of the shared directory is.
+const ID_LENGTH: usize = 32;
 
 /// The directory that replicas share: their locks, and the accounts of their quotas.
 #[derive(Debug)]
 pub struct Cluster {
     dir: OwnedFd,
+    /// A number that only the replicas know.
+    id: String,
     /// The name of this replica's own file, and that file, locked while the replica lives.
     replica: String,
     _alive: OwnedFd,
+}
+
+/// A replica that ended without a word. Nobody else clears up after it while this lives.
+#[derive(Debug)]
+pub struct DeadReplica {
+    name: Name,
+    run: u64,
+    _held: OwnedFd,
+}
+
+impl DeadReplica {
+    /// The number in the names of what it left.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
 }
 
 impl Cluster {
@@ -35,17 +59,21 @@ impl Cluster {
         let mut maker = std::fs::DirBuilder::new();
         maker.recursive(true).mode(0o700).create(path)?;
         let dir = syscall::open_root_unchecked(&std::fs::canonicalize(path)?)?;
-        let mut number = [0; 8];
-        getrandom::fill(&mut number).map_err(io::Error::other)?;
-        let replica = format!("replica-{:016x}", u64::from_ne_bytes(number));
-        // A directory that cannot be written is found at the start, not by the first change.
-        let alive = open_own(dir.as_fd(), &replica)?;
-        syscall::lock_unchecked(alive.as_fd())?;
+        let replica = own_name();
+        // A directory that cannot be written, or locked in, is found at the start, not by the first change.
+        let alive = show_life(dir.as_fd(), &replica)?;
+        let id = shared_id(dir.as_fd())?;
         Ok(Arc::new(Cluster {
             dir,
+            id,
             replica,
             _alive: alive,
         }))
+    }
+
+    /// The number that tells this shared directory from all others.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
     /// The name of this replica.
@@ -53,20 +81,52 @@ impl Cluster {
         &self.replica
     }
 
-    /// Tells whether a replica lives. The file of one that is gone is removed.
+    /// Tells whether a replica lives.
     pub(super) fn lives(&self, replica: &str) -> bool {
-        let Some(name) = Name::new(replica.as_bytes()).filter(|_| replica.starts_with("replica-"))
+        let Some(name) = Name::new(replica.as_bytes()).filter(|_| replica.starts_with(REPLICA))
         else {
             return false;
         };
-        let Ok(file) = syscall::open_own_unchecked(self.fd(), &name) else {
-            return true;
-        };
-        let is_gone = syscall::try_lock_unchecked(file.as_fd()) == Ok(true);
-        if is_gone {
-            let _ = syscall::unlink_unchecked(self.fd(), &name);
+        match syscall::open_content_unchecked(self.fd(), &name, Purpose::Edit) {
+            // It ended in order, or somebody has cleared up after it.
+            Err(Errno::NOENT) => false,
+            Err(_) => true,
+            Ok(file) => syscall::try_lock_unchecked(file.as_fd()) != Ok(true),
         }
-        !is_gone
+    }
+
+    /// The replicas that are gone and that nobody has cleared up after. Each is returned to one replica alone.
+    pub fn dead(&self) -> Vec<DeadReplica> {
+        let mut names = Vec::new();
+        let listed = syscall::reopen_dir_unchecked(self.fd()).and_then(|dir| {
+            syscall::sync_attributes_unchecked(dir.as_fd())?;
+            syscall::read_dir_unchecked(dir.as_fd(), &mut |name, _| names.extend(Name::new(name)))
+        });
+        let names = names.into_iter().filter(|_| listed.is_ok());
+        names.filter_map(|name| self.dead_replica(name)).collect()
+    }
+
+    fn dead_replica(&self, name: Name) -> Option<DeadReplica> {
+        let run = run_of(&name)?;
+        let file = syscall::open_content_unchecked(self.fd(), &name, Purpose::Edit).ok()?;
+        let is_gone = syscall::try_lock_unchecked(file.as_fd()) == Ok(true);
+        is_gone.then_some(DeadReplica {
+            name,
+            run,
+            _held: file,
+        })
+    }
+
+    /// Forgets a replica that is gone, after its leftovers were removed.
+    pub fn forget(&self, dead: DeadReplica) {
+        let _ = syscall::unlink_unchecked(self.fd(), &dead.name);
+    }
+
+    /// Waits for the lock on a file of the shared directory, and holds it while what is returned lives.
+    pub(crate) fn lock_own(&self, name: &str) -> SysResult<OwnedFd> {
+        let file = self.open_own(name)?;
+        syscall::lock_unchecked(file.as_fd())?;
+        Ok(file)
     }
 
     /// The directory, for Landlock.
@@ -88,6 +148,56 @@ impl Drop for Cluster {
     }
 }
 
+/// The name of this replica's file: others find by it what it leaves behind if it is killed.
+fn own_name() -> String {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let run = leftovers::own_run();
+    match OPENED.fetch_add(1, Ordering::Relaxed) {
+        0 => format!("{REPLICA}{run:016x}"),
+        // A process that opened it before, as tests do.
+        more => format!("{REPLICA}{run:016x}-{more}"),
+    }
+}
+
+fn run_of(name: &Name) -> Option<u64> {
+    let text = std::str::from_utf8(name.as_bytes()).ok()?;
+    let run = text.strip_prefix(REPLICA)?.split('-').next()?;
+    u64::from_str_radix(run, 16).ok()
+}
+
+/// Makes the file of this replica, which is locked before others can take it for that of one that is gone.
+fn show_life(dir: BorrowedFd<'_>, replica: &str) -> SysResult<OwnedFd> {
+    let name = Name::new(replica.as_bytes()).ok_or(Errno::INVAL)?;
+    let temporary = leftovers::temporary_name()?;
+    let alive = syscall::open_own_unchecked(dir, &temporary)?;
+    let shown = syscall::lock_unchecked(alive.as_fd())
+        .and_then(|()| syscall::rename_unchecked((dir, &temporary), (dir, &name), Clobber::Yes));
+    shown.inspect_err(|_| {
+        let _ = syscall::unlink_unchecked(dir, &temporary);
+    })?;
+    Ok(alive)
+}
+
+/// Reads the number of the shared directory. The first replica makes it up: whoever packs an archive cannot know it.
+fn shared_id(dir: BorrowedFd<'_>) -> SysResult<String> {
+    let file = File::from(open_own(dir, "id")?);
+    syscall::lock_unchecked(file.as_fd())?;
+    syscall::sync_attributes_unchecked(file.as_fd())?;
+    let mut id = [0; ID_LENGTH];
+    let known = file.read_exact_at(&mut id, 0).ok();
+    let known = known.and_then(|()| String::from_utf8(id.to_vec()).ok());
+    if let Some(known) = known.filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+        return Ok(known);
+    }
+    let mut number = [0; 16];
+    getrandom::fill(&mut number).map_err(|_| Errno::IO)?;
+    let id = format!("{:032x}", u128::from_ne_bytes(number));
+    let written = file.write_all_at(id.as_bytes(), 0);
+    written.map_err(|_| Errno::IO)?;
+    syscall::sync_unchecked(file.as_fd())?;
+    Ok(id)
+}
+
 fn open_own(dir: BorrowedFd<'_>, name: &str) -> SysResult<OwnedFd> {
     let name = Name::new(name.as_bytes()).ok_or(Errno::INVAL)?;
     syscall::open_own_unchecked(dir, &name)
@@ -99,6 +209,11 @@ pub(super) fn hash(root: &str, path: &[u8]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// A number for the name of a root, the same in every replica.
+pub(crate) fn name_hash(root: &str) -> u64 {
+    hash(root, b"")
 }
 
 fn entry_slot(root: &str, path: &[u8]) -> u64 {
@@ -146,8 +261,7 @@ impl HeldPlaces {
         };
         for (slot, how) in wanted {
             let file = cluster.open_own(&format!("slot-{slot:03x}"))?;
-            // A slot is no file of a root, whatever its number there is.
-            if self.keep(file, (u64::MAX, slot), how)?.is_none() {
+            if !self.keep_slot(file, slot, how)? {
                 return Ok(false);
             }
         }

@@ -301,7 +301,7 @@ settings! {
     /// The issuer whose access tokens let clients in; none takes no access tokens. See [oauth.md](oauth.md).
     oauth: Option<OAuthSettings> = None, key "auth.oauth", on_change Reload;
 
-    /// A directory on the shared file system for the locks and quotas of all replicas; not set on a single machine.
+    /// A directory on the shared file system for the locks, quotas and liveness of all replicas; not set on a single machine. See [scale.md](scale.md).
     cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
 
     /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
@@ -431,7 +431,7 @@ inner_keys! {
     ROOT_DENY = "roots[].deny", "`secrets` or list of globs", Default "`[]`";
     /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
     ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`on`";
-    /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory.
+    /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory. With `cluster` it is always in the root, where all replicas find it.
     HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";
     /// How long a change is kept: seconds, or a number with `s`, `m`, `h` or `d`.
     HISTORY_KEEP = "roots[].history.keep", "duration", Default "`7d`";

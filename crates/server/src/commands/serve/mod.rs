@@ -50,6 +50,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     let log = log::start(settings, opened.audit)?;
     histories::recover(&roots);
     histories::prune_in_background(&roots);
+    histories::heed_the_dead(&roots);
     missing.iter().for_each(warn_of_missing);
     opened.project.iter().for_each(GuideProject::warn);
     let (listener, admin) = (opened.listener, opened.admin);

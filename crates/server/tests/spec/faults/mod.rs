@@ -27,6 +27,7 @@ mod in_place;
 mod power;
 mod quota;
 mod regressions;
+mod replica_history;
 mod replicas;
 mod reserved;
 mod scarce;
