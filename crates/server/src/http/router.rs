@@ -225,6 +225,7 @@ impl Router {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.may_only_read_metrics(&request) {
+            info.visitor.iter().for_each(|visitor| visitor.let_in());
             return self.metrics(request.method());
         }
         let holder = match self.holder(&request).await {
