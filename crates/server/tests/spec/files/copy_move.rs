@@ -149,28 +149,28 @@ async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
                 "a",
                 "full",
                 "already_exists",
-                "A directory is there, which a file cannot replace",
+                "A directory already exists there and cannot be replaced by a file",
             ),
             (
                 "copy",
                 "d",
                 "a",
                 "already_exists",
-                "A file is there, which a directory cannot replace",
+                "A file already exists there and cannot be replaced by a directory",
             ),
             (
                 "move",
                 "a",
                 "full",
                 "already_exists",
-                "A directory is there, which a file cannot replace",
+                "A directory already exists there and cannot be replaced by a file",
             ),
             (
                 "move",
                 "d",
                 "a",
                 "already_exists",
-                "A file is there, which a directory cannot replace",
+                "A file already exists there and cannot be replaced by a directory",
             ),
             (
                 "move",
@@ -184,7 +184,7 @@ async fn files_a_refusal_to_replace_says_what_is_in_the_way() {
                 "a",
                 "link/",
                 "already_exists",
-                "A directory is there, which a file cannot replace",
+                "A directory already exists there and cannot be replaced by a file",
             ),
             // The destination is the new path itself, and a file's path has no slash at its end.
             (

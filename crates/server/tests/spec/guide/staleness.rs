@@ -158,7 +158,7 @@ async fn agents_have_fifty_seconds_by_default() {
     let line = ended
         .stdout
         .lines()
-        .find(|line| line.contains("sampling_timeout"));
+        .find(|line| line.starts_with("| `guide.sampling_timeout`"));
     assert!(line.is_some_and(|line| line.contains("50")), "{ended:?}");
 }
 
