@@ -13,6 +13,9 @@ const PRUNED_EVERY: Duration = Duration::from_secs(60);
 /// How many of these turns an hour has.
 const HOUR: u64 = 60;
 
+/// How many paths a line of the log names.
+const PATHS_TOLD: usize = 20;
+
 /// Settles what a killed process left unfinished, before any call.
 pub(crate) fn recover(roots: &Roots) {
     for root in roots.iter() {
@@ -24,7 +27,7 @@ pub(crate) fn recover(roots: &Roots) {
         } else {
             "outside the root"
         };
-        tracing::debug!(root = root.name, place, "a history is kept");
+        tracing::info!(root = root.name, place, "a history is kept");
         let recovered = history.recover(&root.root);
         if recovered.done + recovered.taken_back > 0 {
             tracing::info!(
@@ -35,9 +38,12 @@ pub(crate) fn recover(roots: &Roots) {
             );
         }
         if !recovered.left.is_empty() {
+            let told: Vec<&str> = recovered.left.iter().map(String::as_str).collect();
+            let told = told.get(..PATHS_TOLD).unwrap_or(&told);
             tracing::warn!(
                 root = root.name,
-                paths = recovered.left.len(),
+                count = recovered.left.len(),
+                paths = ?told,
                 "unfinished changes were left as they are: somebody changed the files since"
             );
         }
@@ -68,15 +74,26 @@ struct WatchedHistory {
     seen: u64,
     /// It was told that there is none.
     is_told: bool,
+    /// How many kept entries could not be removed, as it was told last.
+    stuck: u64,
 }
 
 impl WatchedHistory {
+    fn tell_stuck(&mut self, stuck: u64) {
+        if stuck > 0 && stuck != self.stuck {
+            let root = &self.root;
+            tracing::warn!(root, stuck, "old content of a history could not be removed");
+        }
+        self.stuck = stuck;
+    }
+
     /// Without a new change only age counts, and that can wait.
     fn look(&mut self, is_hour: bool) {
         let last = self.history.last_number();
         if last != self.seen || is_hour {
-            self.history.prune();
+            let pruned = self.history.prune();
             self.seen = last;
+            self.tell_stuck(pruned.stuck);
         }
         if is_hour {
             self.history.remove_stale();
@@ -98,6 +115,7 @@ pub(crate) fn prune_in_background(roots: &Roots) {
             root: root.name.clone(),
             history,
             seen: 0,
+            stuck: 0,
         })
     };
     let mut histories: Vec<WatchedHistory> = roots.iter().filter_map(of_root).collect();

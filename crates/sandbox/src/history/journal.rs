@@ -3,15 +3,16 @@
 //! All lines of a change are in one file. A file that nobody holds is finished, or its process died: then
 //! `recovery.rs` looks at the changes in it that have no end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::record::{Author, End, Line, NO_HASH, Part, glance, hash};
+use super::chain;
+use super::lines::each_line;
+use super::record::{Author, End, Line, Part, glance, hash};
 use super::store::{Store, errno_of};
 use crate::change::{Durability, OnExisting, rename_entry};
 use crate::leftovers;
@@ -20,7 +21,7 @@ use crate::name::Name;
 use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
 
 /// How many lines a file has before the next one is begun, so that old ones can be removed whole.
-const LINES_MAX: u64 = 20_000;
+const LINES_MAX: u64 = if cfg!(test) { 50 } else { 20_000 };
 /// The end of the name of a file that lines may be added to.
 const OPEN: &str = ".open";
 /// The end of the name of a file that is finished.
@@ -113,6 +114,15 @@ impl Journal {
         file.sync(Durability::Fsync)
     }
 
+    /// Writes down that what was kept of changes is gone, though older ones are kept.
+    pub(crate) fn end_pruned(&self, store: &Store, numbers: &[u64]) -> SysResult<()> {
+        for number in numbers {
+            let file = self.lock().file_for(store)?;
+            file.append(end_line(*number, End::Pruned))?;
+        }
+        Ok(())
+    }
+
     /// Tells whether a change is under way in this process.
     pub(crate) fn is_open(&self, number: u64) -> bool {
         self.lock().open.contains_key(&number)
@@ -134,8 +144,9 @@ impl JournalState {
     fn file_for(&mut self, store: &Store) -> SysResult<Arc<RecordFile>> {
         let before = match &self.current {
             Some(file) if file.lines() < LINES_MAX => return Ok(Arc::clone(file)),
-            Some(full) => full.last_hash(),
-            None => NO_HASH.to_owned(),
+            // Changes under way still add to it, so that others follow the line that the next file does.
+            Some(full) => full.handover()?,
+            None => chain::newest_hash(store)?,
         };
         let file = Arc::new(RecordFile::create(store, before)?);
         self.current = Some(Arc::clone(&file));
@@ -181,6 +192,7 @@ impl RecordFile {
         held.inspect_err(|_| {
             let _ = syscall::unlink_unchecked(records.as_fd(), &temporary);
         })?;
+        chain::list(records.as_fd(), &stem)?;
         Ok(RecordFile {
             file: File::from(file),
             records,
@@ -222,8 +234,11 @@ impl RecordFile {
         self.tail().lines
     }
 
-    fn last_hash(&self) -> String {
-        self.tail().hash.clone()
+    /// What the next file goes on from. It is on disk before that file says so.
+    fn handover(&self) -> SysResult<String> {
+        let hash = self.tail().hash.clone();
+        self.sync(Durability::Fsync)?;
+        Ok(hash)
     }
 
     fn tail(&self) -> MutexGuard<'_, FileTail> {
@@ -268,6 +283,36 @@ impl ChangeRecord {
         self.made_parts().map(|(_, part)| part)
     }
 
+    /// A change of which nothing is known yet.
+    pub(super) fn empty(number: u64) -> ChangeRecord {
+        ChangeRecord {
+            number,
+            author: Author::default(),
+            parts: Vec::new(),
+            failed: Vec::new(),
+            is_whole: false,
+            end: None,
+        }
+    }
+
+    /// Takes in its next line.
+    pub(super) fn take(&mut self, line: Line) {
+        if let Some(author) = line.by {
+            self.author = author;
+        }
+        self.failed.extend(line.failed);
+        if !line.parts.is_empty() {
+            self.parts.extend(line.parts);
+            self.is_whole = line.last;
+        }
+    }
+
+    /// Tells whether what was kept of it is gone, though older changes are kept.
+    #[must_use]
+    pub fn is_pruned(&self) -> bool {
+        self.end == Some(End::Pruned)
+    }
+
     /// Tells whether it took place, as far as is known.
     #[must_use]
     pub fn is_made(&self) -> bool {
@@ -300,13 +345,6 @@ pub(crate) struct FoundFile {
 }
 
 impl FoundFile {
-    pub(crate) fn read(&self) -> SysResult<Vec<u8>> {
-        let mut text = Vec::new();
-        let read = (&self.file).read_to_end(&mut text);
-        read.map_err(|error| errno_of(&error))?;
-        Ok(text)
-    }
-
     /// Tells whether its process is gone, and holds it from then on.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.is_open && syscall::try_lock_unchecked(self.file.as_fd()) == Ok(true)
@@ -320,15 +358,10 @@ impl FoundFile {
             finish(store.records(), &self.name, &finished);
         }
     }
-
-    /// Tells whether it is a file of a process that may add to it.
-    pub(crate) fn is_open(&self) -> bool {
-        self.is_open
-    }
 }
 
-/// The record files, the oldest first.
-pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
+/// The names of the record files, the oldest first.
+pub(super) fn record_names(store: &Store) -> SysResult<Vec<Name>> {
     let listed = syscall::reopen_dir_unchecked(store.records())?;
     let mut names = Vec::new();
     syscall::read_dir_unchecked(listed.as_fd(), &mut |name, _| {
@@ -336,94 +369,48 @@ pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
         names.extend(Name::new(name).filter(|_| is_ours));
     })?;
     names.sort_unstable();
-    let mut files = Vec::with_capacity(names.len());
-    for name in names {
+    Ok(names)
+}
+
+/// The name of a record file without its end.
+pub(super) fn stem_of(name: &Name) -> &[u8] {
+    let bytes = name.as_bytes();
+    let open = bytes.strip_suffix(OPEN.as_bytes());
+    open.or(bytes.strip_suffix(FINISHED.as_bytes()))
+        .unwrap_or(bytes)
+}
+
+/// Tells whether a file of this name gets no more lines.
+pub(super) fn is_finished(name: &Name) -> bool {
+    name.as_bytes().ends_with(FINISHED.as_bytes())
+}
+
+/// Opens a record file, with its name by now; `None` if it is gone.
+pub(super) fn open_record(store: &Store, name: &Name) -> SysResult<Option<(File, Name)>> {
+    // It may have been finished, and so renamed, since it was listed.
+    let finished = Name::new(&[stem_of(name), FINISHED.as_bytes()].concat());
+    for name in [Some(name.clone()), finished].into_iter().flatten() {
         match syscall::open_content_unchecked(store.records(), &name, Purpose::Read) {
-            Ok(file) => files.push(FoundFile {
-                is_open: name.as_bytes().ends_with(OPEN.as_bytes()),
-                file: File::from(file),
+            Err(Errno::NOENT) => {}
+            opened => return opened.map(|file| Some((File::from(file), name))),
+        }
+    }
+    Ok(None)
+}
+
+/// The record files, the oldest first.
+pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
+    let mut files = Vec::new();
+    for name in record_names(store)? {
+        if let Some((file, name)) = open_record(store, &name)? {
+            files.push(FoundFile {
+                is_open: !is_finished(&name),
+                file,
                 name,
-            }),
-            // It was finished, and so renamed, since it was listed.
-            Err(Errno::NOENT) => {
-                let stem = name.as_bytes().strip_suffix(OPEN.as_bytes());
-                let finished =
-                    stem.and_then(|stem| Name::new(&[stem, FINISHED.as_bytes()].concat()));
-                let Some(name) = finished else { continue };
-                if let Ok(file) =
-                    syscall::open_content_unchecked(store.records(), &name, Purpose::Read)
-                {
-                    files.push(FoundFile {
-                        is_open: false,
-                        file: File::from(file),
-                        name,
-                    });
-                }
-            }
-            Err(errno) => return Err(errno),
+            });
         }
     }
     Ok(files)
-}
-
-/// All changes that are written down, in the order of their numbers.
-pub(crate) fn read_all(store: &Store) -> SysResult<BTreeMap<u64, ChangeRecord>> {
-    let mut changes = BTreeMap::new();
-    let mut ends = Vec::new();
-    // What was pruned may still be in a file with others.
-    let oldest = store.oldest_kept();
-    for file in files(store)? {
-        for line in file.read()?.split(|&byte| byte == b'\n') {
-            // The last line of a process that died may be torn.
-            let is_kept = glance(line).is_some_and(|(number, _)| number >= oldest);
-            if let Some(line) = is_kept
-                .then(|| serde_json::from_slice::<Line>(line).ok())
-                .flatten()
-            {
-                take_line(&mut changes, &mut ends, line);
-            }
-        }
-    }
-    for (number, end) in ends {
-        if let Some(change) = changes.get_mut(&number) {
-            change.end = Some(end);
-        }
-    }
-    Ok(changes)
-}
-
-fn take_line(changes: &mut BTreeMap<u64, ChangeRecord>, ends: &mut Vec<(u64, End)>, line: Line) {
-    if let Some(end) = line.end {
-        ends.push((line.n, end));
-        return;
-    }
-    let change = changes.entry(line.n).or_insert_with(|| ChangeRecord {
-        number: line.n,
-        author: Author::default(),
-        parts: Vec::new(),
-        failed: Vec::new(),
-        is_whole: false,
-        end: None,
-    });
-    if let Some(author) = line.by {
-        change.author = author;
-    }
-    change.failed.extend(line.failed);
-    if !line.parts.is_empty() {
-        change.parts.extend(line.parts);
-        change.is_whole = line.last;
-    }
-}
-
-/// When the first change of the oldest record file was made, in milliseconds since the epoch.
-pub(crate) fn first_time(store: &Store) -> Option<u64> {
-    const LOOKED_AT: usize = 64 * 1024;
-    let oldest = files(store).ok()?.into_iter().next()?;
-    let mut text = vec![0; LOOKED_AT];
-    let length = oldest.file.read_at(&mut text, 0).ok()?;
-    let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
-    let line: Line = serde_json::from_slice(lines.next()?).ok()?;
-    line.by.map(|by| by.time)
 }
 
 /// The largest number in the record files, by a look at their ends alone.
@@ -442,61 +429,14 @@ pub(crate) fn largest_number(store: &Store) -> u64 {
 }
 
 /// The changes of a record file that have no end, in the order of their numbers.
-pub(crate) fn unfinished(text: &[u8]) -> Vec<u64> {
-    let mut open = BTreeMap::new();
-    for (number, ends) in text.split(|&byte| byte == b'\n').filter_map(glance) {
-        if ends {
-            open.remove(&number);
-        } else {
-            open.insert(number, ());
-        }
-    }
-    open.into_keys().collect()
-}
-
-/// Where the chain of hashes breaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokenChain {
-    /// The record file.
-    pub file: String,
-    /// The first line that is not as it was written, from 1.
-    pub line: usize,
-}
-
-/// Checks the chain of every record file; the number of lines, or the first that was altered.
-pub(crate) fn verify(store: &Store) -> SysResult<Result<u64, BrokenChain>> {
-    let mut known: Vec<String> = store.pruned_hashes();
-    known.push(NO_HASH.to_owned());
-    let mut lines = 0;
-    for file in files(store)? {
-        let text = file.read()?;
-        // A line without its end is being written, or its process died there.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
-        let mut previous: Option<String> = None;
-        for (index, line) in (1..).zip(text.get(..whole).unwrap_or_default().split(|&b| b == b'\n'))
-        {
-            let parsed = serde_json::from_slice::<Line>(line).ok();
-            let fits = match (&parsed, &previous) {
-                (Some(line), Some(previous)) => line.prev == *previous,
-                (Some(line), None) => known.contains(&line.prev),
-                (None, _) => false,
-            };
-            if !fits && (whole > 0 || !line.is_empty()) {
-                let file = file.name.shown().into_owned();
-                // A line is known to be altered by the one after it.
-                let line = if parsed.is_some() && index > 1 {
-                    index - 1
-                } else {
-                    index
-                };
-                return Ok(Err(BrokenChain { file, line }));
-            }
-            lines += u64::from(parsed.is_some());
-            previous = Some(hash(line));
-        }
-        known.extend(previous);
-    }
-    Ok(Ok(lines))
+pub(crate) fn unfinished(found: &FoundFile) -> SysResult<Vec<u64>> {
+    let mut open = BTreeSet::new();
+    each_line(&found.file, 0, &mut |_, line| match glance(line) {
+        Some((number, true)) => drop(open.remove(&number)),
+        Some((number, false)) => drop(open.insert(number)),
+        None => {}
+    })?;
+    Ok(open.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -531,12 +471,13 @@ mod tests {
         let store = stores.find(|path| path.is_dir()).unwrap();
         let files = fs::read_dir(store.join("records")).unwrap();
         let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some());
         files.sort();
         files
     }
 
     #[test]
-    fn changes_of_several_processes_are_merged_by_number() {
+    fn changes_of_several_processes_have_numbers_of_one_counter() {
         let temp = tempfile::tempdir().unwrap();
         let store = store(&temp);
         let (one, two) = (Journal::default(), Journal::default());
@@ -545,16 +486,6 @@ mod tests {
         let more = Part::new(PartKind::Remove, "c".to_owned());
         one.add(1, more, true, Durability::Fsync).unwrap();
         one.end(1, End::Done);
-        let all = read_all(&store).unwrap();
-        let paths: Vec<&str> = all[&1]
-            .parts
-            .iter()
-            .map(|part| part.path.as_str())
-            .collect();
-        assert_eq!(paths, ["a", "c"]);
-        assert_eq!(all[&1].end, Some(End::Done));
-        assert_eq!(all[&2].end, None);
-        assert_eq!(all[&2].author.client, "test");
         assert!(two.is_open(2) && !one.is_open(1));
         assert_eq!(largest_number(&store), 2);
     }
@@ -579,9 +510,9 @@ mod tests {
         fs::rename(finished, &name).unwrap();
         let found = files(&store).unwrap().remove(0);
         assert!(found.is_abandoned());
-        assert_eq!(unfinished(&found.read().unwrap()), [1]);
+        assert_eq!(unfinished(&found).unwrap(), [1]);
         found.finish(&store);
-        assert!(!files(&store).unwrap()[0].is_open());
+        assert!(!files(&store).unwrap()[0].is_open);
     }
 
     #[test]
@@ -592,24 +523,24 @@ mod tests {
         for path in ["a", "b", "c"] {
             begin(&journal, &store, path);
         }
-        assert_eq!(verify(&store).unwrap(), Ok(3));
+        assert_eq!(chain::verify(&store).unwrap(), Ok(3));
         let file = record_files(&temp).remove(0);
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text.replace("\"b\"", "\"x\"")).unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 2);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(2));
         let without: Vec<&str> = text
             .lines()
             .filter(|line| !line.contains("\"b\""))
             .collect();
         fs::write(&file, without.join("\n") + "\n").unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 1);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(1));
         fs::write(&file, text.clone() + "{\"n\":4").unwrap();
         assert_eq!(
-            verify(&store).unwrap(),
+            chain::verify(&store).unwrap(),
             Ok(3),
             "a torn line is no altered one"
         );
         fs::write(&file, text.replacen('{', "[", 1)).unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 1);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(1));
     }
 }

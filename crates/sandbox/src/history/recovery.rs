@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use super::History;
 use super::journal::{self, ChangeRecord};
 use super::keep::hashes;
+use super::ledger::{Ledger, Mention};
 use super::record::{End, Part, PartKind, Stamp, Tail};
 use super::store::{Store, errno_of};
 use super::undo::{read_tail, set_modified, spot_of};
@@ -42,23 +43,21 @@ impl History {
             return recovered;
         };
         for file in files.iter().filter(|file| file.is_abandoned()) {
-            let unfinished = file.read().map(|text| journal::unfinished(&text));
-            let Ok(unfinished) = unfinished else { continue };
-            let all = if unfinished.is_empty() {
-                Ok(Default::default())
-            } else {
-                journal::read_all(store)
+            let Ok(unfinished) = journal::unfinished(file) else {
+                continue;
             };
-            let Ok(all) = all else { continue };
-            let found = unfinished.iter().rev().filter_map(|number| all.get(number));
-            for record in found.filter(|record| record.end.is_none()) {
-                let later = all.range(record.number + 1..).map(|(_, later)| later);
+            for number in unfinished.into_iter().rev() {
+                let ledger = self.ledger();
+                let Some(record) = ledger.get(number).filter(|found| found.end.is_none()) else {
+                    continue;
+                };
                 let recovery = Recovery {
                     root,
                     store,
-                    later: later.filter(|later| later.is_made()).collect(),
+                    ledger,
+                    number,
                 };
-                let end = recovery.settle(record, &mut recovered);
+                let end = recovery.settle(&record, &mut recovered);
                 let _ = self.journal.end_foreign(store, record.number, end);
             }
             file.finish(store);
@@ -70,8 +69,9 @@ impl History {
 struct Recovery<'a> {
     root: &'a Root,
     store: &'a Store,
-    /// The changes that were made since, such as those of another process.
-    later: Vec<&'a ChangeRecord>,
+    ledger: Ledger<'a>,
+    /// The change that is looked at.
+    number: u64,
 }
 
 impl Recovery<'_> {
@@ -106,15 +106,12 @@ impl Recovery<'_> {
         match part.kind {
             PartKind::Replace => self.is_replaced(part, there.as_ref()),
             PartKind::Create | PartKind::Move => {
-                there.as_ref().is_some_and(is_new) || self.is_superseded(part, path)
+                there.as_ref().is_some_and(is_new) || self.is_superseded(part.new, path)
             }
             PartKind::Remove => there.is_none_or(|there| !is_of(part.old.as_ref(), &there)),
             PartKind::MakeDir => there.is_some_and(|there| there.is_directory()),
             PartKind::RemoveDir => there.is_none(),
-            PartKind::Append => {
-                let end = part.tail.as_ref().map(|tail| tail.at + tail.length);
-                there.is_some_and(|there| end.is_some_and(|end| there.size >= end))
-            }
+            PartKind::Append => there.is_some_and(|there| self.is_appended(part, &there)),
             PartKind::Cut => {
                 let at = part.tail.as_ref().map(|tail| tail.at);
                 there.is_some_and(|there| at == Some(there.size))
@@ -134,19 +131,42 @@ impl Recovery<'_> {
         is_new || (!is_staged && !is_untouched && object.is_some())
     }
 
+    /// Tells whether a file has what an append added. Its length alone does not tell: after a power cut what is behind its
+    /// old end may be zeros.
+    fn is_appended(&self, part: &Part, there: &Metadata) -> bool {
+        if !is_of(part.old.as_ref(), there) {
+            return self.is_superseded(part.old, &part.path);
+        }
+        let Some(tail) = &part.tail else { return false };
+        let end = tail.at + tail.length;
+        let has_it = there.size >= end
+            && self.with_entry(&part.path, |(dir, name)| {
+                let file = syscall::open_content_unchecked(dir, name, Purpose::Read)?;
+                begins_as(&File::from(file), tail, end)
+            }) == Ok(true);
+        has_it
+    }
+
     /// Tells whether a later change found what a part had left, so that the part was done.
-    fn is_superseded(&self, part: &Part, path: &str) -> bool {
-        let Some(new) = part.new.filter(|new| new.inode != 0) else {
+    fn is_superseded(&self, left: Option<Stamp>, path: &str) -> bool {
+        let Some(new) = left.filter(|new| new.inode != 0) else {
             return false;
         };
         let found = |later: &Part| match later.kind {
             PartKind::Move if later.path == path => later.new.map(|moved| moved.inode),
             _ => later.old.map(|old| old.inode),
         };
-        let mut parts = self.later.iter().flat_map(|later| later.made_parts());
-        parts.any(|(_, later)| {
-            let is_there = later.path == path || later.to.as_deref() == Some(path);
-            is_there && found(later) == Some(new.inode)
+        let mention = Mention::of_path(path);
+        // Another process may have gone on.
+        let later = self.ledger.after(self.number);
+        let mut later = later
+            .filter(|later| later.mentions(&mention))
+            .filter_map(|later| later.record().filter(ChangeRecord::is_made));
+        later.any(|later| {
+            later.made().any(|later| {
+                let is_there = later.path == path || later.to.as_deref() == Some(path);
+                is_there && found(later) == Some(new.inode)
+            })
         })
     }
 

@@ -16,7 +16,7 @@ use crate::{OnFault, Root};
 /// What a child process does before it is killed, at which system call, and where.
 const CHILD: &str = "HISTORY_CHILD";
 
-fn settings() -> HistorySettings {
+pub(super) fn settings() -> HistorySettings {
     HistorySettings {
         place: HistoryPlace::Root,
         keep: Duration::from_secs(3600),
@@ -26,7 +26,7 @@ fn settings() -> HistorySettings {
     }
 }
 
-fn open(path: &Path) -> Root {
+pub(super) fn open(path: &Path) -> Root {
     Root::open(path).unwrap().with_history(settings()).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn snapshot(top: &Path) -> BTreeMap<String, String> {
 }
 
 /// One call of a client.
-struct TestCall {
+pub(super) struct TestCall {
     change: Change,
     notes: ChangeNotes,
 }
@@ -117,15 +117,39 @@ impl TestCall {
     }
 
     /// Ends the call; the number of its change.
-    fn end(self) -> u64 {
+    pub(super) fn end(self) -> u64 {
         let ids = self.notes.change_ids();
         parse_change_id(ids.first().expect("a change")).unwrap()
     }
 }
 
+/// Writes a file in a call of its own; the number of its change.
+pub(super) fn write(root: &Root, path: &str, text: &str) -> u64 {
+    let call = call();
+    call.write(root, path, text).unwrap();
+    call.end()
+}
+
+/// Renames in a call of its own.
+pub(super) fn rename(root: &Root, from: &str, to: &str) {
+    call().rename(root, from, to).unwrap();
+}
+
+/// A call that has written a file and goes on.
+pub(super) fn begin_writing(root: &Root, path: &str) -> TestCall {
+    let call = call();
+    call.write(root, path, "text").unwrap();
+    call
+}
+
+fn changes(root: &Root) -> Vec<ChangeRecord> {
+    let ledger = root.history().unwrap().ledger();
+    let all = ledger.all();
+    all.filter_map(|change| change.record()).collect()
+}
+
 fn record(root: &Root, number: u64) -> ChangeRecord {
-    let changes = root.history().unwrap().changes();
-    let found = changes.into_iter().find(|change| change.number == number);
+    let found = root.history().unwrap().ledger().get(number);
     found.expect("it was written down")
 }
 
@@ -134,7 +158,7 @@ fn undo(root: &Root, number: u64) -> Result<u64, UndoFault> {
     call.change.undo(
         root,
         &[record(root, number)],
-        &root.history().unwrap().changes(),
+        &root.history().unwrap().ledger(),
         false,
     )?;
     Ok(call.end())
@@ -309,7 +333,7 @@ fn old_and_large_changes_are_pruned_and_the_chain_still_verifies() {
         fs::read_to_string(temp.path().join("a")).unwrap(),
         "3".repeat(1000)
     );
-    let is_kept = |number: u64| history.changes().iter().any(|one| one.number == number);
+    let is_kept = |number: u64| changes(&root).iter().any(|one| one.number == number);
     assert!(!is_kept(numbers[0]) && history.oldest_kept() > numbers[0]);
 }
 
@@ -536,13 +560,15 @@ fn a_change_that_is_killed_is_whole_or_taken_back() {
                 assert_eq!(found, snapshot(whole.path()), "{name} at {at}");
             }
             // What is left of it can be taken back, or was.
-            let made = root.history().unwrap().changes();
-            let mut made: Vec<_> = made.into_iter().filter(ChangeRecord::is_made).collect();
+            let mut made: Vec<_> = changes(&root)
+                .into_iter()
+                .filter(ChangeRecord::is_made)
+                .collect();
             made.reverse();
             let undone = call();
             undone
                 .change
-                .undo(&root, &made, &root.history().unwrap().changes(), false)
+                .undo(&root, &made, &root.history().unwrap().ledger(), false)
                 .unwrap();
             assert_eq!(snapshot(temp.path()), before, "{name} at {at}: {made:?}");
         }
