@@ -321,9 +321,8 @@ impl Undo {
                 let change = touching
                     .or(chosen.first())
                     .map_or(0, |record| record.number);
-                let mut since = newest_of(ledger, &path, change);
-                let since =
-                    since.find(|record| !is_chosen(record.number) && is_seen(&self.root, record));
+                let since = newest_of(ledger, &path, change)
+                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record));
                 let diff = since
                     .as_ref()
                     .filter(|_| found == Found::Changed)
