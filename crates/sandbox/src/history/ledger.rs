@@ -29,6 +29,10 @@ impl Mention {
     /// A path, something below it, or a directory that it is in.
     #[must_use]
     pub fn of_path(path: &str) -> Mention {
+        // Everything is in the root itself.
+        if matches!(path, "" | "." | "/") {
+            return Mention::of(&[Vec::new()]);
+        }
         let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
         let mut needles: Vec<Vec<u8>> = above.chain([path, ""]).map(quoted).collect();
         let mut below = quoted(path);

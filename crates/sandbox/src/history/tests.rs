@@ -372,6 +372,49 @@ fn only_what_a_dead_process_left_is_recovered() {
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"a\n");
 }
 
+/// Leaves the last change as a process does that was killed before it could write down the end.
+fn cut_end(top: &Path) {
+    let holder = fs::read_dir(top.join(".mcp-filesystem")).unwrap();
+    let mut stores = holder.map(|entry| entry.unwrap().path());
+    let store = stores.find(|path| path.is_dir()).unwrap();
+    let records = fs::read_dir(store.join("records")).unwrap();
+    let mut records = records.map(|entry| entry.unwrap().path());
+    let finished = records
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .unwrap();
+    let text = fs::read_to_string(&finished).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (end, rest) = lines.split_last().unwrap();
+    assert!(end.contains("\"end\""), "{end}");
+    fs::write(finished.with_extension("open"), rest.join("\n") + "\n").unwrap();
+    fs::remove_file(finished).unwrap();
+}
+
+/// After a power cut a file may have its new length and zeros in place of what was added.
+#[test]
+fn an_append_without_its_bytes_is_left_and_told() {
+    for (found, is_left) in [("a\nmore\n", false), ("a\n\0\0\0\0\0", true)] {
+        let temp = tempfile::tempdir().unwrap();
+        fill(temp.path());
+        let root = open(temp.path());
+        let change = call();
+        change.append(&root, "a", "more\n").unwrap();
+        change.end();
+        drop(root);
+        cut_end(temp.path());
+        fs::write(temp.path().join("a"), found).unwrap();
+        let root = open(temp.path());
+        let recovered = root.history().unwrap().recover(&root);
+        let expected = Recovered {
+            done: u64::from(!is_left),
+            taken_back: u64::from(is_left),
+            left: is_left.then(|| "a".to_owned()).into_iter().collect(),
+        };
+        assert_eq!(recovered, expected, "{found:?}");
+        assert_eq!(fs::read_to_string(temp.path().join("a")).unwrap(), found);
+    }
+}
+
 /// A history outside the root is used where a file of the root can get a name there, else the root's own.
 #[test]
 fn a_history_is_outside_the_root_where_that_is_possible() {
