@@ -209,11 +209,12 @@ async fn no_tool_of_reference_reaches_the_reserved_name() {
         .iter()
         .map(|spelling| format!("{host}/{spelling}"))
         .collect();
+    let (host, paths) = (&host, &paths);
     let cases = tools.iter().flat_map(|tool| {
         let arguments = tool.properties.iter().map(|(name, _)| name);
         let arguments = arguments.filter(|name| is_path(name));
-        arguments.flat_map(|name| {
-            paths.iter().map(|path| {
+        arguments.flat_map(move |name| {
+            paths.iter().map(move |path| {
                 let value = if name == "paths" {
                     json!([path])
                 } else {
