@@ -431,7 +431,8 @@ fn a_change_that_was_left_is_one_that_had_begun() {
         ..CallSubject::default()
     };
     let contract = workspace::toolset().contract;
-    let end = || LateEnd::new(contract, &subject, &Caller::default());
+    let notes = ops::ChangeNotes::default();
+    let end = || LateEnd::new(contract, &subject, &Caller::default(), &notes);
     let waits = end();
     assert!(!waits.leave(), "nothing can have happened");
     let runs = end();
