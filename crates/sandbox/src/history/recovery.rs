@@ -380,7 +380,9 @@ impl Recovery<'_> {
         let Some(there) = self.look(&part.path)? else {
             return Err(Errno::NOENT);
         };
-        if there.size == tail.at {
+        let found = self.next_found(&part.path).flatten();
+        let was_untouched = found.is_some_and(|found| found.size == Some(tail.at));
+        if there.size == tail.at || was_untouched {
             return Ok(());
         }
         let is_same = is_of(part.old.as_ref(), &there);

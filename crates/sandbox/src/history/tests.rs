@@ -85,7 +85,7 @@ impl TestCall {
         staged.publish()
     }
 
-    fn append(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
+    pub(super) fn append(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
         let place = locate_itself(root, path)?;
         let appended = self.change.append(&place, text.as_bytes(), Parents::Create);
         appended.map(drop)
