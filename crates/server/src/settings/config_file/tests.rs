@@ -102,6 +102,7 @@ server:
   max_sessions: 7
   tls: {cert: cert.pem, key: /keys/key.pem}
   bearer_tokens_file: tokens
+  metrics_tokens_file: metrics-tokens
   replies: text
   text: json
   root_header: false
@@ -202,6 +203,7 @@ fn every_key_of_the_contract_is_read() {
             key: path("/keys/key.pem"),
         })),
         bearer_tokens_file: Some(Some(path("/etc/app/tokens"))),
+        metrics_tokens_file: Some(Some(path("/etc/app/metrics-tokens"))),
         replies: Some(ReplyPolicy::Always(ReplyHalves::Text)),
         text: Some(TextForm::Json),
         root_header: Some(false),
