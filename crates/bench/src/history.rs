@@ -1,9 +1,10 @@
 //! What a history costs: our server with one beside our server without, and undo beside what it takes back.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -42,7 +43,36 @@ impl Bench {
             rows.push(self.remove(files, false));
             rows.push(self.remove(files, true));
         }
-        rows.push(start(RECORDS / self.corpus.divisor));
+        let records = Records::new(RECORDS / self.corpus.divisor);
+        rows.push(start(&records));
+        rows.push(start_unfinished(&records));
+        rows.push(with_records(
+            &records,
+            "changes, one of",
+            20,
+            |server, _| called(server, "changes", &json!({"root": "bench", "limit": 1})),
+        ));
+        rows.push(with_records(
+            &records,
+            "changes of a path among",
+            50,
+            |server, _| {
+                called(
+                    server,
+                    "changes",
+                    &json!({"root": "bench", "path": "none", "limit": 1}),
+                )
+            },
+        ));
+        rows.push(with_records(
+            &records,
+            "undo the last of",
+            20,
+            |server, round| {
+                server.ask("write_file", &content("scratch/history-last", 16, round))?;
+                undo(server)
+            },
+        ));
         rows
     }
 
@@ -145,25 +175,78 @@ fn undo_replace(size: usize, word: &str, durability: Durability, goal: f64) -> P
     }
 }
 
+/// The records that some rows begin with. They are made once.
+#[derive(Clone)]
+struct Records {
+    count: usize,
+    are_made: Rc<Cell<bool>>,
+}
+
+impl Records {
+    fn new(count: usize) -> Records {
+        Records {
+            count,
+            are_made: Rc::default(),
+        }
+    }
+
+    fn make(&self, servers: &mut Servers) -> Result<()> {
+        if self.are_made.replace(true) {
+            return Ok(());
+        }
+        let server = servers.get("workspace", Durability::Fast)?;
+        for number in 0..self.count {
+            let arguments = content("scratch/history-records", 16, number);
+            server.ask("write_file", &arguments)?;
+        }
+        server.reply().map(drop)
+    }
+}
+
+/// A call with many records, beside the time that it may take.
+fn with_records(
+    records: &Records,
+    what: &str,
+    milliseconds: u64,
+    call: impl Fn(&mut Server, usize) -> Result<Cost> + 'static,
+) -> Pair {
+    let records = records.clone();
+    Pair {
+        part: HISTORY,
+        name: format!("{what} {} records", records.count),
+        peer_name: format!("{milliseconds} ms"),
+        goal: 1.0,
+        subject: Box::new(move |servers, round| {
+            records.make(servers)?;
+            call(servers.get("workspace", Durability::Fast)?, round)
+        }),
+        peer: Box::new(move |_| Ok(at_most(milliseconds))),
+    }
+}
+
+/// What something may cost.
+fn at_most(milliseconds: u64) -> Cost {
+    let wall = Duration::from_millis(milliseconds);
+    Cost {
+        wall,
+        cpu: wall,
+        peak: 0,
+    }
+}
+
 /// The time to the first reply and the memory then, with many records and without a history.
-fn start(records: usize) -> Pair {
+fn start(records: &Records) -> Pair {
+    let records = records.clone();
     let without: Rc<RefCell<Vec<Cost>>> = Rc::default();
     let told = Rc::clone(&without);
     Pair {
         part: HISTORY,
-        name: format!("start with {records} records"),
+        name: format!("start with {} records", records.count),
         peer_name: "start without".to_owned(),
         goal: 1.5,
-        subject: Box::new(move |servers, round| {
+        subject: Box::new(move |servers, _| {
+            records.make(servers)?;
             let own = servers.own().clone();
-            if round == 0 {
-                let server = servers.get("workspace", Durability::Fast)?;
-                for number in 0..records {
-                    let arguments = content("scratch/history-records", 16, number);
-                    server.ask("write_file", &arguments)?;
-                }
-                server.reply()?;
-            }
             // Who begins changes from round to round; here both sides start in one go.
             let plain = own.start_without_history("workspace", Durability::Fast)?;
             without.borrow_mut().push(started(&plain));
@@ -173,13 +256,56 @@ fn start(records: usize) -> Pair {
         }),
         peer: Box::new(move |_| {
             let last = told.borrow().last().copied();
-            Ok(last.unwrap_or(Cost {
-                wall: std::time::Duration::ZERO,
-                cpu: std::time::Duration::ZERO,
-                peak: 0,
-            }))
+            Ok(last.unwrap_or(at_most(0)))
         }),
     }
+}
+
+/// The same where the last process was killed in a change.
+fn start_unfinished(records: &Records) -> Pair {
+    let records = records.clone();
+    Pair {
+        part: HISTORY,
+        name: format!("start after a kill with {} records", records.count),
+        peer_name: "100 ms".to_owned(),
+        goal: 1.0,
+        subject: Box::new(move |servers, round| {
+            records.make(servers)?;
+            servers.stop();
+            let own = servers.own().clone();
+            let mut killed = own.start("workspace", Durability::Fast)?;
+            killed.ask("write_file", &content("scratch/history-killed", 16, round))?;
+            drop(killed);
+            cut_ends(&own.base.join("state"))?;
+            Ok(started(&own.start("workspace", Durability::Fast)?))
+        }),
+        peer: Box::new(|_| Ok(at_most(100))),
+    }
+}
+
+/// Cuts the last line, which says that the change ended, off each record file that was left open.
+fn cut_ends(top: &Path) -> Result<()> {
+    let mut pending = vec![top.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                pending.extend(
+                    path.file_name()
+                        .is_some_and(|name| name != "objects")
+                        .then_some(path),
+                );
+            } else if path.extension().is_some_and(|end| end == "open") {
+                let text = fs::read_to_string(&path)?;
+                let whole = text
+                    .trim_end_matches('\n')
+                    .rfind('\n')
+                    .map_or(0, |end| end + 1);
+                fs::write(&path, text.get(..whole).unwrap_or_default())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn started(server: &Server) -> Cost {

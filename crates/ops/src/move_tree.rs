@@ -6,7 +6,8 @@
 //! 3. Still with the lock, the hidden source is removed: only entries that are as they were when they were copied. If another
 //!    program has changed something there, the rest gets its name back, and the call says so.
 //!
-//! A crash in between leaves the source, the copy, or both; the next start removes what is hidden.
+//! A crash in between leaves the source, the copy, or both; the next start removes what is hidden. A source that cannot be
+//! renamed (a lower layer of overlayfs) is not hidden: a crash may then leave a part of it, beside the whole copy.
 
 use std::sync::Arc;
 

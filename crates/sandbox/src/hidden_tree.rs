@@ -68,7 +68,8 @@ impl Change {
         })
     }
 
-    /// Renames a directory to a hidden name, so that no client can reach it.
+    /// Renames a directory to a hidden name, so that no client can reach it. One that cannot be renamed, such as a directory
+    /// of overlayfs' lower layer, keeps its name: then its entries are removed where clients can see them.
     pub fn hide_tree(&self, place: &Located<'_>) -> Result<HiddenTree> {
         let (name, ..) = place.entry()?;
         place.judge(Right::Remove)?;
@@ -83,7 +84,11 @@ impl Change {
         let parent = parent.unrecorded().map_err(failed)?;
         let mode = top.metadata()?.mode & 0o7777;
         let (from, to) = ((parent.fd(), name), (parent.fd(), &hidden));
-        rename_entry(from, to, OnExisting::Fail, FileKind::Directory).map_err(failed)?;
+        let renamed = rename_entry(from, to, OnExisting::Fail, FileKind::Directory);
+        let hidden = match renamed {
+            Err(Errno::XDEV) => name.clone(),
+            renamed => renamed.map(|()| hidden).map_err(failed)?,
+        };
         Ok(HiddenTree {
             change: self.clone(),
             parent,
@@ -153,6 +158,9 @@ impl HiddenTree {
     ///
     /// After [`Error::Unsynced`] it has its name, after any other error it has not.
     pub fn appear_as(&self, name: &Name, on_existing: OnExisting) -> Result<()> {
+        if *name == self.hidden {
+            return Ok(());
+        }
         let sync = self.change.prepare_sync(self.parent.fd());
         let sync = sync.map_err(|errno| self.parent.failed("open", name, errno))?;
         self.give_name(name, on_existing)?;

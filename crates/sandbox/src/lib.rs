@@ -71,8 +71,8 @@ pub use error::{Error, PathFault, Result};
 pub use hidden_tree::HiddenTree;
 pub use history::{
     Author, BrokenChain, ChangeRecord, Found, History, HistoryCounts, HistoryFigures, HistoryPlace,
-    HistorySettings, Part, PartKind, Past, Pruned, Recovered, UndoFault, change_id,
-    parse_change_id,
+    HistorySettings, Ledger, ListedChange, Mention, Part, PartKind, Past, Pruned, Recovered,
+    UndoFault, change_id, parse_change_id,
 };
 pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;

@@ -16,6 +16,9 @@ const HOUR: u64 = 60;
 /// How often a replica looks for what another one left that was killed.
 const SETTLED_EVERY: Duration = Duration::from_secs(3);
 
+/// How many paths a line of the log names.
+const PATHS_TOLD: usize = 20;
+
 /// Settles what a killed process left unfinished, before any call.
 pub(crate) fn recover(roots: &Roots) {
     for root in roots.iter() {
@@ -27,7 +30,7 @@ pub(crate) fn recover(roots: &Roots) {
         } else {
             "outside the root"
         };
-        tracing::debug!(root = root.name, place, "a history is kept");
+        tracing::info!(root = root.name, place, "a history is kept");
         settle(&root.name, &root.root, history);
         warn(root, history);
     }
@@ -44,9 +47,12 @@ fn settle(root: &str, opened: &Root, history: &History) {
         );
     }
     if !recovered.left.is_empty() {
+        let told: Vec<&str> = recovered.left.iter().map(String::as_str).collect();
+        let told = told.get(..PATHS_TOLD).unwrap_or(&told);
         tracing::warn!(
             root,
-            paths = recovered.left.len(),
+            count = recovered.left.len(),
+            paths = ?told,
             "unfinished changes were left as they are: the files were changed since"
         );
     }
@@ -113,9 +119,19 @@ struct WatchedHistory {
     seen: u64,
     /// It was told that there is none.
     is_told: bool,
+    /// How many kept entries could not be removed, as it was told last.
+    stuck: u64,
 }
 
 impl WatchedHistory {
+    fn tell_stuck(&mut self, stuck: u64) {
+        if stuck > 0 && stuck != self.stuck {
+            let root = &self.root;
+            tracing::warn!(root, stuck, "old content of a history could not be removed");
+        }
+        self.stuck = stuck;
+    }
+
     /// Without a new change only age counts, and that can wait. Says whether anybody still uses it.
     fn look(&mut self, is_hour: bool) -> bool {
         let Some(history) = self.history.upgrade() else {
@@ -127,8 +143,9 @@ impl WatchedHistory {
         }
         let last = history.last_number();
         if last != self.seen || is_hour {
-            history.prune();
+            let pruned = history.prune();
             self.seen = last;
+            self.tell_stuck(pruned.stuck);
         }
         if is_hour {
             history.remove_stale();
@@ -152,6 +169,7 @@ pub(crate) fn prune_in_background(roots: &Roots) {
             opened: Arc::downgrade(&root.root),
             history: Arc::downgrade(history),
             seen: 0,
+            stuck: 0,
         })
     };
     let mut histories: Vec<WatchedHistory> = roots.iter().filter_map(of_root).collect();

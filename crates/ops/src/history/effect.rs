@@ -2,31 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sandbox::ChangeRecord;
+use sandbox::{Ledger, ListedChange};
 
 use super::undo::UndoRefusal;
 
 /// Which changes hold, of all that are written down.
-pub(super) struct Effects<'a> {
-    records: BTreeMap<u64, &'a ChangeRecord>,
+pub(super) struct Effects<'l> {
+    ledger: &'l Ledger<'l>,
     /// The changes that do not hold, each with the one that took it back.
     undone: BTreeMap<u64, u64>,
+    /// The last change that took another back, whether it holds or not.
+    last_undoing: BTreeMap<u64, u64>,
 }
 
-impl<'a> Effects<'a> {
-    pub(super) fn of(all: &'a [ChangeRecord]) -> Effects<'a> {
-        let made = all.iter().filter(|record| record.is_made());
-        let records: BTreeMap<u64, &ChangeRecord> =
-            made.map(|record| (record.number, record)).collect();
-        let mut undone = BTreeMap::new();
+impl<'l> Effects<'l> {
+    pub(super) fn of(ledger: &'l Ledger<'l>) -> Effects<'l> {
+        let (mut undone, mut last_undoing) = (BTreeMap::new(), BTreeMap::new());
         // From the newest on: one that was taken back itself takes nothing back.
-        for record in records.values().rev() {
-            if !undone.contains_key(&record.number) {
-                let taken_back = record.author.undoes.iter();
-                undone.extend(taken_back.map(|number| (*number, record.number)));
+        for (number, undoes) in ledger.undoing().rev() {
+            let holds = !undone.contains_key(&number);
+            for taken_back in undoes {
+                last_undoing.entry(*taken_back).or_insert(number);
+                if holds {
+                    undone.insert(*taken_back, number);
+                }
             }
         }
-        Effects { records, undone }
+        Effects {
+            ledger,
+            undone,
+            last_undoing,
+        }
     }
 
     /// The change that took another back, if it holds.
@@ -35,35 +41,31 @@ impl<'a> Effects<'a> {
     }
 
     /// The changes that hold, the newest first.
-    pub(super) fn holding(&self) -> impl Iterator<Item = &'a ChangeRecord> {
-        let newest = self.records.values().rev().copied();
-        newest.filter(|record| !self.undone.contains_key(&record.number))
+    pub(super) fn holding(&self) -> impl Iterator<Item = ListedChange<'l>> {
+        let newest = self.ledger.all().rev();
+        newest.filter(|change| !self.undone.contains_key(&change.number()))
     }
 
     /// The record whose parts are those of a change as it holds now: its own, or of the change that made it again.
     fn form(&self, number: u64) -> u64 {
-        let undoing = |number: u64| {
-            let mut newest = self.records.values().rev();
-            let undoing = newest.find(|record| record.author.undoes.contains(&number));
-            undoing.map(|record| record.number)
-        };
-        let again = undoing(number).and_then(undoing);
-        again.map_or(number, |again| self.form(again))
+        let undoing = |number: &u64| self.last_undoing.get(number);
+        let again = undoing(&number).and_then(undoing);
+        again.map_or(number, |again| self.form(*again))
     }
 
     /// The first changes that a record makes, takes back or makes again.
     fn origins(&self, number: u64) -> BTreeSet<u64> {
-        match self.records.get(&number) {
-            Some(record) if !record.author.undoes.is_empty() => {
-                let undoes = record.author.undoes.iter();
+        match self.ledger.undoes_of(number) {
+            [] => BTreeSet::from([number]),
+            undoes => {
+                let undoes = undoes.iter();
                 undoes.flat_map(|undone| self.origins(*undone)).collect()
             }
-            _ => BTreeSet::from([number]),
         }
     }
 
     /// The record to reverse for one change.
-    pub(super) fn reversing(&self, number: u64) -> Result<&'a ChangeRecord, UndoRefusal> {
+    pub(super) fn reversing(&self, number: u64) -> Result<u64, UndoRefusal> {
         if let Some(by) = self.undone_by(number) {
             return Err(UndoRefusal::AlreadyUndone(by));
         }
@@ -71,7 +73,7 @@ impl<'a> Effects<'a> {
         if self.origins(form) != self.origins(number) {
             return Err(UndoRefusal::Together(form));
         }
-        self.records.get(&form).copied().ok_or(UndoRefusal::Unknown)
+        Ok(form)
     }
 
     /// The records to reverse, the newest first, so that everything is as it was before `first`. Only those that `fits`
@@ -79,18 +81,18 @@ impl<'a> Effects<'a> {
     pub(super) fn reversing_since(
         &self,
         first: u64,
-        fits: impl Fn(&ChangeRecord) -> bool,
-    ) -> Result<Vec<&'a ChangeRecord>, UndoRefusal> {
+        fits: impl Fn(&ListedChange<'_>) -> bool,
+    ) -> Result<Vec<u64>, UndoRefusal> {
         let mut forms = BTreeSet::new();
-        let later = self.holding().take_while(|record| record.number >= first);
-        for record in later.filter(|record| fits(record)) {
-            let undoes = &record.author.undoes;
+        let later = self.holding().take_while(|change| change.number() >= first);
+        for change in later.filter(|change| fits(change)) {
+            let undoes = self.ledger.undoes_of(change.number());
             let is_later = |number: &u64| *number >= first;
             // What took back only later changes is taken back with them, or has nothing left to do.
             if !undoes.is_empty() && undoes.iter().all(is_later) {
                 continue;
             }
-            let form = self.form(record.number);
+            let form = self.form(change.number());
             let is_mixed = undoes.iter().any(is_later);
             let reaches_back = undoes.is_empty() && !self.origins(form).iter().all(is_later);
             if is_mixed || reaches_back {
@@ -98,9 +100,6 @@ impl<'a> Effects<'a> {
             }
             forms.insert(form);
         }
-        let forms = forms.iter().rev();
-        Ok(forms
-            .filter_map(|form| self.records.get(form).copied())
-            .collect())
+        Ok(forms.into_iter().rev().collect())
     }
 }

@@ -10,7 +10,10 @@ mod undo;
 
 use std::sync::Arc;
 
-use sandbox::{Author, ChangeRecord, History, Part, PartKind, Root, change_id, is_within};
+use sandbox::{
+    Author, ChangeRecord, History, Ledger, ListedChange, Mention, Part, PartKind, Root, change_id,
+    is_within,
+};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -68,25 +71,38 @@ pub enum DiffWish {
 /// Tells the changes of a root, the newest first; nothing if it keeps no history.
 #[must_use]
 pub fn changes(root: &Root, filter: &ChangeFilter) -> Vec<ToldChange> {
-    let all = root.history().map(|history| history.changes());
-    told(root, &all.unwrap_or_default(), filter).changes
+    let ledger = root.history().map(|history| history.ledger());
+    ledger.map_or(Vec::new(), |ledger| told(root, &ledger, filter).changes)
 }
 
-fn told(root: &Root, all: &[ChangeRecord], filter: &ChangeFilter) -> ToldChanges {
-    let effects = Effects::of(all);
-    let wanted = all.iter().rev().filter(|record| {
+fn told(root: &Root, ledger: &Ledger<'_>, filter: &ChangeFilter) -> ToldChanges {
+    let effects = Effects::of(ledger);
+    let path = filter.path.as_deref().map(Mention::of_path);
+    let client = filter.client.as_deref().map(Mention::of_text);
+    let is_near = |change: &ListedChange<'_>| {
+        let mentions = |mention: &Option<Mention>| {
+            let mention = mention.as_ref();
+            mention.is_none_or(|mention| change.mentions(mention))
+        };
+        mentions(&path) && mentions(&client)
+    };
+    let is_wanted = |record: &ChangeRecord| {
         let by_client = |client: &String| is_by(&record.author, client);
         let touched = |path: &String| touches(record, path);
         record.is_made()
+            && !record.is_pruned()
             && seen::is_seen(root, record)
             && filter.path.as_ref().is_none_or(touched)
-            && filter
-                .since
-                .as_ref()
-                .is_none_or(|since| since.is_before(record))
             && filter.client.as_ref().is_none_or(by_client)
-    });
-    let mut changes: Vec<ToldChange> = wanted
+    };
+    let first = filter.since.as_ref().map_or(0, Moment::number);
+    let newest = ledger.after(first).rev();
+    let mut changes: Vec<ToldChange> = newest
+        .filter(|change| {
+            let since = filter.since.as_ref();
+            since.is_none_or(|since| since.is_before(change)) && is_near(change)
+        })
+        .filter_map(|change| change.record().filter(is_wanted))
         .take(filter.limit.saturating_add(1))
         .map(|record| ToldChange {
             undone_by: effects.undone_by(record.number),
@@ -129,12 +145,12 @@ impl crate::Operation for ListChanges {
             client: self.client,
             limit: self.limit,
         };
-        let all = history.changes();
-        let mut told = told(&self.place.root, &all, &filter);
+        let ledger = history.ledger();
+        let mut told = told(&self.place.root, &ledger, &filter);
         if self.diffs != DiffWish::None {
             for change in &mut told.changes {
                 context.cancel.check()?;
-                change.diff = moment::diff(&self.place.root, &all, &change.record, context);
+                change.diff = moment::diff(&self.place.root, &ledger, &change.record, context);
             }
         }
         Ok(told)
@@ -143,14 +159,12 @@ impl crate::Operation for ListChanges {
 
 /// What one change did to the lines of its files; `None` if that is not known of any of them.
 pub fn change_diff(root: &Arc<Root>, number: u64, context: &Context) -> Result<Option<Diff>> {
-    let all = history_of(root)?.changes();
-    let wanted = |record: &&ChangeRecord| {
-        record.number == number && record.is_made() && seen::is_seen(root, record)
-    };
-    let found = all.iter().find(wanted);
+    let ledger = history_of(root)?.ledger();
+    let wanted = |record: &ChangeRecord| record.is_made() && seen::is_seen(root, record);
+    let found = ledger.get(number).filter(wanted);
     let record = found.ok_or_else(|| refused(UndoRefusal::Unknown))?;
     let seen = seen::seen_part(root, record);
-    Ok(moment::diff(root, &all, &seen, context))
+    Ok(moment::diff(root, &ledger, &seen, context))
 }
 
 /// The history of a root that has to keep one.
@@ -193,11 +207,24 @@ fn touches(record: &ChangeRecord, path: &str) -> bool {
     })
 }
 
+/// The changes of a path after this one, the newest first.
+fn newest_of<'l>(
+    ledger: &'l Ledger<'l>,
+    path: &'l str,
+    after: u64,
+) -> impl Iterator<Item = ChangeRecord> + 'l {
+    let mention = Mention::of_path(path);
+    let newest = ledger.after(after).rev();
+    newest
+        .filter(move |change| change.mentions(&mention))
+        .filter_map(|change| change.record())
+        .filter(move |record| record.is_made() && touches(record, path))
+}
+
 /// The last change of a path, for a message.
 pub(crate) fn last_of_path(root: &Root, path: &str) -> Option<ChangeRecord> {
-    let all = root.history()?.changes();
-    let mut newest = all.into_iter().rev();
-    newest.find(|record| record.is_made() && touches(record, path))
+    let ledger = root.history()?.ledger();
+    newest_of(&ledger, path, 0).next()
 }
 
 impl ToldChange {

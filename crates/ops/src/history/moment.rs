@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandbox::{ChangeRecord, History, OpenFile, PartKind, Past, Root};
+use sandbox::{ChangeRecord, History, Ledger, ListedChange, OpenFile, PartKind, Past, Root};
 use similar::{ChangeTag, TextDiff};
 
 use super::undo::UndoRefusal;
@@ -30,11 +30,19 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Tells whether a change was made after it.
-    pub(super) fn is_before(&self, record: &ChangeRecord) -> bool {
+    /// The number of the change, if it is one.
+    pub(super) fn number(&self) -> u64 {
         match self {
-            Moment::Change(number) => record.number > *number,
-            Moment::Time(time) => record.author.time >= *time,
+            Moment::Change(number) => *number,
+            Moment::Time(_) => 0,
+        }
+    }
+
+    /// Tells whether a change was made after it.
+    pub(super) fn is_before(&self, change: &ListedChange<'_>) -> bool {
+        match self {
+            Moment::Change(number) => change.number() > *number,
+            Moment::Time(time) => change.time().is_some_and(|made| made >= *time),
         }
     }
 
@@ -52,13 +60,14 @@ impl Moment {
     }
 
     /// The last change before it.
-    fn number_before(&self, history: &History, all: &[ChangeRecord]) -> Result<u64> {
+    fn number_before(&self, history: &History, ledger: &Ledger<'_>) -> Result<u64> {
         self.require_known(history)?;
         match self {
             Moment::Change(number) => Ok(number.saturating_sub(1)),
             Moment::Time(time) => {
-                let is_before = |record: &&ChangeRecord| record.author.time < *time;
-                let before = all.iter().rev().find(is_before).map(|record| record.number);
+                let is_before = |change: &ListedChange<'_>| change.time() < Some(*time);
+                let before = ledger.all().rev().find(is_before);
+                let before = before.map(|change| change.number());
                 // What was before the oldest change that is kept, nobody knows once others were pruned.
                 match before {
                     None if history.oldest_kept() > 0 => {
@@ -75,10 +84,10 @@ impl Place {
     /// Opens the file as it was just before a moment.
     pub(super) fn open_past(&self, at: &Moment) -> Result<OpenFile> {
         let history = history_of(&self.root)?;
-        let all = history.changes();
-        let after = at.number_before(history, &all)?;
+        let ledger = history.ledger();
+        let after = at.number_before(history, &ledger)?;
         let path = self.locate(sandbox::Follow::Last)?.path();
-        let past = open_at(&self.root, history, &all, &path, after)?;
+        let past = open_at(&self.root, history, &ledger, &path, after)?;
         past.ok_or_else(|| Error::NotFound {
             path: self.path.as_given().to_owned(),
             wanted: Wanted::File,
@@ -92,7 +101,7 @@ impl Place {
 fn open_at(
     root: &Arc<Root>,
     history: &History,
-    all: &[ChangeRecord],
+    ledger: &Ledger<'_>,
     path: &str,
     after: u64,
 ) -> Result<Option<OpenFile>> {
@@ -100,7 +109,7 @@ fn open_at(
         let place = Place::new(Arc::clone(root), path).ok()?;
         place.open_file(Wanted::File).ok()
     };
-    match history.past(all, path, after, &now) {
+    match history.past(ledger, path, after, &now) {
         Past::File(file) => Ok(Some(*file)),
         Past::Nothing => Ok(None),
         Past::Now(path) => {
@@ -161,7 +170,7 @@ pub struct Diff {
 /// What a change did to the lines of its files; `None` if that is not known of any of them.
 pub(super) fn diff(
     root: &Arc<Root>,
-    all: &[ChangeRecord],
+    ledger: &Ledger<'_>,
     record: &ChangeRecord,
     context: &Context,
 ) -> Option<Diff> {
@@ -186,7 +195,7 @@ pub(super) fn diff(
     };
     let mut is_known = false;
     for path in paths.into_iter().take(FILES_DIFFED) {
-        let text_after = |after| text_at(root, history, all, path, after, context);
+        let text_after = |after| text_at(root, history, ledger, path, after, context);
         let before = text_after(record.number.saturating_sub(1));
         let texts = before.zip(text_after(record.number));
         match texts {
@@ -201,12 +210,12 @@ pub(super) fn diff(
 fn text_at(
     root: &Arc<Root>,
     history: &History,
-    all: &[ChangeRecord],
+    ledger: &Ledger<'_>,
     path: &str,
     after: u64,
     context: &Context,
 ) -> Option<String> {
-    let open = match open_at(root, history, all, path, after) {
+    let open = match open_at(root, history, ledger, path, after) {
         Ok(Some(open)) => open,
         Ok(None) => return Some(String::new()),
         Err(_) => return None,

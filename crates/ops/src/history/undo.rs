@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sandbox::{ChangeRecord, Found, PartKind, Root, UndoFault, is_within};
+use sandbox::{ChangeRecord, Found, Ledger, Mention, PartKind, Root, UndoFault, is_within};
 
 use super::effect::Effects;
 use super::moment::{self, Diff};
 use super::seen::{is_seen, is_wholly_seen, seen_part};
-use super::{refused, touches};
+use super::{newest_of, refused, touches};
 use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::{EditLock, LockKey};
@@ -159,22 +159,16 @@ impl Undo {
         let Some(history) = self.root.history() else {
             return Ok(Err(UndoRefusal::NoHistory));
         };
-        let seen = || {
-            let mut all = history.changes();
-            all.retain(|record| is_seen(&self.root, record));
-            all
-        };
-        let mut all = seen();
         for _ in 0..TRIES {
-            let chosen = match self.choose(&all, history) {
+            let chosen = match self.choose(&history.ledger(), history) {
                 Ok(chosen) => chosen,
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let keys = || lock_keys(&self.root, &chosen);
             let (_lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
             // While it waited, another call may have taken them back.
-            all = seen();
-            if self.choose(&all, history).as_ref() != Ok(&chosen) {
+            let ledger = history.ledger();
+            if self.choose(&ledger, history).as_ref() != Ok(&chosen) {
                 continue;
             }
             let change = if self.is_rehearsal {
@@ -182,10 +176,10 @@ impl Undo {
             } else {
                 context.change(planned(&chosen))?
             };
-            let undone = change.undo(&self.root, &chosen, &all, self.is_rehearsal);
+            let undone = change.undo(&self.root, &chosen, &ledger, self.is_rehearsal);
             return Ok(match undone {
                 Ok(()) => Ok(Undone { changes: chosen }),
-                Err(fault) => Err(self.refusal(fault, &all, &chosen, context)?),
+                Err(fault) => Err(self.refusal(fault, &ledger, &chosen, context)?),
             });
         }
         Ok(Err(UndoRefusal::UnderWay))
@@ -193,58 +187,102 @@ impl Undo {
 
     fn choose(
         &self,
-        all: &[ChangeRecord],
+        ledger: &Ledger<'_>,
         history: &sandbox::History,
     ) -> std::result::Result<Vec<ChangeRecord>, UndoRefusal> {
-        let effects = Effects::of(all);
-        let is_first = |record: &&ChangeRecord| record.author.undoes.is_empty();
-        let mut newest = effects.holding().filter(is_first);
-        let known = |number: u64| match all.iter().find(|record| record.number == number) {
-            Some(record) if record.is_made() => Ok(()),
-            _ if number < history.oldest_kept() => Err(UndoRefusal::Gone { path: None }),
-            _ => Err(UndoRefusal::Unknown),
-        };
-        let nothing = UndoRefusal::NothingLeft;
-        let chosen = match &self.target {
-            UndoTarget::Change(number) => {
-                known(*number)?;
-                vec![effects.reversing(*number)?]
-            }
-            UndoTarget::Last => {
-                let is_own = |record: &&ChangeRecord| match &self.by {
-                    UndoBy::Anyone => true,
-                    UndoBy::Account { account, .. } => record.author.account == *account,
-                };
-                let last = newest.find(is_own).ok_or(nothing)?;
-                vec![effects.reversing(last.number)?]
-            }
-            UndoTarget::LastOfPath(path) => {
-                let last = newest.find(|record| touches(record, path));
-                vec![effects.reversing(last.ok_or(nothing)?.number)?]
-            }
-            UndoTarget::Since(number, path) => {
-                known(*number)?;
-                let of_path =
-                    |record: &ChangeRecord| path.as_ref().is_none_or(|path| touches(record, path));
-                effects.reversing_since(*number, of_path)?
-            }
-        };
+        let effects = Effects::of(ledger);
+        let numbers = self.numbers(ledger, &effects, history)?;
+        let chosen: Vec<ChangeRecord> = numbers
+            .into_iter()
+            .filter_map(|number| self.seen(ledger.get(number)))
+            .collect();
         if chosen.is_empty() {
             return Err(UndoRefusal::NothingLeft);
         }
         self.judge(&chosen, history)?;
-        Ok(chosen.into_iter().cloned().collect())
+        Ok(chosen)
+    }
+
+    /// A change if it took place and anything of it exists for the client.
+    fn seen(&self, record: Option<ChangeRecord>) -> Option<ChangeRecord> {
+        record.filter(|record| record.is_made() && is_seen(&self.root, record))
+    }
+
+    /// The changes to reverse, the newest first.
+    fn numbers(
+        &self,
+        ledger: &Ledger<'_>,
+        effects: &Effects<'_>,
+        history: &sandbox::History,
+    ) -> std::result::Result<Vec<u64>, UndoRefusal> {
+        let known = |number: u64| match self.seen(ledger.get(number)) {
+            Some(_) => Ok(()),
+            None if number < history.oldest_kept() => Err(UndoRefusal::Gone { path: None }),
+            None => Err(UndoRefusal::Unknown),
+        };
+        match &self.target {
+            UndoTarget::Change(number) => {
+                known(*number)?;
+                Ok(vec![effects.reversing(*number)?])
+            }
+            UndoTarget::Last => {
+                let UndoBy::Account { account, .. } = &self.by else {
+                    return self.last(ledger, effects, None, |_| true);
+                };
+                let mention = Mention::of_text(account);
+                let is_own = |record: &ChangeRecord| record.author.account == *account;
+                self.last(ledger, effects, Some(&mention), is_own)
+            }
+            UndoTarget::LastOfPath(path) => {
+                let mention = Mention::of_path(path);
+                self.last(ledger, effects, Some(&mention), |record| {
+                    touches(record, path)
+                })
+            }
+            UndoTarget::Since(number, path) => {
+                known(*number)?;
+                let Some(path) = path else {
+                    return effects.reversing_since(*number, |_| true);
+                };
+                let mention = Mention::of_path(path);
+                effects.reversing_since(*number, |change| {
+                    change.mentions(&mention)
+                        && change.record().is_some_and(|record| touches(&record, path))
+                })
+            }
+        }
+    }
+
+    /// The last change that holds, takes back no other and fits.
+    fn last(
+        &self,
+        ledger: &Ledger<'_>,
+        effects: &Effects<'_>,
+        mention: Option<&Mention>,
+        fits: impl Fn(&ChangeRecord) -> bool,
+    ) -> std::result::Result<Vec<u64>, UndoRefusal> {
+        let last = effects
+            .holding()
+            .filter(|change| ledger.undoes_of(change.number()).is_empty())
+            .filter(|change| mention.is_none_or(|mention| change.mentions(mention)))
+            .filter_map(|change| self.seen(change.record()))
+            .find(|record| fits(record));
+        let last = last.ok_or(UndoRefusal::NothingLeft)?;
+        Ok(vec![effects.reversing(last.number)?])
     }
 
     /// Looks whether the client may take these back at all.
     fn judge(
         &self,
-        chosen: &[&ChangeRecord],
+        chosen: &[ChangeRecord],
         history: &sandbox::History,
     ) -> std::result::Result<(), UndoRefusal> {
         for record in chosen {
             if !history.undo_any() && !self.by.owns(record) {
-                return Err(UndoRefusal::Foreign(Box::new((*record).clone())));
+                return Err(UndoRefusal::Foreign(Box::new(record.clone())));
+            }
+            if record.is_pruned() {
+                return Err(UndoRefusal::Gone { path: None });
             }
             if history.is_under_way(record.number) {
                 return Err(UndoRefusal::UnderWay);
@@ -252,7 +290,7 @@ impl Undo {
             // Security: a part that the client cannot see is not named, so all of the change is what it may not touch.
             let is_whole = is_wholly_seen(&self.root, record);
             let is_forbidden = |kind| !is_whole || (self.forbids)(&self.tools, kind);
-            let seen = seen_part(&self.root, record);
+            let seen = seen_part(&self.root, record.clone());
             if let Some(part) = seen.made().find(|part| is_forbidden(part.kind)) {
                 let (kind, path) = (part.kind, part.path.clone());
                 return Err(UndoRefusal::Forbidden { kind, path });
@@ -264,7 +302,7 @@ impl Undo {
     fn refusal(
         &self,
         fault: UndoFault,
-        all: &[ChangeRecord],
+        ledger: &Ledger<'_>,
         chosen: &[ChangeRecord],
         context: &Context,
     ) -> Result<UndoRefusal> {
@@ -282,18 +320,15 @@ impl Undo {
                 let change = touching
                     .or(chosen.first())
                     .map_or(0, |record| record.number);
-                let since = all.iter().rev().find(|record| {
-                    record.is_made()
-                        && record.number > change
-                        && !is_chosen(record.number)
-                        && touches(record, &path)
-                });
+                let since = newest_of(ledger, &path, change)
+                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record));
                 let diff = since
-                    .and_then(|since| moment::diff(&self.root, all, since, context))
-                    .filter(|_| found == Found::Changed);
+                    .as_ref()
+                    .filter(|_| found == Found::Changed)
+                    .and_then(|since| moment::diff(&self.root, ledger, since, context));
                 UndoRefusal::Conflict {
                     change,
-                    since: since.cloned().map(Box::new),
+                    since: since.map(Box::new),
                     path,
                     found,
                     diff,

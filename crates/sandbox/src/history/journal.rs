@@ -3,15 +3,16 @@
 //! All lines of a change are in one file. A file that nobody holds is finished, or its process died: then
 //! `recovery.rs` looks at the changes in it that have no end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::record::{Author, End, Line, NO_HASH, Part, glance, hash};
+use super::chain;
+use super::lines::each_line;
+use super::record::{Author, End, Line, Part, glance, hash};
 use super::store::{Store, errno_of};
 use crate::change::Durability;
 use crate::leftovers;
@@ -19,7 +20,7 @@ use crate::name::Name;
 use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
 
 /// How many lines a file has before the next one is begun, so that old ones can be removed whole.
-const LINES_MAX: u64 = 20_000;
+const LINES_MAX: u64 = if cfg!(test) { 50 } else { 20_000 };
 /// The end of the name of a file that lines may be added to.
 const OPEN: &str = ".open";
 /// The end of the name of a file that is finished.
@@ -117,6 +118,17 @@ impl Journal {
         file.sync(Durability::Fsync)
     }
 
+    /// Writes down that what was kept of changes is gone, though older ones are kept.
+    pub(crate) fn end_pruned(&self, store: &Store, numbers: &[u64]) -> SysResult<()> {
+        for number in numbers {
+            let file = self.lock().file_for(store)?;
+            file.append(end_line(*number, End::Pruned))?;
+        }
+        // A file that was full meanwhile is on disk already.
+        let current = self.lock().current.clone();
+        current.map_or(Ok(()), |file| file.sync_if_shared())
+    }
+
     /// Tells whether a change is under way in this process.
     pub(crate) fn is_open(&self, number: u64) -> bool {
         self.lock().open.contains_key(&number)
@@ -138,8 +150,9 @@ impl JournalState {
     fn file_for(&mut self, store: &Store) -> SysResult<Arc<RecordFile>> {
         let before = match &self.current {
             Some(file) if file.lines() < LINES_MAX => return Ok(Arc::clone(file)),
-            Some(full) => full.last_hash(),
-            None => NO_HASH.to_owned(),
+            // Changes under way still add to it, so that others follow the line that the next file does.
+            Some(full) => full.handover()?,
+            None => chain::newest_hash(store)?,
         };
         let file = Arc::new(RecordFile::create(store, before)?);
         self.current = Some(Arc::clone(&file));
@@ -187,6 +200,7 @@ impl RecordFile {
         held.inspect_err(|_| {
             let _ = syscall::unlink_unchecked(records.as_fd(), &temporary);
         })?;
+        chain::list(records.as_fd(), &stem)?;
         Ok(RecordFile {
             file: File::from(file),
             records,
@@ -237,8 +251,11 @@ impl RecordFile {
         self.tail().lines
     }
 
-    fn last_hash(&self) -> String {
-        self.tail().hash.clone()
+    /// What the next file goes on from. It is on disk before that file says so.
+    fn handover(&self) -> SysResult<String> {
+        let hash = self.tail().hash.clone();
+        self.sync(Durability::Fsync)?;
+        Ok(hash)
     }
 
     fn tail(&self) -> MutexGuard<'_, FileTail> {
@@ -249,6 +266,8 @@ impl RecordFile {
 impl Drop for RecordFile {
     /// Nobody needs to look at the file again after a process that ended in order.
     fn drop(&mut self) {
+        // Others read a finished file to its end once.
+        let _ = self.sync_if_shared();
         if let (Ok(open), Ok(finished)) = (name(&self.stem, OPEN), name(&self.stem, FINISHED)) {
             finish(self.records.as_fd(), &open, &finished);
         }
@@ -284,6 +303,36 @@ impl ChangeRecord {
         self.made_parts().map(|(_, part)| part)
     }
 
+    /// A change of which nothing is known yet.
+    pub(super) fn empty(number: u64) -> ChangeRecord {
+        ChangeRecord {
+            number,
+            author: Author::default(),
+            parts: Vec::new(),
+            failed: Vec::new(),
+            is_whole: false,
+            end: None,
+        }
+    }
+
+    /// Takes in its next line.
+    pub(super) fn take(&mut self, line: Line) {
+        if let Some(author) = line.by {
+            self.author = author;
+        }
+        self.failed.extend(line.failed);
+        if !line.parts.is_empty() {
+            self.parts.extend(line.parts);
+            self.is_whole = line.last;
+        }
+    }
+
+    /// Tells whether what was kept of it is gone, though older changes are kept.
+    #[must_use]
+    pub fn is_pruned(&self) -> bool {
+        self.end == Some(End::Pruned)
+    }
+
     /// Tells whether it took place, as far as is known.
     #[must_use]
     pub fn is_made(&self) -> bool {
@@ -316,19 +365,12 @@ pub(crate) struct FoundFile {
 }
 
 impl FoundFile {
-    fn new(name: Name, file: OwnedFd) -> FoundFile {
+    fn new(name: Name, file: File) -> FoundFile {
         FoundFile {
-            is_open: name.as_bytes().ends_with(OPEN.as_bytes()),
-            file: File::from(file),
+            is_open: !is_finished(&name),
+            file,
             name,
         }
-    }
-
-    pub(crate) fn read(&self) -> SysResult<Vec<u8>> {
-        let mut text = Vec::new();
-        let read = (&self.file).read_to_end(&mut text);
-        read.map_err(|error| errno_of(&error))?;
-        Ok(text)
     }
 
     /// Tells whether its process is gone, and holds it from then on.
@@ -342,125 +384,79 @@ impl FoundFile {
             finish(store.records(), &self.name, &finished);
         }
     }
-
-    /// Tells whether it is a file of a process that may add to it.
-    pub(crate) fn is_open(&self) -> bool {
-        self.is_open
-    }
 }
 
-/// The record files, the oldest first.
-pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
-    let names = names(store, &[OPEN, FINISHED])?;
-    let mut files = Vec::with_capacity(names.len());
-    for name in names {
-        match syscall::open_content_unchecked(store.records(), &name, Purpose::Read) {
-            Ok(file) => files.push(FoundFile::new(name, file)),
-            // It was finished, and so renamed, since it was listed.
-            Err(Errno::NOENT | Errno::STALE) => {
-                let Some(name) = finished_name(&name) else {
-                    continue;
-                };
-                let file = syscall::open_content_unchecked(store.records(), &name, Purpose::Read);
-                files.extend(file.map(|file| FoundFile::new(name, file)));
-            }
-            Err(errno) => return Err(errno),
-        }
-    }
-    // One that was renamed while they were listed may have been listed under both names.
-    files.dedup_by(|one, other| one.name == other.name);
-    Ok(files)
-}
-
-/// The record files that their processes may add to, if they live. They are opened for writing, because NFS gives a lock for
-/// one alone on no others.
-pub(crate) fn unfinished_files(store: &Store) -> SysResult<Vec<FoundFile>> {
-    let opened = names(store, &[OPEN])?.into_iter().filter_map(|name| {
-        let file = syscall::open_content_unchecked(store.records(), &name, Purpose::Edit);
-        file.ok().map(|file| FoundFile::new(name, file))
-    });
-    Ok(opened.collect())
-}
-
-/// The names of record files with one of these ends, the oldest first.
-fn names(store: &Store, ends: &[&str]) -> SysResult<Vec<Name>> {
+/// The names of the record files, the oldest first.
+pub(super) fn record_names(store: &Store) -> SysResult<Vec<Name>> {
     let listed = syscall::reopen_dir_unchecked(store.records())?;
     if store.is_shared() {
         syscall::sync_attributes_unchecked(listed.as_fd())?;
     }
     let mut names = Vec::new();
     syscall::read_dir_unchecked(listed.as_fd(), &mut |name, _| {
-        let is_ours = ends.iter().any(|end| name.ends_with(end.as_bytes()));
+        let is_ours = name.ends_with(OPEN.as_bytes()) || name.ends_with(FINISHED.as_bytes());
         names.extend(Name::new(name).filter(|_| is_ours));
     })?;
     names.sort_unstable();
+    // One that was renamed while they were listed may have been listed under both names. The finished one comes first.
+    names.dedup_by(|next, one| stem_of(next) == stem_of(one));
     Ok(names)
+}
+
+/// The name of a record file without its end.
+pub(super) fn stem_of(name: &Name) -> &[u8] {
+    let bytes = name.as_bytes();
+    let open = bytes.strip_suffix(OPEN.as_bytes());
+    open.or(bytes.strip_suffix(FINISHED.as_bytes()))
+        .unwrap_or(bytes)
+}
+
+/// Tells whether a file of this name gets no more lines.
+pub(super) fn is_finished(name: &Name) -> bool {
+    name.as_bytes().ends_with(FINISHED.as_bytes())
+}
+
+/// Opens a record file, with its name by now; `None` if it is gone.
+pub(super) fn open_record(store: &Store, name: &Name) -> SysResult<Option<(File, Name)>> {
+    // It may have been finished, and so renamed, since it was listed.
+    for name in [Some(name.clone()), finished_name(name)]
+        .into_iter()
+        .flatten()
+    {
+        match syscall::open_content_unchecked(store.records(), &name, Purpose::Read) {
+            Err(Errno::NOENT | Errno::STALE) => {}
+            opened => return opened.map(|file| Some((File::from(file), name))),
+        }
+    }
+    Ok(None)
+}
+
+/// The record files, the oldest first.
+pub(crate) fn files(store: &Store) -> SysResult<Vec<FoundFile>> {
+    let mut files = Vec::new();
+    for name in record_names(store)? {
+        let opened = open_record(store, &name)?;
+        files.extend(opened.map(|(file, name)| FoundFile::new(name, file)));
+    }
+    Ok(files)
+}
+
+/// The record files that their processes may add to, if they live. They are opened for writing, because NFS gives a lock for
+/// one alone on no others.
+pub(crate) fn unfinished_files(store: &Store) -> SysResult<Vec<FoundFile>> {
+    let names = record_names(store)?.into_iter();
+    let opened = names.filter(|name| !is_finished(name)).filter_map(|name| {
+        let file = syscall::open_content_unchecked(store.records(), &name, Purpose::Edit);
+        let file = File::from(file.ok()?);
+        Some(FoundFile::new(name, file))
+    });
+    Ok(opened.collect())
 }
 
 /// The name that a file has when it is finished; `None` if it is.
 fn finished_name(open: &Name) -> Option<Name> {
     let stem = open.as_bytes().strip_suffix(OPEN.as_bytes())?;
     Name::new(&[stem, FINISHED.as_bytes()].concat())
-}
-
-/// All changes that are written down, in the order of their numbers.
-pub(crate) fn read_all(store: &Store) -> SysResult<BTreeMap<u64, ChangeRecord>> {
-    let mut changes = BTreeMap::new();
-    let mut ends = Vec::new();
-    // What was pruned may still be in a file with others.
-    let oldest = store.oldest_kept();
-    for file in files(store)? {
-        for line in file.read()?.split(|&byte| byte == b'\n') {
-            // The last line of a process that died may be torn.
-            let is_kept = glance(line).is_some_and(|(number, _)| number >= oldest);
-            if let Some(line) = is_kept
-                .then(|| serde_json::from_slice::<Line>(line).ok())
-                .flatten()
-            {
-                take_line(&mut changes, &mut ends, line);
-            }
-        }
-    }
-    for (number, end) in ends {
-        if let Some(change) = changes.get_mut(&number) {
-            change.end = Some(end);
-        }
-    }
-    Ok(changes)
-}
-
-fn take_line(changes: &mut BTreeMap<u64, ChangeRecord>, ends: &mut Vec<(u64, End)>, line: Line) {
-    if let Some(end) = line.end {
-        ends.push((line.n, end));
-        return;
-    }
-    let change = changes.entry(line.n).or_insert_with(|| ChangeRecord {
-        number: line.n,
-        author: Author::default(),
-        parts: Vec::new(),
-        failed: Vec::new(),
-        is_whole: false,
-        end: None,
-    });
-    if let Some(author) = line.by {
-        change.author = author;
-    }
-    change.failed.extend(line.failed);
-    if !line.parts.is_empty() {
-        change.parts.extend(line.parts);
-        change.is_whole = line.last;
-    }
-}
-
-/// When the first change of the oldest record file was made, in milliseconds since the epoch.
-pub(crate) fn first_time(store: &Store) -> Option<u64> {
-    const LOOKED_AT: usize = 64 * 1024;
-    let oldest = files(store).ok()?.into_iter().next()?;
-    let mut text = vec![0; LOOKED_AT];
-    let length = oldest.file.read_at(&mut text, 0).ok()?;
-    let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
-    let line: Line = serde_json::from_slice(lines.next()?).ok()?;
-    line.by.map(|by| by.time)
 }
 
 /// The largest number in the record files, by a look at their ends alone.
@@ -479,61 +475,14 @@ pub(crate) fn largest_number(store: &Store) -> u64 {
 }
 
 /// The changes of a record file that have no end, in the order of their numbers.
-pub(crate) fn unfinished(text: &[u8]) -> Vec<u64> {
-    let mut open = BTreeMap::new();
-    for (number, ends) in text.split(|&byte| byte == b'\n').filter_map(glance) {
-        if ends {
-            open.remove(&number);
-        } else {
-            open.insert(number, ());
-        }
-    }
-    open.into_keys().collect()
-}
-
-/// Where the chain of hashes breaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokenChain {
-    /// The record file.
-    pub file: String,
-    /// The first line that is not as it was written, from 1.
-    pub line: usize,
-}
-
-/// Checks the chain of every record file; the number of lines, or the first that was altered.
-pub(crate) fn verify(store: &Store) -> SysResult<Result<u64, BrokenChain>> {
-    let mut known: Vec<String> = store.pruned_hashes();
-    known.push(NO_HASH.to_owned());
-    let mut lines = 0;
-    for file in files(store)? {
-        let text = file.read()?;
-        // A line without its end is being written, or its process died there.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
-        let mut previous: Option<String> = None;
-        for (index, line) in (1..).zip(text.get(..whole).unwrap_or_default().split(|&b| b == b'\n'))
-        {
-            let parsed = serde_json::from_slice::<Line>(line).ok();
-            let fits = match (&parsed, &previous) {
-                (Some(line), Some(previous)) => line.prev == *previous,
-                (Some(line), None) => known.contains(&line.prev),
-                (None, _) => false,
-            };
-            if !fits && (whole > 0 || !line.is_empty()) {
-                let file = file.name.shown().into_owned();
-                // A line is known to be altered by the one after it.
-                let line = if parsed.is_some() && index > 1 {
-                    index - 1
-                } else {
-                    index
-                };
-                return Ok(Err(BrokenChain { file, line }));
-            }
-            lines += u64::from(parsed.is_some());
-            previous = Some(hash(line));
-        }
-        known.extend(previous);
-    }
-    Ok(Ok(lines))
+pub(crate) fn unfinished(found: &FoundFile) -> SysResult<Vec<u64>> {
+    let mut open = BTreeSet::new();
+    each_line(&found.file, 0, &mut |_, line| match glance(line) {
+        Some((number, true)) => drop(open.remove(&number)),
+        Some((number, false)) => drop(open.insert(number)),
+        None => {}
+    })?;
+    Ok(open.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -569,12 +518,13 @@ mod tests {
         let store = stores.find(|path| path.is_dir()).unwrap();
         let files = fs::read_dir(store.join("records")).unwrap();
         let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some());
         files.sort();
         files
     }
 
     #[test]
-    fn changes_of_several_processes_are_merged_by_number() {
+    fn changes_of_several_processes_have_numbers_of_one_counter() {
         let temp = tempfile::tempdir().unwrap();
         let store = store(&temp);
         let (one, two) = (Journal::default(), Journal::default());
@@ -583,16 +533,6 @@ mod tests {
         let more = Part::new(PartKind::Remove, "c".to_owned());
         one.add(1, more, true, Durability::Fsync).unwrap();
         one.end(1, End::Done);
-        let all = read_all(&store).unwrap();
-        let paths: Vec<&str> = all[&1]
-            .parts
-            .iter()
-            .map(|part| part.path.as_str())
-            .collect();
-        assert_eq!(paths, ["a", "c"]);
-        assert_eq!(all[&1].end, Some(End::Done));
-        assert_eq!(all[&2].end, None);
-        assert_eq!(all[&2].author.client, "test");
         assert!(two.is_open(2) && !one.is_open(1));
         assert_eq!(largest_number(&store), 2);
     }
@@ -617,9 +557,9 @@ mod tests {
         fs::rename(finished, &name).unwrap();
         let found = files(&store).unwrap().remove(0);
         assert!(found.is_abandoned());
-        assert_eq!(unfinished(&found.read().unwrap()), [1]);
+        assert_eq!(unfinished(&found).unwrap(), [1]);
         found.finish(&store);
-        assert!(!files(&store).unwrap()[0].is_open());
+        assert!(!files(&store).unwrap()[0].is_open);
     }
 
     #[test]
@@ -630,24 +570,24 @@ mod tests {
         for path in ["a", "b", "c"] {
             begin(&journal, &store, path);
         }
-        assert_eq!(verify(&store).unwrap(), Ok(3));
+        assert_eq!(chain::verify(&store).unwrap(), Ok(3));
         let file = record_files(&temp).remove(0);
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text.replace("\"b\"", "\"x\"")).unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 2);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(2));
         let without: Vec<&str> = text
             .lines()
             .filter(|line| !line.contains("\"b\""))
             .collect();
         fs::write(&file, without.join("\n") + "\n").unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 1);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(1));
         fs::write(&file, text.clone() + "{\"n\":4").unwrap();
         assert_eq!(
-            verify(&store).unwrap(),
+            chain::verify(&store).unwrap(),
             Ok(3),
             "a torn line is no altered one"
         );
         fs::write(&file, text.replacen('{', "[", 1)).unwrap();
-        assert_eq!(verify(&store).unwrap().unwrap_err().line, 1);
+        assert_eq!(chain::verify(&store).unwrap().unwrap_err().line, Some(1));
     }
 }

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::record::{Part, PartKind, Stamp, Tail, hex};
+use super::record::{Part, PartKind, Stamp, Tail, content_hash, hex};
 use super::recorder::PartSlot;
 use super::{History, Store, is_unmovable};
 use crate::attributes;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// The largest file that is copied to be kept.
 const COPIED_MAX: u64 = 64 * 1024 * 1024;
+/// The largest file whose content is hashed when it comes.
+const HASHED_MAX: u64 = 64 * 1024;
 /// How often a change is tried again whose place another program changes at the same time.
 const TRIES: usize = 16;
 /// How many hashes of an append are kept at most, for its repair after a crash.
@@ -50,6 +52,15 @@ impl Incoming<'_> {
                 syscall::stat_at_unchecked(*dir, name)
             }
         }
+    }
+
+    /// What it is. It came just now, so that its times alone would not tell whether it is changed.
+    fn stamp(&self) -> SysResult<Stamp> {
+        let metadata = self.metadata()?;
+        Ok(match self {
+            Incoming::Staged { file, .. } => stamp_of(*file, &metadata),
+            Incoming::Entry(entry) | Incoming::Object(entry) => stamp_at(*entry, &metadata),
+        })
     }
 
     /// The object that it is.
@@ -91,6 +102,36 @@ impl Incoming<'_> {
                 syscall::rename_unchecked(from, *entry, Clobber::No)
             }
         }
+    }
+}
+
+/// What an entry is, with its content if it is a small file that can be read.
+pub(super) fn stamp_at((dir, name): EntryRef<'_>, metadata: &Metadata) -> Stamp {
+    let is_small = metadata.kind == FileKind::File && metadata.size <= HASHED_MAX;
+    let file = is_small.then(|| syscall::open_content_unchecked(dir, name, Purpose::Read));
+    match file {
+        Some(Ok(file)) => stamp_of(file.as_fd(), metadata),
+        _ => Stamp::of(metadata),
+    }
+}
+
+/// The same for an open file.
+fn stamp_of(file: BorrowedFd<'_>, metadata: &Metadata) -> Stamp {
+    let is_small = metadata.kind == FileKind::File && metadata.size <= HASHED_MAX;
+    let content = is_small.then(|| {
+        let mut bytes = vec![0; metadata.size as usize];
+        let mut length = 0;
+        while let Some(free) = bytes.get_mut(length..).filter(|free| !free.is_empty()) {
+            match syscall::read_at_unchecked(file, free, length as u64) {
+                Ok(0) | Err(_) => return None,
+                Ok(read) => length += read,
+            }
+        }
+        Some(content_hash(&bytes))
+    });
+    Stamp {
+        content: content.flatten(),
+        ..Stamp::of(metadata)
     }
 }
 
@@ -437,7 +478,7 @@ impl Keeping<'_> {
         path: String,
     ) -> SysResult<()> {
         let part = Part {
-            new: Some(Stamp::of(&incoming.metadata()?)),
+            new: Some(incoming.stamp()?),
             source: incoming.source(),
             ..Part::new(PartKind::Create, path)
         };
@@ -460,7 +501,7 @@ impl Keeping<'_> {
         let is_mounted = way == Way::Copy && syscall::is_mount_point_unchecked(target.0, target.1)?;
         let part = Part {
             old: Some(Stamp::of(old)),
-            new: Some(Stamp::of(&incoming.metadata()?)),
+            new: Some(incoming.stamp()?),
             object: kept.then(|| self.object_name()).flatten(),
             source: incoming.source(),
             // What is rewritten in place has no second file to go back to.

@@ -3,10 +3,15 @@
 //! Writes of this crate never change a file's content in place: they replace the file. So what was there is kept by a
 //! rename, which costs less than freeing it. [`store`] says where it lives, [`journal`] what is written down, [`keep`] how
 //! something is kept when it is replaced or removed, [`undo`] how it comes back, [`recovery`] what happens after a kill,
-//! and [`prune`] what goes when it is old or too much.
+//! and [`prune`] what goes when it is old or too much. [`ledger`] reads what is written down, [`chain`] proves it.
 
+mod chain;
+mod forget;
+mod index;
 mod journal;
 mod keep;
+mod ledger;
+mod lines;
 mod past;
 mod prune;
 mod record;
@@ -33,8 +38,10 @@ use crate::name::Name;
 use crate::syscall::{self, Errno, SysResult};
 use crate::together::Cluster;
 
-pub use self::journal::{BrokenChain, ChangeRecord};
+pub use self::chain::BrokenChain;
+pub use self::journal::ChangeRecord;
 pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
+pub use self::ledger::{Ledger, ListedChange, Mention};
 pub use self::past::Past;
 pub use self::prune::{HistoryFigures, Pruned};
 pub(crate) use self::record::Stamp;
@@ -86,8 +93,12 @@ pub struct History {
     journal: Journal,
     /// Two names cannot change places on this file system.
     lacks_exchange: AtomicBool,
+    /// Where what is written down is, as far as it was looked at.
+    index: Mutex<Arc<index::Index>>,
     /// The bytes of trees that are kept: they do not change, and a walk over each takes long.
     tree_sizes: Mutex<HashMap<Name, u64>>,
+    /// What the last look at everything that is kept came to.
+    measured: Mutex<Option<prune::Measured>>,
     counts: Counts,
 }
 
@@ -146,7 +157,9 @@ impl History {
             store: OnceLock::new(),
             journal: Journal::default(),
             lacks_exchange: AtomicBool::new(false),
+            index: Mutex::default(),
             tree_sizes: Mutex::default(),
+            measured: Mutex::default(),
             counts: Counts::default(),
         })
     }

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 
 use super::History;
 use super::journal::ChangeRecord;
+use super::ledger::{Ledger, Mention};
 use super::record::{Part, PartKind, Tail};
 use super::store::{Store, errno_of};
 use super::undo::read_tail;
@@ -36,11 +37,11 @@ pub enum Past {
 }
 
 /// A change of a file's end that came later, and has to be reversed.
-enum EndChange<'a> {
+enum EndChange {
     /// The file was this long.
     Ended(u64),
-    /// The file had this behind it.
-    HadTail(&'a Part, &'a Tail),
+    /// The file was this long, and had what this object holds behind it.
+    HadTail(u64, Option<String>),
 }
 
 /// What was found on the way back.
@@ -52,11 +53,11 @@ enum Step {
 }
 
 impl History {
-    /// Tells what was at a path just after the change of this number, with all changes that are written down. `now` opens
-    /// the current file at a path. It is called only if the file was appended to since.
+    /// Tells what was at a path just after the change of this number, by what is written down. `now` opens the current
+    /// file at a path. It is called only if the file's end has changed since.
     pub fn past(
         &self,
-        all: &[ChangeRecord],
+        ledger: &Ledger<'_>,
         path: &str,
         after: u64,
         now: &dyn Fn(&str) -> Option<OpenFile>,
@@ -64,19 +65,28 @@ impl History {
         let Some(store) = self.existing_store() else {
             return Past::Now(path.to_owned());
         };
-        let later = all
-            .iter()
-            .filter(|record| record.number > after && record.is_made());
         let mut path = path.to_owned();
+        let mut mention = Mention::of_path(&path);
         let mut ends = Vec::new();
-        for (_, part) in later.flat_map(|record| record.made_parts()) {
-            match part.kind {
-                PartKind::Append | PartKind::Cut if part.path == path => ends.extend(end_of(part)),
-                _ => match step(store, part, &path) {
-                    Step::Found(past) => return reversed(store, past, &ends),
-                    Step::Moved(to) => path = to,
-                    Step::None => {}
-                },
+        for change in ledger.after(after) {
+            if !change.mentions(&mention) {
+                continue;
+            }
+            let record = change.record().filter(ChangeRecord::is_made);
+            for part in record.iter().flat_map(ChangeRecord::made) {
+                match part.kind {
+                    PartKind::Append | PartKind::Cut if part.path == path => {
+                        ends.extend(end_of(part));
+                    }
+                    _ => match step(store, part, &path) {
+                        Step::Found(past) => return reversed(store, past, &ends),
+                        Step::Moved(to) => {
+                            mention = Mention::of_path(&to);
+                            path = to;
+                        }
+                        Step::None => {}
+                    },
+                }
             }
         }
         let file = if ends.is_empty() { None } else { now(&path) };
@@ -87,11 +97,11 @@ impl History {
     }
 }
 
-fn end_of(part: &Part) -> Option<EndChange<'_>> {
+fn end_of(part: &Part) -> Option<EndChange> {
     let tail = part.tail.as_ref()?;
     Some(match part.kind {
         PartKind::Append => EndChange::Ended(tail.at),
-        PartKind::Cut => EndChange::HadTail(part, tail),
+        PartKind::Cut => EndChange::HadTail(tail.at, part.object.clone()),
         _ => return None,
     })
 }
@@ -163,7 +173,7 @@ fn open_object(store: &Store, object: &str, rest: &str, shown: &str) -> SysResul
 }
 
 /// Reverses what later appends and cuts did to a file's end, the last first.
-fn reversed(store: &Store, past: Past, ends: &[EndChange<'_>]) -> Past {
+fn reversed(store: &Store, past: Past, ends: &[EndChange]) -> Past {
     let file = match past {
         Past::File(file) if !ends.is_empty() => file,
         past => return past,
@@ -173,7 +183,7 @@ fn reversed(store: &Store, past: Past, ends: &[EndChange<'_>]) -> Past {
     })
 }
 
-fn rebuilt(store: &Store, file: &OpenFile, ends: &[EndChange<'_>]) -> SysResult<Vec<u8>> {
+fn rebuilt(store: &Store, file: &OpenFile, ends: &[EndChange]) -> SysResult<Vec<u8>> {
     if file.metadata.size > REBUILT_MAX {
         return Err(Errno::FBIG);
     }
@@ -193,15 +203,15 @@ fn rebuilt(store: &Store, file: &OpenFile, ends: &[EndChange<'_>]) -> SysResult<
                 }
                 content.truncate(at);
             }
-            EndChange::HadTail(part, tail) => {
-                let object = part.object.as_deref().ok_or(Errno::NOENT)?;
+            EndChange::HadTail(at, object) => {
+                let object = object.as_deref().ok_or(Errno::NOENT)?;
                 let object = Name::new(object.as_bytes()).ok_or(Errno::INVAL)?;
                 let kept =
                     syscall::open_content_unchecked(store.objects(), &object, Purpose::Read)?;
                 let mut added = Vec::new();
                 let read = std::io::Read::read_to_end(&mut File::from(kept), &mut added);
                 read.map_err(|error| errno_of(&error))?;
-                if content.len() as u64 != tail.at {
+                if content.len() as u64 != *at {
                     return Err(Errno::NODATA);
                 }
                 content.append(&mut added);

@@ -3,29 +3,31 @@
 //! If several clients share a root, the changes of the largest user are pruned first, so that one client cannot
 //! prune everyone's undo.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::History;
-use super::journal::{self, ChangeRecord, now_ms};
-use super::record::{glance, hash, parse_change_id};
+use super::chain;
+use super::journal::now_ms;
+use super::ledger::{Ledger, ListedChange};
+use super::record::{End, parse_change_id};
 use super::store::Store;
 use crate::change::{Change, Durability, Observers};
 use crate::dir::{Dir, RootShare};
+use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::quota::{Amount, measure};
 use crate::replace::UnnamedFiles;
-use crate::resolve::{Means, open_dir_below};
 use crate::syscall::{self, SysResult};
-
-/// How many hashes of record files that are gone are kept, for the chain of those that followed them.
-const HASHES_KEPT: usize = 1000;
 
 /// How long a change without an end may be under way.
 const UNSETTLED_MS: u64 = 60 * 60 * 1000;
+/// How often everything that is kept is looked at; in between only what came is.
+const MEASURED_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// What a history holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +49,15 @@ pub struct Pruned {
     pub stuck: u64,
 }
 
+/// What a look at everything that is kept came to.
+#[derive(Debug)]
+pub(super) struct Measured {
+    bytes: u64,
+    /// The last change that was counted.
+    last: u64,
+    at: Instant,
+}
+
 /// How much is wanted to be kept.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
@@ -62,13 +73,13 @@ impl History {
         let Some(store) = self.existing_store() else {
             return HistoryFigures::default();
         };
-        let changes = journal::read_all(store).unwrap_or_default();
-        let objects = self.objects(store).unwrap_or_default();
-        let made = changes.values().filter(|change| change.is_made());
+        let ledger = self.ledger();
+        let mut kept = ledger.all().filter(is_kept);
+        let oldest = kept.next();
         HistoryFigures {
-            changes: made.clone().count() as u64,
-            bytes: self.note_bytes(&objects),
-            oldest_ms: made.map(|change| change.author.time).min(),
+            changes: u64::from(oldest.is_some()) + kept.count() as u64,
+            bytes: self.measure_all(store, &ledger).unwrap_or_default(),
+            oldest_ms: oldest.and_then(|oldest| oldest.time()),
         }
     }
 
@@ -86,7 +97,7 @@ impl History {
 
     /// Checks the chain of records; the number of lines, or where it breaks.
     pub fn verify(&self) -> Option<Result<u64, super::BrokenChain>> {
-        journal::verify(self.existing_store()?).ok()
+        chain::verify(self.existing_store()?).ok()
     }
 
     /// Removes what is older, more or larger than the settings want.
@@ -108,21 +119,56 @@ impl History {
             return true;
         };
         let settings = &self.settings;
-        let kept = (store.last_number() + 1).saturating_sub(store.oldest_kept());
+        let ledger = self.ledger();
         let keep = settings.keep.as_millis() as u64;
-        let is_young =
-            journal::first_time(store).is_some_and(|time| now_ms().saturating_sub(time) <= keep);
-        let Ok(objects) = self.objects(store) else {
+        let mut kept = ledger.all().filter(is_kept);
+        let oldest = kept.next();
+        let is_old = |time| now_ms().saturating_sub(time) > keep;
+        if oldest.and_then(|oldest| oldest.time()).is_some_and(is_old)
+            || kept.count() as u64 >= settings.max_changes
+        {
             return false;
-        };
-        let bytes = self.note_bytes(&objects);
-        is_young && kept <= settings.max_changes && bytes <= settings.max_bytes
+        }
+        let bytes = self.bytes_about(store, &ledger);
+        bytes.is_ok_and(|bytes| bytes <= settings.max_bytes)
     }
 
-    fn note_bytes(&self, objects: &BTreeMap<u64, KeptObjects>) -> u64 {
-        let bytes = objects.values().map(|kept| kept.bytes).sum();
+    /// The bytes that are kept, or more: what went since the last look at everything is not known.
+    fn bytes_about(&self, store: &Store, ledger: &Ledger<'_>) -> SysResult<u64> {
+        let mut measured = self.measured();
+        if let Some(known) = measured
+            .as_mut()
+            .filter(|known| known.at.elapsed() < MEASURED_EVERY)
+        {
+            for change in ledger.after(known.last) {
+                let record = change.record();
+                let parts = record.iter().flat_map(|record| &record.parts);
+                let objects = parts.filter_map(|part| Name::new(part.object.as_ref()?.as_bytes()));
+                known.bytes += objects.map(|name| self.size_of(store, &name)).sum::<u64>();
+                known.last = change.number();
+            }
+            if known.bytes <= self.settings.max_bytes {
+                self.counts.bytes.store(known.bytes, Ordering::Relaxed);
+                return Ok(known.bytes);
+            }
+        }
+        drop(measured);
+        self.measure_all(store, ledger)
+    }
+
+    fn measure_all(&self, store: &Store, ledger: &Ledger<'_>) -> SysResult<u64> {
+        let bytes = self.sizes(store)?.iter().map(|(_, bytes)| bytes).sum();
+        *self.measured() = Some(Measured {
+            bytes,
+            last: ledger.all().next_back().map_or(0, |last| last.number()),
+            at: Instant::now(),
+        });
         self.counts.bytes.store(bytes, Ordering::Relaxed);
-        bytes
+        Ok(bytes)
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Option<Measured>> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes half of what is kept, because the disk is full; tells whether there was anything.
@@ -136,152 +182,175 @@ impl History {
         pruned.changes > 0
     }
 
-    /// Removes what is kept of one path, or of all below it; tells how many objects went.
-    pub fn forget(&self, path: &str) -> u64 {
-        let Some(store) = self.existing_store() else {
-            return 0;
-        };
-        let changes = journal::read_all(store).unwrap_or_default();
-        let parts = changes.values().flat_map(|change| &change.parts);
-        let touched = parts.filter(|part| {
-            let to = part.to.as_deref().unwrap_or(&part.path);
-            crate::is_within(&part.path, path) || crate::is_within(to, path)
-        });
-        let objects: BTreeSet<&String> = touched.filter_map(|part| part.object.as_ref()).collect();
-        let names = objects
-            .iter()
-            .filter_map(|object| Name::new(object.as_bytes()));
-        let whole = names.filter(|name| clear(store, name).is_ok()).count() as u64;
-        // What was removed with a directory around it is inside of what is kept of that.
-        let parts = changes.values().flat_map(|change| &change.parts);
-        let inside = parts.filter_map(|part| {
-            let tops = [part.to.as_deref(), Some(part.path.as_str())];
-            let top = tops
-                .into_iter()
-                .flatten()
-                .find(|top| *top != path && crate::is_within(path, top))?;
-            Some((part.object.as_deref()?, path.get(top.len()..)?))
-        });
-        let cleared = inside.filter(|(object, rest)| clear_inside(store, object, rest).is_ok());
-        whole + cleared.count() as u64
-    }
-
     fn prune_to(&self, bounds: Bounds) -> Pruned {
         let Some(store) = self.existing_store() else {
             return Pruned::default();
         };
+        // Others may prune too, so that what is written down is read once they cannot.
         let _alone = store.is_shared().then(|| store.alone());
-        let (Ok(changes), Ok(objects)) = (journal::read_all(store), self.objects(store)) else {
+        let (Ok(ledger), Ok(sizes)) = (self.try_ledger(), self.sizes(store)) else {
             return Pruned::default();
         };
-        let doomed = self.doomed(&changes, &objects, bounds);
-        let oldest_kept = store.oldest_kept();
-        let goes = |number: &u64| {
-            let is_orphan = *number < oldest_kept && !changes.contains_key(number);
-            is_orphan || doomed.contains(number)
-        };
-        let gone = objects.iter().filter(|(number, _)| goes(number));
-        let names = gone.flat_map(|(_, kept)| &kept.names);
+        let doomed = doomed(&weighed(&ledger, &sizes), bounds);
         let pruned = Pruned {
             changes: doomed.len() as u64,
-            stuck: names.filter(|name| clear(store, name).is_err()).count() as u64,
+            stuck: clear_objects(store, &doomed),
         };
         self.counts
             .pruned
             .fetch_add(pruned.changes, Ordering::Relaxed);
-        let kept = changes.keys().find(|number| !doomed.contains(number));
-        let oldest = kept.copied().unwrap_or_else(|| store.last_number() + 1);
+        let mut kept = ledger.all().filter(is_kept).map(|change| change.number());
+        let oldest = kept.find(|number| !doomed.contains(number));
+        let oldest = oldest.unwrap_or_else(|| store.last_number() + 1);
         if !doomed.is_empty() && oldest > store.oldest_kept() {
             let _ = store.set_oldest_kept(oldest);
-            let _ = remove_old_files(store, oldest);
+            let _ = chain::remove_old_files(store, oldest);
         }
+        // What went from among others is not older than all that is kept.
+        let among: Vec<u64> = doomed.range(oldest..).copied().collect();
+        let _ = self.journal.end_pruned(store, &among);
+        *self.measured() = None;
         pruned
-    }
-
-    /// The changes that have to go.
-    fn doomed(
-        &self,
-        changes: &BTreeMap<u64, ChangeRecord>,
-        objects: &BTreeMap<u64, KeptObjects>,
-        bounds: Bounds,
-    ) -> BTreeSet<u64> {
-        let now = now_ms();
-        let keep = bounds.keep.as_millis() as u64;
-        let many = (changes.len() as u64).saturating_sub(bounds.max_changes) as usize;
-        let is_settled = |change: &ChangeRecord| {
-            // Another process may be at it.
-            change.end.is_some() || now.saturating_sub(change.author.time) > UNSETTLED_MS
-        };
-        let old = changes.values().enumerate().filter(|(index, change)| {
-            *index < many || now.saturating_sub(change.author.time) > keep
-        });
-        let mut doomed: BTreeSet<u64> = old
-            .filter(|(_, change)| is_settled(change))
-            .map(|(_, change)| change.number)
-            .collect();
-        let kept = |change: &ChangeRecord| objects.get(&change.number).map_or(0, |kept| kept.bytes);
-        let others = changes.values().filter(|change| {
-            kept(change) > 0 && !doomed.contains(&change.number) && is_settled(change)
-        });
-        let heavy = others.map(|change| (change, kept(change))).collect();
-        doomed.extend(largest_shares(heavy, bounds.max_bytes));
-        doomed
     }
 }
 
-/// Removes the oldest changes of the largest user until the history fits its limit.
-fn largest_shares(mut kept: VecDeque<(&ChangeRecord, u64)>, max_bytes: u64) -> Vec<u64> {
-    let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
-    let mut shares: HashMap<String, u64> = HashMap::new();
-    for (change, bytes) in &kept {
-        *shares.entry(change.author.client.clone()).or_default() += bytes;
+/// Tells whether nothing of a change was pruned.
+fn is_kept(change: &ListedChange<'_>) -> bool {
+    change.end() != Some(End::Pruned)
+}
+
+/// A change, and what it takes.
+#[derive(Debug, Clone, Copy)]
+struct Weighed {
+    number: u64,
+    time: u64,
+    /// Whose it is.
+    account: usize,
+    /// It ended, or it is too old to be under way in another process.
+    is_settled: bool,
+    bytes: u64,
+}
+
+/// The changes of which nothing was pruned, the oldest first.
+fn weighed(ledger: &Ledger<'_>, sizes: &[(u64, u64)]) -> Vec<Weighed> {
+    let mut accounts: HashMap<String, usize> = HashMap::new();
+    let now = now_ms();
+    let weigh = |change: ListedChange<'_>| {
+        let author = change.author().unwrap_or_default();
+        let next = accounts.len();
+        let number = change.number();
+        let size = sizes.binary_search_by_key(&number, |(number, _)| *number);
+        Weighed {
+            number,
+            time: author.time,
+            // Its name is the client's own choice.
+            account: *accounts.entry(author.account).or_insert(next),
+            is_settled: change.end().is_some() || now.saturating_sub(author.time) > UNSETTLED_MS,
+            bytes: size.map_or(0, |at| sizes.get(at).map_or(0, |(_, bytes)| *bytes)),
+        }
+    };
+    ledger.all().filter(is_kept).map(weigh).collect()
+}
+
+/// The changes that have to go.
+fn doomed(all: &[Weighed], bounds: Bounds) -> BTreeSet<u64> {
+    let now = now_ms();
+    let keep = bounds.keep.as_millis() as u64;
+    let is_old = |change: &&Weighed| now.saturating_sub(change.time) > keep;
+    let settled = || all.iter().filter(|change| change.is_settled);
+    let mut doomed: BTreeSet<u64> = settled()
+        .filter(is_old)
+        .map(|change| change.number)
+        .collect();
+    let many = ((all.len() - doomed.len()) as u64).saturating_sub(bounds.max_changes);
+    let young = settled().filter(|change| !doomed.contains(&change.number));
+    let excess = largest_shares(young.map(|change| (change, 1)), many);
+    doomed.extend(excess);
+    let heavy = settled().filter(|change| change.bytes > 0 && !doomed.contains(&change.number));
+    let heavy: Vec<(&Weighed, u64)> = heavy.map(|change| (change, change.bytes)).collect();
+    let total: u64 = heavy.iter().map(|(_, bytes)| bytes).sum();
+    let excess = largest_shares(heavy.into_iter(), total.saturating_sub(bounds.max_bytes));
+    doomed.extend(excess);
+    doomed
+}
+
+/// The oldest changes of whoever has the most, until this much went.
+fn largest_shares<'a>(
+    changes: impl Iterator<Item = (&'a Weighed, u64)>,
+    mut excess: u64,
+) -> Vec<u64> {
+    let mut queues: HashMap<usize, (u64, VecDeque<(u64, u64)>)> = HashMap::new();
+    for (change, weight) in changes.filter(|_| excess > 0) {
+        let (share, queue) = queues.entry(change.account).or_default();
+        *share += weight;
+        queue.push_back((change.number, weight));
     }
+    let first = |queue: &VecDeque<(u64, u64)>| queue.front().map_or(0, |(number, _)| *number);
+    // Of equal shares the one with the oldest change is the larger.
+    let shares = queues.iter();
+    let mut shares: BinaryHeap<(u64, Reverse<u64>, usize)> = shares
+        .map(|(account, (share, queue))| (*share, Reverse(first(queue)), *account))
+        .collect();
     let mut doomed = Vec::new();
-    while total > max_bytes {
-        let Some((client, share)) = shares.iter_mut().max_by_key(|(_, bytes)| **bytes) else {
+    while excess > 0 {
+        let Some((share, _, account)) = shares.pop() else {
             break;
         };
-        let oldest = kept
-            .iter()
-            .position(|(change, _)| change.author.client == *client);
-        let Some((change, bytes)) = oldest.and_then(|index| kept.remove(index)) else {
+        let Some((_, queue)) = queues.get_mut(&account) else {
             break;
         };
-        *share -= bytes;
-        total -= bytes;
-        doomed.push(change.number);
+        let Some((number, weight)) = queue.pop_front() else {
+            continue;
+        };
+        doomed.push(number);
+        excess = excess.saturating_sub(weight);
+        if !queue.is_empty() {
+            shares.push((share - weight, Reverse(first(queue)), account));
+        }
     }
     doomed
 }
 
-/// What is kept of one change.
-#[derive(Debug, Default)]
-struct KeptObjects {
-    names: Vec<Name>,
-    bytes: u64,
+/// Removes what is kept of changes, and what is left of those before them; tells how much of it could not be removed.
+fn clear_objects(store: &Store, doomed: &BTreeSet<u64>) -> u64 {
+    let oldest = store.oldest_kept();
+    let mut names = Vec::new();
+    let listed = syscall::reopen_dir_unchecked(store.objects()).and_then(|dir| {
+        syscall::read_dir_unchecked(dir.as_fd(), &mut |name, _| {
+            let name = Name::new(name).filter(|name| {
+                let number = number_of(name).unwrap_or(0);
+                number < oldest || doomed.contains(&number)
+            });
+            names.extend(name);
+        })
+    });
+    let stuck = names.iter().filter(|name| clear(store, name).is_err());
+    stuck.count() as u64 + u64::from(listed.is_err())
 }
 
 impl History {
-    /// The objects of each change.
-    fn objects(&self, store: &Store) -> SysResult<BTreeMap<u64, KeptObjects>> {
+    /// The bytes that are kept of each change, in the order of their numbers.
+    fn sizes(&self, store: &Store) -> SysResult<Vec<(u64, u64)>> {
         let listed = syscall::reopen_dir_unchecked(store.objects())?;
-        let mut objects: BTreeMap<u64, KeptObjects> = BTreeMap::new();
-        syscall::read_dir_unchecked(listed.as_fd(), &mut |name, _| {
+        let mut sizes: Vec<(u64, u64)> = Vec::new();
+        let mut trees = BTreeSet::new();
+        syscall::read_dir_unchecked(listed.as_fd(), &mut |name, kind| {
             let Some(name) = Name::new(name) else { return };
             // What a recovery put aside belongs to no change.
             let number = number_of(&name).unwrap_or(0);
-            objects.entry(number).or_default().names.push(name);
+            sizes.push((number, self.size_of(store, &name)));
+            if kind != FileKind::File {
+                trees.insert(name);
+            }
         })?;
-        for kept in objects.values_mut() {
-            kept.bytes = kept
-                .names
-                .iter()
-                .map(|name| self.size_of(store, name))
-                .sum();
-        }
-        let all: BTreeSet<&Name> = objects.values().flat_map(|kept| &kept.names).collect();
-        self.tree_sizes().retain(|name, _| all.contains(name));
-        Ok(objects)
+        self.tree_sizes().retain(|name, _| trees.contains(name));
+        sizes.sort_unstable();
+        sizes.dedup_by(|next, one| {
+            let is_one = next.0 == one.0;
+            one.1 += if is_one { next.1 } else { 0 };
+            is_one
+        });
+        Ok(sizes)
     }
 
     fn size_of(&self, store: &Store, name: &Name) -> u64 {
@@ -329,46 +398,7 @@ pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
     Ok(Dir::new(fd, Vec::new(), share))
 }
 
-fn clear(store: &Store, name: &Name) -> crate::Result<()> {
+pub(super) fn clear(store: &Store, name: &Name) -> crate::Result<()> {
     let dir = objects_dir(store).ok_or(crate::Error::Stopped)?;
     Change::begin(Durability::Fast).clear_unmounted(&dir, name)
-}
-
-/// Removes an entry inside of a tree that is kept. Security: no link on the way is followed.
-fn clear_inside(store: &Store, object: &str, rest: &str) -> crate::Result<()> {
-    let failed = |errno| crate::Error::from_errno("unlink", rest, errno);
-    let whole = [object.as_bytes(), &crate::name::to_bytes(rest)].concat();
-    let slash = whole.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-    let (parent, last) = whole.split_at(slash);
-    let name = last.get(1..).and_then(Name::new);
-    let name = name.ok_or_else(|| failed(syscall::Errno::INVAL))?;
-    let parent = open_dir_below(store.objects(), parent, Means::OneCall).map_err(failed)?;
-    let parent = parent.ok_or_else(|| failed(syscall::Errno::INVAL))?;
-    let dir = plain_dir(parent.as_fd()).map_err(failed)?;
-    Change::begin(Durability::Fast).clear_unmounted(&dir, &name)
-}
-
-/// Removes record files in which every change is gone, and remembers how they ended.
-fn remove_old_files(store: &Store, oldest: u64) -> SysResult<()> {
-    let mut hashes = store.pruned_hashes();
-    for file in journal::files(store)? {
-        if file.is_open() {
-            continue;
-        }
-        let text = file.read()?;
-        let lines = || {
-            text.split(|&byte| byte == b'\n')
-                .filter(|line| !line.is_empty())
-        };
-        let numbers = lines().filter_map(glance).map(|(number, _)| number);
-        if numbers.max().is_some_and(|largest| largest >= oldest) {
-            continue;
-        }
-        hashes.extend(lines().next_back().map(hash));
-        let excess = hashes.len().saturating_sub(HASHES_KEPT);
-        hashes.drain(..excess);
-        store.set_pruned_hashes(&hashes)?;
-        syscall::unlink_unchecked(store.records(), &file.name)?;
-    }
-    Ok(())
 }

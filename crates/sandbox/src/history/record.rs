@@ -61,6 +61,8 @@ pub(crate) enum End {
     Done,
     /// Its parts were taken back, or never done.
     Void,
+    /// Its parts were done, and what was kept of it went before that of older changes.
+    Pruned,
 }
 
 /// Who made a change, when and how.
@@ -178,6 +180,9 @@ pub(crate) struct Stamp {
     pub(crate) modified: Option<i64>,
     /// Permission bits.
     pub(crate) mode: u32,
+    /// A hash of the content of a small file: its times can be set, and may be too coarse to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<u64>,
 }
 
 impl Stamp {
@@ -189,6 +194,7 @@ impl Stamp {
             size: is_file.then_some(metadata.size),
             modified: is_file.then(|| nanoseconds(metadata.modified)),
             mode: metadata.mode,
+            content: None,
         }
     }
 
@@ -200,6 +206,7 @@ impl Stamp {
             size: None,
             modified: None,
             mode: 0o777,
+            content: None,
         }
     }
 
@@ -210,7 +217,10 @@ impl Stamp {
 
     /// Compares with a stamp instead of metadata.
     pub(crate) fn fits_stamp(&self, now: &Stamp) -> bool {
-        self.is_same(now) && (self.size, self.modified) == (now.size, now.modified)
+        let is_other = |(left, found)| left != found;
+        self.is_same(now)
+            && (self.size, self.modified) == (now.size, now.modified)
+            && !self.content.zip(now.content).is_some_and(is_other)
     }
 
     /// Tells whether an entry is the same file, whatever became of its content.
@@ -257,6 +267,13 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// A short hash of a file's content.
+pub(crate) fn content_hash(bytes: &[u8]) -> u64 {
+    let hash = Sha256::digest(bytes);
+    let short = hash.first_chunk::<8>().copied();
+    u64::from_be_bytes(short.unwrap_or_default())
+}
+
 pub(crate) fn hex(hash: &[u8]) -> String {
     use std::fmt::Write as _;
     hash.iter()
@@ -277,6 +294,27 @@ pub(crate) fn glance(line: &[u8]) -> Option<(u64, bool)> {
         .ok()?;
     let ends = rest.get(digits..)?.starts_with(br#","end":"#);
     Some((number, ends))
+}
+
+/// How a line says that its change ended, by its beginning alone.
+pub(crate) fn end_of(line: &[u8]) -> Option<End> {
+    const ENDS: [(&[u8], End); 3] = [
+        (br#","end":"done""#, End::Done),
+        (br#","end":"void""#, End::Void),
+        (br#","end":"pruned""#, End::Pruned),
+    ];
+    let comma = line.iter().position(|&byte| byte == b',')?;
+    let rest = line.get(comma..)?;
+    let end = ENDS.iter().find(|(words, _)| rest.starts_with(words));
+    end.map(|(_, end)| *end)
+}
+
+/// When a change was made, by the beginning of its first line alone.
+pub(crate) fn time_of(line: &[u8]) -> Option<u64> {
+    let comma = line.iter().position(|&byte| byte == b',')?;
+    let rest = line.get(comma..)?.strip_prefix(br#","by":{"time":"#)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()
 }
 
 /// The name of a change as clients see it.
@@ -313,6 +351,15 @@ mod tests {
             Some((42, true))
         );
         assert_eq!(glance(b"{}"), None);
+        assert_eq!(time_of(&text), Some(0));
+        assert_eq!(end_of(&text), None);
+        for end in [End::Done, End::Void, End::Pruned] {
+            let line = Line {
+                end: Some(end),
+                ..Line::of(7)
+            };
+            assert_eq!(end_of(&serde_json::to_vec(&line).unwrap()), Some(end));
+        }
     }
 
     #[test]

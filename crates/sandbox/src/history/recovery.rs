@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::History;
 use super::journal::{self, ChangeRecord, FoundFile};
 use super::keep::hashes;
+use super::ledger::{Ledger, Mention};
 use super::record::{End, Part, PartKind, Stamp, Tail};
 use super::store::{Store, errno_of};
 use super::undo::{read_tail, set_modified, spot_of};
@@ -65,41 +66,46 @@ impl History {
         file: &FoundFile,
         recovered: &mut Recovered,
     ) -> SysResult<bool> {
-        for number in journal::unfinished(&file.read()?).into_iter().rev() {
-            let all = journal::read_all(store)?;
-            let is_unsettled = |record: &&ChangeRecord| record.end.is_none();
-            let Some(record) = all.get(&number).filter(is_unsettled) else {
+        for number in journal::unfinished(file)?.into_iter().rev() {
+            let Some(record) = unsettled(&self.try_ledger()?, number)? else {
                 continue;
             };
-            let Some(held) = hold_places(root, record) else {
+            let Some(held) = hold_places(root, &record) else {
                 return Ok(false);
             };
             // Others may have changed these places before they were locked.
-            let all = journal::read_all(store)?;
-            let Some(record) = all.get(&number).filter(is_unsettled) else {
+            let ledger = self.try_ledger()?;
+            let Some(record) = unsettled(&ledger, number)? else {
                 continue;
             };
             if held.confirm().is_err() {
                 return Ok(false);
             }
-            let later = all.range(number + 1..).map(|(_, later)| later);
             let recovery = Recovery {
                 root,
                 store,
-                later: later.filter(|later| later.is_made()).collect(),
+                ledger,
+                number,
             };
-            let end = recovery.settle(record, recovered);
+            let end = recovery.settle(&record, recovered);
             self.journal.end_foreign(store, number, end)?;
         }
         Ok(true)
     }
 }
 
+/// A change if nobody wrote down how it ended.
+fn unsettled(ledger: &Ledger<'_>, number: u64) -> SysResult<Option<ChangeRecord>> {
+    let record = ledger.read(number)?;
+    Ok(record.filter(|record| record.end.is_none()))
+}
+
 /// Locks every place that a change names, as calls do; `None` if somebody works at one of them for longer than a moment.
 fn hold_places(root: &Root, record: &ChangeRecord) -> Option<HeldPlaces> {
-    let parts = || record.made_parts().map(|(_, part)| part);
-    let paths = || parts().flat_map(|part| [Some(&part.path), part.to.as_ref()]);
-    let mut places: Vec<ChangePlace> = paths()
+    let paths = record
+        .made()
+        .flat_map(|part| [Some(&part.path), part.to.as_ref()]);
+    let mut places: Vec<ChangePlace> = paths
         .flatten()
         .take(PLACES_MAX + 1)
         .map(|path| root.change_place(path))
@@ -121,8 +127,9 @@ fn hold_places(root: &Root, record: &ChangeRecord) -> Option<HeldPlaces> {
 struct Recovery<'a> {
     root: &'a Root,
     store: &'a Store,
-    /// The changes that were made since, such as those of another process.
-    later: Vec<&'a ChangeRecord>,
+    ledger: Ledger<'a>,
+    /// The change that is looked at.
+    number: u64,
 }
 
 impl Recovery<'_> {
@@ -163,10 +170,7 @@ impl Recovery<'_> {
             PartKind::Remove => there.is_none_or(|there| !is_of(part.old.as_ref(), &there)),
             PartKind::MakeDir => there.is_some_and(|there| there.is_directory()),
             PartKind::RemoveDir => there.is_none(),
-            PartKind::Append => {
-                let end = part.tail.as_ref().map(|tail| tail.at + tail.length);
-                there.is_some_and(|there| end.is_some_and(|end| there.size >= end))
-            }
+            PartKind::Append => there.is_some_and(|there| self.is_appended(part, &there)),
             PartKind::Cut => {
                 let at = part.tail.as_ref().map(|tail| tail.at);
                 there.is_some_and(|there| at == Some(there.size))
@@ -193,14 +197,44 @@ impl Recovery<'_> {
     /// there now does not tell then: a new file may have the number of one that is gone.
     fn was_found_done(&self, part: &Part, path: &str) -> Option<bool> {
         let new = part.new.filter(|new| new.inode != 0)?;
-        let mut parts = self.later.iter().flat_map(|later| later.made_parts());
-        let is_there = |later: &Part| later.path == path || later.to.as_deref() == Some(path);
-        let (_, next) = parts.find(|(_, later)| is_there(later))?;
-        let found = match next.kind {
-            PartKind::Move if next.path == path => next.new,
-            _ => next.old,
-        };
+        let found = self.next_found(path)?;
         Some(found.is_some_and(|found| found.inode == new.inode))
+    }
+
+    /// What the next change found at a path; `None` if there was no other change there. Another process may have gone on.
+    fn next_found(&self, path: &str) -> Option<Option<Stamp>> {
+        let mention = Mention::of_path(path);
+        let later = self.ledger.after(self.number);
+        let mut later = later
+            .filter(|later| later.mentions(&mention))
+            .filter_map(|later| later.record().filter(ChangeRecord::is_made));
+        let is_there = |part: &&Part| part.path == path || part.to.as_deref() == Some(path);
+        later.find_map(|later| {
+            let next = later.made().find(is_there)?;
+            Some(match next.kind {
+                PartKind::Move if next.path == path => next.new,
+                _ => next.old,
+            })
+        })
+    }
+
+    /// Tells whether a file has what an append added. Its length alone does not tell: after a power cut what is behind its
+    /// old end may be zeros.
+    fn is_appended(&self, part: &Part, there: &Metadata) -> bool {
+        let (Some(old), Some(tail)) = (&part.old, &part.tail) else {
+            return false;
+        };
+        let end = tail.at + tail.length;
+        if old.is_same_file(there) && there.size >= end {
+            let has_it = self.with_entry(&part.path, |(dir, name)| {
+                let file = syscall::open_content_unchecked(dir, name, Purpose::Read)?;
+                begins_as(&File::from(file), tail, end)
+            });
+            return has_it == Ok(true);
+        }
+        // Another file took its place, or it was cut: whoever did that found it as the append left it.
+        let found = self.next_found(&part.path).flatten();
+        found.is_some_and(|found| found.inode == old.inode && found.size >= Some(end))
     }
 
     /// Takes a part back if it was done, and clears away what was staged for it if it was not.
@@ -346,7 +380,9 @@ impl Recovery<'_> {
         let Some(there) = self.look(&part.path)? else {
             return Err(Errno::NOENT);
         };
-        if there.size == tail.at {
+        let found = self.next_found(&part.path).flatten();
+        let was_untouched = found.is_some_and(|found| found.size == Some(tail.at));
+        if there.size == tail.at || was_untouched {
             return Ok(());
         }
         let is_same = is_of(part.old.as_ref(), &there);

@@ -174,7 +174,9 @@ impl Rehearsal<'_> {
             spot => spot?,
         };
         let there = self.undoing.look(&spot, path)?;
-        Ok(there.map_or(Seen::Nothing, |there| Seen::Entry(Stamp::of(&there))))
+        Ok(there.map_or(Seen::Nothing, |there| {
+            Seen::Entry(self.undoing.stamp(&spot, &there))
+        }))
     }
 
     fn leave(&mut self, path: &str, left: Option<Stamp>) {

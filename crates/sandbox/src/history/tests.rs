@@ -26,7 +26,7 @@ pub(super) fn settings() -> HistorySettings {
     }
 }
 
-fn open(path: &Path) -> Root {
+pub(super) fn open(path: &Path) -> Root {
     Root::open(path).unwrap().with_history(settings()).unwrap()
 }
 
@@ -85,7 +85,7 @@ impl TestCall {
         staged.publish()
     }
 
-    fn append(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
+    pub(super) fn append(&self, root: &Root, path: &str, text: &str) -> crate::Result<()> {
         let place = locate_itself(root, path)?;
         let appended = self.change.append(&place, text.as_bytes(), Parents::Create);
         appended.map(drop)
@@ -123,9 +123,33 @@ impl TestCall {
     }
 }
 
+/// Writes a file in a call of its own; the number of its change.
+pub(super) fn write(root: &Root, path: &str, text: &str) -> u64 {
+    let call = call();
+    call.write(root, path, text).unwrap();
+    call.end()
+}
+
+/// Renames in a call of its own.
+pub(super) fn rename(root: &Root, from: &str, to: &str) {
+    call().rename(root, from, to).unwrap();
+}
+
+/// A call that has written a file and goes on.
+pub(super) fn begin_writing(root: &Root, path: &str) -> TestCall {
+    let call = call();
+    call.write(root, path, "text").unwrap();
+    call
+}
+
+fn changes(root: &Root) -> Vec<ChangeRecord> {
+    let ledger = root.history().unwrap().ledger();
+    let all = ledger.all();
+    all.filter_map(|change| change.record()).collect()
+}
+
 fn record(root: &Root, number: u64) -> ChangeRecord {
-    let changes = root.history().unwrap().changes();
-    let found = changes.into_iter().find(|change| change.number == number);
+    let found = root.history().unwrap().ledger().get(number);
     found.expect("it was written down")
 }
 
@@ -134,7 +158,7 @@ pub(super) fn undo(root: &Root, number: u64) -> Result<u64, UndoFault> {
     call.change.undo(
         root,
         &[record(root, number)],
-        &root.history().unwrap().changes(),
+        &root.history().unwrap().ledger(),
         false,
     )?;
     Ok(call.end())
@@ -309,7 +333,7 @@ fn old_and_large_changes_are_pruned_and_the_chain_still_verifies() {
         fs::read_to_string(temp.path().join("a")).unwrap(),
         "3".repeat(1000)
     );
-    let is_kept = |number: u64| history.changes().iter().any(|one| one.number == number);
+    let is_kept = |number: u64| changes(&root).iter().any(|one| one.number == number);
     assert!(!is_kept(numbers[0]) && history.oldest_kept() > numbers[0]);
 }
 
@@ -346,6 +370,49 @@ fn only_what_a_dead_process_left_is_recovered() {
     drop(part);
     undo(&other, change.end()).unwrap();
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"a\n");
+}
+
+/// Leaves the last change as a process does that was killed before it could write down the end.
+fn cut_end(top: &Path) {
+    let holder = fs::read_dir(top.join(".mcp-filesystem")).unwrap();
+    let mut stores = holder.map(|entry| entry.unwrap().path());
+    let store = stores.find(|path| path.is_dir()).unwrap();
+    let records = fs::read_dir(store.join("records")).unwrap();
+    let mut records = records.map(|entry| entry.unwrap().path());
+    let finished = records
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .unwrap();
+    let text = fs::read_to_string(&finished).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (end, rest) = lines.split_last().unwrap();
+    assert!(end.contains("\"end\""), "{end}");
+    fs::write(finished.with_extension("open"), rest.join("\n") + "\n").unwrap();
+    fs::remove_file(finished).unwrap();
+}
+
+/// After a power cut a file may have its new length and zeros in place of what was added.
+#[test]
+fn an_append_without_its_bytes_is_left_and_told() {
+    for (found, is_left) in [("a\nmore\n", false), ("a\n\0\0\0\0\0", true)] {
+        let temp = tempfile::tempdir().unwrap();
+        fill(temp.path());
+        let root = open(temp.path());
+        let change = call();
+        change.append(&root, "a", "more\n").unwrap();
+        change.end();
+        drop(root);
+        cut_end(temp.path());
+        fs::write(temp.path().join("a"), found).unwrap();
+        let root = open(temp.path());
+        let recovered = root.history().unwrap().recover(&root);
+        let expected = Recovered {
+            done: u64::from(!is_left),
+            taken_back: u64::from(is_left),
+            left: is_left.then(|| "a".to_owned()).into_iter().collect(),
+        };
+        assert_eq!(recovered, expected, "{found:?}");
+        assert_eq!(fs::read_to_string(temp.path().join("a")).unwrap(), found);
+    }
 }
 
 /// A history outside the root is used where a file of the root can get a name there, else the root's own.
@@ -536,13 +603,15 @@ fn a_change_that_is_killed_is_whole_or_taken_back() {
                 assert_eq!(found, snapshot(whole.path()), "{name} at {at}");
             }
             // What is left of it can be taken back, or was.
-            let made = root.history().unwrap().changes();
-            let mut made: Vec<_> = made.into_iter().filter(ChangeRecord::is_made).collect();
+            let mut made: Vec<_> = changes(&root)
+                .into_iter()
+                .filter(ChangeRecord::is_made)
+                .collect();
             made.reverse();
             let undone = call();
             undone
                 .change
-                .undo(&root, &made, &root.history().unwrap().changes(), false)
+                .undo(&root, &made, &root.history().unwrap().ledger(), false)
                 .unwrap();
             assert_eq!(snapshot(temp.path()), before, "{name} at {at}: {made:?}");
         }

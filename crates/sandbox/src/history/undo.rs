@@ -2,16 +2,17 @@
 //!
 //! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::journal::{self, ChangeRecord};
-use super::keep::{Incoming, tail_of};
-use super::record::{Part, PartKind, Stamp, Tail};
+use super::journal::ChangeRecord;
+use super::keep::{Incoming, stamp_at, tail_of};
+use super::ledger::Ledger;
+use super::record::{Part, PartKind, Stamp, Tail, parse_change_id};
 use super::{History, Store};
 use crate::change::{Change, EntryRef, OnExisting, rename_entry};
 use crate::metadata::Metadata;
@@ -77,8 +78,9 @@ pub(super) struct Undoing<'a> {
     pub(super) root: &'a Root,
     pub(super) history: &'a Arc<History>,
     pub(super) store: &'a Store,
-    /// See [`copies`].
-    copies: Vec<(Stamp, Stamp)>,
+    ledger: &'a Ledger<'a>,
+    /// See [`copies`]. Looked for when something is not as it was left at first sight.
+    copies: OnceCell<Vec<(Stamp, Stamp)>>,
 }
 
 impl Root {
@@ -96,14 +98,14 @@ impl Root {
 }
 
 impl Change {
-    /// Takes back changes of a root in the given order: all of them or none. `all` is everything that is written down.
+    /// Takes back changes of a root in the given order: all of them or none. The ledger is what is written down.
     ///
     /// The caller has the turn to change every path of theirs. With `is_rehearsal` nothing is changed.
     pub fn undo(
         &self,
         root: &Root,
         records: &[ChangeRecord],
-        all: &[ChangeRecord],
+        ledger: &Ledger<'_>,
         is_rehearsal: bool,
     ) -> Result<(), UndoFault> {
         let gone = || UndoFault::Gone {
@@ -116,7 +118,8 @@ impl Change {
             root,
             history,
             store,
-            copies: copies(all),
+            ledger,
+            copies: OnceCell::new(),
         };
         judge(root, records)?;
         undoing.rehearse(records)?;
@@ -155,34 +158,48 @@ fn judge(root: &Root, records: &[ChangeRecord]) -> Result<(), UndoFault> {
 }
 
 /// What was kept as a copy is another file when it comes back: each pair is what was there and what stands for it since.
-fn copies(all: &[ChangeRecord]) -> Vec<(Stamp, Stamp)> {
-    let parts = || all.iter().flat_map(|record| record.made_parts());
-    let kept: HashMap<&str, Stamp> = parts()
-        .filter_map(|(_, part)| Some((part.object.as_deref()?, part.old?)))
-        .collect();
-    let came_back = parts().filter_map(|(_, part)| {
-        let old = *kept.get(part.source.as_deref()?)?;
-        Some((old, part.new?))
-    });
-    came_back
-        .filter(|(old, new)| old.inode != new.inode)
-        .collect()
+fn copies(ledger: &Ledger<'_>) -> Vec<(Stamp, Stamp)> {
+    let mut copies = Vec::new();
+    // Only what takes changes back brings back what was kept.
+    for (number, _) in ledger.undoing() {
+        let Some(record) = ledger.get(number) else {
+            continue;
+        };
+        let came_back = record
+            .made()
+            .filter_map(|part| part.source.as_deref().zip(part.new));
+        for (source, new) in came_back {
+            let old = kept_as(ledger, source).filter(|old| old.inode != new.inode);
+            copies.extend(old.map(|old| (old, new)));
+        }
+    }
+    copies
+}
+
+/// What an object was when it was kept. Its name says which change kept it.
+fn kept_as(ledger: &Ledger<'_>, object: &str) -> Option<Stamp> {
+    let number = parse_change_id(object.split_once('.')?.0)?;
+    let record = ledger.get(number)?;
+    let mut parts = record.made();
+    parts
+        .find(|part| part.object.as_deref() == Some(object))?
+        .old
 }
 
 impl Undoing<'_> {
     /// Tells whether an entry is as a change left it, or a copy of that.
     pub(super) fn is_left(&self, stamp: &Stamp, there: &Stamp) -> bool {
-        self.forms(stamp).iter().any(|form| form.fits_stamp(there))
+        stamp.fits_stamp(there) || self.forms(stamp).iter().any(|form| form.fits_stamp(there))
     }
 
     /// Tells whether an entry is the file that a change left, or a copy of it, whatever became of its content.
     pub(super) fn is_file_of(&self, stamp: &Stamp, there: &Stamp) -> bool {
-        self.forms(stamp).iter().any(|form| form.is_same(there))
+        stamp.is_same(there) || self.forms(stamp).iter().any(|form| form.is_same(there))
     }
 
     fn forms(&self, stamp: &Stamp) -> Vec<Stamp> {
         let mut forms = vec![*stamp];
-        for (old, new) in &self.copies {
+        for (old, new) in self.copies.get_or_init(|| copies(self.ledger)) {
             if forms.iter().any(|form| old.fits_stamp(form)) {
                 forms.push(*new);
             }
@@ -435,11 +452,16 @@ impl Undoing<'_> {
     fn require(&self, spot: &Spot, path: &str, stamp: Option<&Stamp>) -> Result<(), UndoFault> {
         let there = self.look(spot, path)?.ok_or_else(|| missing(path))?;
         match stamp {
-            Some(stamp) if !self.is_left(stamp, &Stamp::of(&there)) => {
+            Some(stamp) if !self.is_left(stamp, &self.stamp(spot, &there)) => {
                 Err(conflict(path, Found::Changed))
             }
             _ => Ok(()),
         }
+    }
+
+    /// What is at a spot, with its content if it is small.
+    pub(super) fn stamp(&self, spot: &Spot, there: &Metadata) -> Stamp {
+        stamp_at(self.entry(spot), there)
     }
 
     fn require_nothing(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
@@ -547,13 +569,6 @@ impl Change {
 }
 
 impl History {
-    /// All changes that are written down, the oldest first.
-    pub fn changes(&self) -> Vec<ChangeRecord> {
-        let read = self.existing_store().map(journal::read_all);
-        let all = read.and_then(Result::ok).unwrap_or_default();
-        all.into_values().collect()
-    }
-
     /// Tells whether a change is under way in this process.
     #[must_use]
     pub fn is_under_way(&self, number: u64) -> bool {

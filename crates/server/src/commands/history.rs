@@ -1,14 +1,15 @@
 //! `mcp-filesystem history` and `mcp-filesystem undo`: see the changes of the roots and take them back, also while no
 //! server runs.
 //!
-//! On a terminal a change is a line that people read; in a pipe it is a JSON object.
+//! On a terminal a change, or what became of it, is a line that people read; in a pipe it is a JSON object.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use ops::{ChangeFilter, Operation, Part, PartKind, ToldChange, Undo, UndoTarget};
-use sandbox::{NamedRoot, Roots, change_id, parse_change_id};
+use sandbox::{BrokenChain, NamedRoot, Roots, change_id, parse_change_id};
+use serde_json::{Value, json};
 
 use crate::change_words::{OperatorContext, none_kept, object, refused};
 use crate::command_line::HistoryRequest;
@@ -18,6 +19,23 @@ use crate::settings::Settings;
 /// How many changes are shown.
 const SHOWN: usize = 10_000;
 
+/// What is printed: for people, or an object a line for programs.
+struct Report<'o, W> {
+    for_people: bool,
+    output: &'o mut W,
+}
+
+impl<W: Write> Report<'_, W> {
+    fn line(&mut self, words: impl FnOnce() -> String, object: Value) -> Result<()> {
+        if self.for_people {
+            writeln!(self.output, "{}", words())?;
+        } else {
+            writeln!(self.output, "{object}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Does what was asked for.
 pub(crate) fn run(
     settings: &Settings,
@@ -25,18 +43,18 @@ pub(crate) fn run(
     output: &mut impl Write,
 ) -> Result<()> {
     let roots = open_roots::open(settings)?;
+    let mut report = Report {
+        for_people: std::io::stdout().is_terminal(),
+        output,
+    };
     match request {
-        HistoryRequest::Show { root, path } => show(&roots, root.as_deref(), path, output),
-        HistoryRequest::Verify => verify(&roots, output),
-        HistoryRequest::Prune => prune(&roots, output),
+        HistoryRequest::Show { root, path } => {
+            show(&roots, root.as_deref(), path.as_deref(), &mut report)
+        }
+        HistoryRequest::Verify => verify(&roots, &mut report),
+        HistoryRequest::Prune => prune(&roots, &mut report),
         HistoryRequest::Forget { path, root } => {
-            let root = chosen(&roots, root.as_deref())?;
-            let history = root.root.history().ok_or_else(|| none_kept(&root.name))?;
-            let count = history.forget(path);
-            Ok(writeln!(
-                output,
-                "{count} kept versions of {path} were removed"
-            )?)
+            forget(chosen(&roots, root.as_deref())?, path, &mut report)
         }
         HistoryRequest::Undo {
             change,
@@ -52,9 +70,37 @@ pub(crate) fn run(
             } else {
                 UndoTarget::Change(number)
             };
-            undo(settings, root, target, *dry_run, output)
+            undo(settings, root, target, *dry_run, &mut report)
         }
     }
+}
+
+/// A path as changes are written down: `./b`, `/b` and `b/` are `b`.
+fn recorded_path(path: &str) -> Result<String> {
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .collect();
+    if names.contains(&"..") {
+        bail!("{path}: name the path from the root on, without ..");
+    }
+    Ok(names.join("/"))
+}
+
+fn forget(root: &NamedRoot, path: &str, report: &mut Report<'_, impl Write>) -> Result<()> {
+    let history = root.root.history().ok_or_else(|| none_kept(&root.name))?;
+    let path = recorded_path(path)?;
+    if path.is_empty() {
+        bail!("name a path inside the root");
+    }
+    let count = history.forget(&path);
+    let words = || format!("{count} kept versions of {path} were removed");
+    let object = json!({"root": root.name, "path": path, "removed": count});
+    report.line(words, object)?;
+    if count == 0 {
+        bail!("nothing is kept of {path} in {}", root.name);
+    }
+    Ok(())
 }
 
 fn chosen<'roots>(roots: &'roots Roots, name: Option<&str>) -> Result<&'roots NamedRoot> {
@@ -71,26 +117,28 @@ fn chosen<'roots>(roots: &'roots Roots, name: Option<&str>) -> Result<&'roots Na
 fn show(
     roots: &Roots,
     root: Option<&str>,
-    path: &Option<String>,
-    output: &mut impl Write,
+    path: Option<&str>,
+    report: &mut Report<'_, impl Write>,
 ) -> Result<()> {
-    let is_terminal = std::io::stdout().is_terminal();
     let named = root.map(|name| chosen(roots, Some(name))).transpose()?;
+    let path = path.map(recorded_path).transpose()?;
     let shown = roots
         .iter()
         .filter(|root| named.is_none_or(|named| named.name == root.name));
     for root in shown {
         let filter = ChangeFilter {
-            path: path.clone(),
-            limit: SHOWN,
+            path: path.clone().filter(|path| !path.is_empty()),
+            limit: SHOWN + 1,
             ..ChangeFilter::default()
         };
-        for told in ops::changes(&root.root, &filter) {
-            if is_terminal {
-                writeln!(output, "{}", line(&root.name, &told))?;
-            } else {
-                writeln!(output, "{}", object(&root.name, &told))?;
-            }
+        let all = ops::changes(&root.root, &filter);
+        for told in all.iter().take(SHOWN) {
+            report.line(|| line(&root.name, told), object(&root.name, told))?;
+        }
+        if all.len() > SHOWN {
+            let name = &root.name;
+            let words = || format!("{name}: there are older ones; name a path to see its changes");
+            report.line(words, json!({"root": name, "more": true, "shown": SHOWN}))?;
         }
     }
     Ok(())
@@ -138,43 +186,75 @@ fn shown_time(milliseconds: u64) -> String {
     })
 }
 
-fn verify(roots: &Roots, output: &mut impl Write) -> Result<()> {
+fn verify(roots: &Roots, report: &mut Report<'_, impl Write>) -> Result<()> {
+    let mut broken = Vec::new();
     for root in roots.iter() {
-        let Some(verified) = root.root.history().and_then(|history| history.verify()) else {
-            writeln!(output, "{}: no history", root.name)?;
-            continue;
-        };
+        let name = &root.name;
+        let verified = root.root.history().and_then(|history| history.verify());
         match verified {
-            Ok(lines) => writeln!(output, "{}: {lines} lines, none altered", root.name)?,
-            Err(broken) => bail!(
-                "{}: line {} of {} was altered, or the one before it is missing",
-                root.name,
-                broken.line,
-                broken.file
-            ),
+            None => report.line(
+                || format!("{name}: no history"),
+                json!({"root": name, "ok": true, "lines": 0, "history": false}),
+            )?,
+            Some(Ok(lines)) => report.line(
+                || format!("{name}: {lines} lines, none altered"),
+                json!({"root": name, "ok": true, "lines": lines}),
+            )?,
+            Some(Err(chain)) => {
+                let words = format!("{name}: {}", broken_words(&chain));
+                report.line(|| words.clone(), broken_object(name, &chain))?;
+                broken.push(words);
+            }
         }
     }
-    Ok(())
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        bail!("{}", broken.join("; "))
+    }
 }
 
-fn prune(roots: &Roots, output: &mut impl Write) -> Result<()> {
+fn broken_words(broken: &BrokenChain) -> String {
+    let file = &broken.file;
+    match broken.line {
+        Some(line) => format!("line {line} of {file} was altered, or the one before it is missing"),
+        None => format!("the record file {file} is missing"),
+    }
+}
+
+fn broken_object(root: &str, broken: &BrokenChain) -> Value {
+    let fault = match broken.line {
+        Some(_) => "altered",
+        None => "missing",
+    };
+    json!({
+        "root": root,
+        "ok": false,
+        "file": broken.file,
+        "line": broken.line,
+        "fault": fault,
+        "message": broken_words(broken),
+    })
+}
+
+fn prune(roots: &Roots, report: &mut Report<'_, impl Write>) -> Result<()> {
     for root in roots.iter() {
         let Some(history) = root.root.history() else {
             continue;
         };
         let pruned = history.prune();
-        writeln!(
-            output,
-            "{}: {} changes were removed",
-            root.name, pruned.changes
-        )?;
-        if pruned.stuck > 0 {
-            writeln!(
-                output,
-                "{}: {} kept entries could not be removed",
-                root.name, pruned.stuck
-            )?;
-        }
+        let words = || {
+            let stuck = match pruned.stuck {
+                0 => String::new(),
+                stuck => format!("; {stuck} kept entries could not be removed"),
+            };
+            format!(
+                "{}: {} changes were removed{stuck}",
+                root.name, pruned.changes
+            )
+        };
+        let object = json!({"root": root.name, "removed": pruned.changes, "stuck": pruned.stuck});
+        report.line(words, object)?;
     }
     Ok(())
 }
@@ -184,30 +264,40 @@ fn undo(
     root: &NamedRoot,
     target: UndoTarget,
     is_rehearsal: bool,
-    output: &mut impl Write,
+    report: &mut Report<'_, impl Write>,
 ) -> Result<()> {
     let undo = Undo::by_operator(Arc::clone(&root.root), target, is_rehearsal);
     let context = OperatorContext::new(settings).context();
-    match undo.run(&context) {
-        Ok(undone) => {
-            let ids = context.change_notes.change_ids();
-            for record in &undone.changes {
-                let (id, by) = (change_id(record.number), ids.join(" "));
-                let verb = if is_rehearsal {
-                    "could be undone"
-                } else {
-                    "undone"
-                };
-                let by = if by.is_empty() {
-                    String::new()
-                } else {
-                    format!(" by {by}")
-                };
-                writeln!(output, "{id} {verb}{by}")?;
-            }
-            Ok(())
+    let undone = match undo.run(&context) {
+        Ok(undone) => undone,
+        Err(ops::Error::UndoRefused(refusal)) => return Err(refused(&root.name, &refusal)),
+        Err(error) => return Err(error.into()),
+    };
+    let by = context.change_notes.change_ids().pop();
+    for record in &undone.changes {
+        let id = change_id(record.number);
+        let words = || match &by {
+            _ if is_rehearsal => format!("{id} could be undone"),
+            Some(by) => format!("{id} undone by {by}"),
+            None => format!("{id} undone"),
+        };
+        let object =
+            json!({"root": root.name, "change": id, "undone": !is_rehearsal, "undone_by": by});
+        report.line(words, object)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_path_is_the_recorded_one() {
+        for spelling in ["b/c", "./b/c", "/b/c", "b/c/", "b//./c"] {
+            assert_eq!(recorded_path(spelling).unwrap(), "b/c", "{spelling}");
         }
-        Err(ops::Error::UndoRefused(refusal)) => Err(refused(&root.name, &refusal)),
-        Err(error) => Err(error.into()),
+        assert!(recorded_path("../b").is_err());
+        assert_eq!(recorded_path("./").unwrap(), "");
     }
 }

@@ -79,8 +79,8 @@ impl NotedChange {
             text.push(IN_PLACE);
         }
         match &self.change {
-            ChangeFields { change: None, .. } => {}
             ChangeFields { not_kept: true, .. } => text.add_note("cannot be undone"),
+            ChangeFields { change: None, .. } => {}
             ChangeFields {
                 change: Some(change),
                 ..

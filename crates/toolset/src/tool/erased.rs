@@ -135,11 +135,13 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
     }
     let notes = &call.context.change_notes;
     let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
-    let change = match T::EFFECT {
-        ToolEffect::Read => None,
-        ToolEffect::Write { .. } => notes.change_ids().pop(),
+    let changes = match T::EFFECT {
+        ToolEffect::Read => Vec::new(),
+        ToolEffect::Write { .. } => notes.change_ids(),
     };
-    if in_place || change.is_some() {
+    if in_place || !changes.is_empty() {
+        // A name counts in its own root only: of a change in several roots none is told.
+        let change = <[String; 1]>::try_from(changes).ok().map(|[only]| only);
         let changed = Changed::new(&reply, in_place, change, notes.cannot_be_undone());
         let own_text = |changed: &Changed<'_, T::Reply>| {
             let mut text = own_text(changed.reply)?;

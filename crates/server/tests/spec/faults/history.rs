@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Setup, Transport, Tree, Value, json, over_both};
 
-use crate::harness::machine::{Chance, confirmed, share};
+use crate::harness::machine::{Chance, confirmed, ok, share};
 use crate::harness::program;
 
 /// How often a call that changes several files is killed.
@@ -93,7 +93,7 @@ async fn history_changes_have_names_and_are_taken_back() {
         assert_eq!(files(&tree), before);
         let (code, stdout, _) = run(&tree, &["history", "verify"]).await;
         assert_eq!(
-            (code, stdout.contains("none altered")),
+            (code, stdout.contains("\"ok\":true")),
             (Some(0), true),
             "{stdout}"
         );
@@ -150,6 +150,79 @@ async fn history_forgets_a_path() {
     assert!(tree.has("dir/sub/other") && !tree.has("dir/sub/secret"));
 }
 
+/// What is to be forgotten is followed through moves, whatever the spelling; where nothing is kept, that is an error.
+#[tokio::test]
+async fn history_forgets_what_was_moved() {
+    for spelling in ["secret", "./secret", "/secret", "b", "b/"] {
+        let tree = Tree::new().file("secret", "hunter2\n");
+        let server = setup(&tree).start(Transport::Stdio).await;
+        ok(
+            &server,
+            "move",
+            json!({"source_path": "secret", "dest_path": "b"}),
+        )
+        .await;
+        ok(
+            &server,
+            "write_file",
+            json!({"path": "b", "content": "new\n"}),
+        )
+        .await;
+        let kept = || {
+            let all = tree.listing().into_iter();
+            all.filter(|(_, what)| what.contains("hunter2")).count()
+        };
+        assert_eq!(kept(), 1);
+        let (code, stdout, stderr) = run(&tree, &["history", "forget", spelling]).await;
+        assert_eq!((code, kept()), (Some(0), 0), "{spelling}: {stderr}");
+        assert_eq!(serde_json_line(&stdout)["removed"], 1, "{stdout}");
+        let (code, stdout, stderr) = run(&tree, &["history", "forget", spelling]).await;
+        assert_eq!(code, Some(1), "{stdout}");
+        assert!(stderr.contains("nothing is kept of "), "{stderr}");
+    }
+}
+
+/// Each command prints objects where no terminal reads them.
+#[tokio::test]
+async fn history_commands_print_objects_in_a_pipe() {
+    let tree = Tree::new().file("a", "one\n");
+    let server = setup(&tree).start(Transport::Stdio).await;
+    let reply = ok(
+        &server,
+        "write_file",
+        json!({"path": "a", "content": "2\n"}),
+    )
+    .await;
+    server.stop().await;
+    let change = reply["change"].as_str().expect("a name");
+    for (words, expected) in [
+        (
+            &["history", "verify"][..],
+            json!({"root": "workspace", "ok": true, "lines": 2}),
+        ),
+        (
+            &["history", "prune"],
+            json!({"root": "workspace", "removed": 0, "stuck": 0}),
+        ),
+        (
+            &["undo", "--dry-run", change],
+            json!({"root": "workspace", "change": change, "undone": false, "undone_by": null}),
+        ),
+        (
+            &["undo", change],
+            json!({"root": "workspace", "change": change, "undone": true, "undone_by": "2"}),
+        ),
+        (
+            &["history", "forget", "a"],
+            json!({"root": "workspace", "path": "a", "removed": 1}),
+        ),
+    ] {
+        let (code, stdout, stderr) = run(&tree, words).await;
+        assert_eq!(code, Some(0), "{words:?}: {stderr}");
+        assert_eq!(serde_json_line(&stdout), expected, "{words:?}");
+    }
+}
+
 /// An altered line of the records is found.
 #[tokio::test]
 async fn history_verify_names_an_altered_line() {
@@ -167,9 +240,15 @@ async fn history_verify_names_an_altered_line() {
     let record = record.expect("a record file");
     let text = tree.text(&record);
     tree.write(&record, text.replacen("write_file", "write-file", 1));
-    let (code, _, stderr) = run(&tree, &["history", "verify"]).await;
+    let (code, stdout, stderr) = run(&tree, &["history", "verify"]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("line 1"), "{stderr}");
+    let told = serde_json_line(&stdout);
+    assert_eq!((&told["ok"], &told["line"]), (&json!(false), &json!(1)));
+    std::fs::remove_file(tree.join(&record)).expect("it goes");
+    let (code, stdout, _) = run(&tree, &["history", "verify"]).await;
+    assert_eq!(code, Some(1));
+    assert_eq!(serde_json_line(&stdout)["fault"], "missing", "{stdout}");
 }
 
 /// A call that changes several files is whole or taken back, whenever the process is killed.

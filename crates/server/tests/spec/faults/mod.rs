@@ -19,6 +19,7 @@ mod fairness;
 mod gone_root;
 mod history;
 mod history_kills;
+mod history_limits;
 mod history_places;
 mod history_series;
 mod history_tools;

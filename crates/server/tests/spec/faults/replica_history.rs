@@ -81,6 +81,9 @@ async fn faults_what_a_killed_replica_left_is_settled_while_others_run_on() {
     let (tree, state) = (Tree::new(), Tree::new());
     let [settler, other, mut victim] = replicas(&tree, &state).await;
     let mut were_made = 0;
+    // Else two open record files could be those of the other and of the dead one.
+    let first = json!({"path": NAMES[0], "content": "first\n"});
+    ok(&settler, "write_file", first).await;
     for round in 0..share(KILLS) {
         let (old, new) = (format!("old {round}\n"), format!("new {round}\n"));
         let all = |text: &str| NAMES.map(|name| json!({"path": name, "content": text}));

@@ -4,6 +4,7 @@ use testkit::{Server, Transport, Tree, Value, json, over_both};
 
 use super::hostile::{Tool, is_path, setup};
 use crate::harness::machine;
+use crate::harness::message::{initialize, initialized};
 
 /// The spellings of the reserved name and of what is in it, links included.
 const SPELLINGS: [&str; 25] = [
@@ -129,6 +130,144 @@ async fn no_tool_of_memory_reaches_the_reserved_name() {
 #[tokio::test]
 async fn no_tool_of_guide_reaches_the_reserved_name() {
     try_everything("guide").await;
+}
+
+/// Sends cases one by one: nothing of the reserved name is told, and nothing in it changes.
+async fn try_cases(server: &Server, tree: &Tree, cases: impl Iterator<Item = (String, Value)>) {
+    let before = reserved(tree);
+    let mut count = 0;
+    for (tool, arguments) in cases {
+        let answer = answer(server, &tool, arguments.clone()).await;
+        let shown = format!("{tool} {arguments} => {answer}");
+        assert!(!answer.contains("CANARY"), "{shown}");
+        fill(tree);
+        assert_eq!(reserved(tree), before, "{shown}");
+        count += 1;
+    }
+    assert!(count > 20, "{count}");
+}
+
+/// Paths inside of lists and of patches are paths too.
+#[tokio::test]
+async fn no_nested_path_reaches_the_reserved_name() {
+    let tree = Tree::new();
+    fill(&tree);
+    let server = setup("workspace", &tree).start(Transport::Stdio).await;
+    let cases = SPELLINGS.iter().flat_map(|path| {
+        let patch = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-CANARY\n+x\n");
+        let new = format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
+        let edit = json!([{"path": path, "old": "CANARY", "new": "x"}]);
+        [
+            (
+                "write_file",
+                json!({"files": [{"path": "new", "content": "x"}, {"path": path, "content": "x"}]}),
+            ),
+            ("edit_file", json!({"edits": edit})),
+            ("read_file", json!({"paths": [path, "file"]})),
+            ("patch_file", json!({"patch": patch})),
+            ("patch_file", json!({"patch": new})),
+        ]
+    });
+    let cases = cases.map(|(tool, mut arguments)| {
+        arguments["root"] = json!("workspace");
+        (tool.to_owned(), arguments)
+    });
+    try_cases(&server, &tree, cases).await;
+}
+
+#[tokio::test]
+async fn no_command_of_memory_tool_reaches_the_reserved_name() {
+    let tree = Tree::new();
+    fill(&tree);
+    let server = crate::memory_tool::MemoryTool::setup(&tree);
+    let server = server.start(Transport::Stdio).await;
+    let cases = SPELLINGS.iter().flat_map(|spelling| {
+        let path = format!("/memories/{spelling}");
+        [
+            json!({"command": "view", "path": path}),
+            json!({"command": "create", "path": path, "file_text": "x"}),
+            json!({"command": "str_replace", "path": path, "old_str": "CANARY", "new_str": "x"}),
+            json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"}),
+            json!({"command": "delete", "path": path}),
+            json!({"command": "rename", "old_path": path, "new_path": "/memories/here"}),
+            json!({"command": "rename", "old_path": "/memories/file", "new_path": path}),
+        ]
+    });
+    let cases = cases.map(|arguments| ("memory".to_owned(), arguments));
+    try_cases(&server, &tree, cases).await;
+}
+
+#[tokio::test]
+async fn no_tool_of_reference_reaches_the_reserved_name() {
+    let tree = Tree::new();
+    fill(&tree);
+    let host = tree.path().display().to_string();
+    let server = crate::reference::setup().arguments([host.clone()]);
+    let server = server.start(Transport::Stdio).await;
+    let tools: Vec<Tool> = server.list_tools().await.iter().map(Tool::new).collect();
+    let paths: Vec<String> = SPELLINGS
+        .iter()
+        .map(|spelling| format!("{host}/{spelling}"))
+        .collect();
+    let (host, paths) = (&host, &paths);
+    let cases = tools.iter().flat_map(|tool| {
+        let arguments = tool.properties.iter().map(|(name, _)| name);
+        let arguments = arguments.filter(|name| is_path(name));
+        arguments.flat_map(move |name| {
+            paths.iter().map(move |path| {
+                let value = if name == "paths" {
+                    json!([path])
+                } else {
+                    json!(path)
+                };
+                let mut arguments = tool.with(name, &value);
+                // The other end of a copy or move is in the root.
+                for (other, value) in arguments.as_object_mut().into_iter().flatten() {
+                    if is_path(other) && other != name && value.is_string() {
+                        *value = json!(format!("{host}/file"));
+                    }
+                }
+                (tool.name.clone(), arguments)
+            })
+        })
+    });
+    try_cases(&server, &tree, cases).await;
+}
+
+/// Resources and completion take the same road.
+#[tokio::test]
+async fn no_resource_reaches_the_reserved_name() {
+    let tree = Tree::new();
+    fill(&tree);
+    let mut wire = setup("workspace", &tree).wire(Transport::Stdio).await;
+    wire.request(&initialize(&json!({}))).await;
+    wire.notify(&initialized()).await;
+    let before = reserved(&tree);
+    for (id, spelling) in (2..).step_by(3).zip(SPELLINGS) {
+        let uri = format!("fs://workspace/{spelling}");
+        let reference = json!({"type": "ref/resource", "uri": "fs://workspace/{+path}"});
+        for (more, method, params) in [
+            (0, "resources/read", json!({"uri": uri})),
+            (1, "resources/subscribe", json!({"uri": uri})),
+            (
+                2,
+                "completion/complete",
+                json!({"ref": reference, "argument": {"name": "path", "value": spelling}}),
+            ),
+        ] {
+            let request =
+                json!({"jsonrpc": "2.0", "id": id + more, "method": method, "params": params});
+            let answer = wire.request(&request).await;
+            let shown = format!("{method} {spelling} => {answer}");
+            assert!(!shown.contains("CANARY"), "{shown}");
+            let values = answer["result"]["completion"]["values"].to_string();
+            assert!(!values.contains("secret"), "{shown}");
+            if method == "resources/read" {
+                assert!(answer["error"].is_object(), "{shown}");
+            }
+        }
+    }
+    assert_eq!(reserved(&tree), before);
 }
 
 /// Listings, searches, copies and comparisons of what is around it do not show it.

@@ -385,7 +385,8 @@ async fn a_root_that_exists_for_others_only_and_an_undo_beyond_the_rights_are_vi
         let (_, text, reply) = post(http, DOCS.0, &message).await;
         let code = &reply["result"]["structuredContent"]["error"]["code"];
         assert_eq!(code, "unknown_root", "{text}");
-        let line = wire.logged(|line| line["root"] == root).await;
+        let is_call = |line: &Value| line["tool"] == "read_file" && line["root"] == root;
+        let line = wire.logged(is_call).await;
         assert_eq!(line["level"], level, "{line}");
     }
     let new = json!({"path": "new", "content": "x"});

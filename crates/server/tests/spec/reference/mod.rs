@@ -8,4 +8,4 @@ mod roots;
 mod set;
 mod startup;
 
-pub(crate) use set::Reference;
+pub(crate) use set::{Reference, setup};
