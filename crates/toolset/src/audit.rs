@@ -301,6 +301,10 @@ pub(crate) fn violation(failure: &Failure) -> Option<RefusedAttempt<'_>> {
         }
         | Failure::ToolNotAllowed { .. }
         | Failure::ReadOnly { .. } => Some(RefusedAttempt::default()),
+        Failure::Operation(ops::Error::UndoRefused(refusal)) => {
+            let is_forbidden = matches!(**refusal, ops::UndoRefusal::Forbidden { .. });
+            is_forbidden.then(RefusedAttempt::default)
+        }
         Failure::Guide(guide::Error::Violation {
             violation,
             leads_to,

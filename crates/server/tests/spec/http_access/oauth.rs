@@ -152,7 +152,7 @@ async fn every_bad_token_is_refused_and_told_why() {
             key.token_with(&with(key.header(), "x", "x".repeat(30_000)), &good),
             "longer than",
         ),
-        ("not-a-token".to_owned(), "is no JWT"),
+        ("not-a-token".to_owned(), "nor a JWT"),
     ];
     for (token, words) in bad {
         let reply = ask(wire.http(), &token).await;

@@ -111,7 +111,11 @@ async fn clients_are_added_removed_and_narrowed_while_they_work() {
     assert!(told(&lines, "INFO").contains("clients"), "{lines:?}");
     assert_eq!(told(&lines, "WARN"), "");
     let refused = post(http, EARLY.0, &session, &write("two")).await.json();
-    assert_eq!(code(&refused), "read_only", "in its session: {refused}");
+    assert_eq!(
+        code(&refused),
+        "tool_not_allowed",
+        "in its session: {refused}"
+    );
     assert!(!tree.has("two"));
     let reply = post(http, EARLY.0, &session, &read()).await.json();
     assert_eq!(code(&reply), "none", "{reply}");
@@ -154,7 +158,7 @@ async fn limits_change_and_a_port_is_named() {
     }
     assert!(kept.contains("restart"), "{kept}");
     let reply = http.post("/mcp", &[], &read()).await.json();
-    assert_eq!(code(&reply), "file_too_large", "{reply}");
+    assert_eq!(code(&reply), "too_large", "{reply}");
     assert_eq!(http.post("/mcp/files", &[], &read()).await.status, 404);
 }
 
@@ -171,7 +175,7 @@ async fn a_mistake_keeps_all_of_the_old_state() {
         client("late", EARLY, json!({})),
     ];
     let broken = [
-        (good.clone().config_text("roots: ["), "roots"),
+        (good.clone().config_text("roots: ["), "not valid YAML"),
         (good.clone().set("limits.rate", "often"), "limits.rate"),
         (with_clients(missing, &clients), "not there"),
         (with_clients(Workspace::setup(&tree), &twice), "late"),
@@ -222,7 +226,8 @@ async fn roots_come_and_go_as_far_as_the_process_is_locked_in() {
         .await;
     assert_eq!(code(&reply.json()), "none", "{reply:?}");
     assert_eq!(tree.text("inner/new"), "x");
-    let undo = tool_call(1, "undo", &json!({"root": "inner"}));
+    let change = &reply.json()["result"]["structuredContent"]["change"];
+    let undo = tool_call(1, "undo", &json!({"root": "inner", "change": change}));
     let reply = http.post("/mcp", &[], &undo).await;
     assert_eq!(code(&reply.json()), "none", "{reply:?}");
     assert!(!tree.has("inner/new"), "a new root keeps a history");
@@ -259,7 +264,7 @@ async fn without_landlock_roots_come_from_anywhere_and_read_only_ones_can_be_ope
     let wire = setup(closed.clone()).wire(Transport::Http).await;
     let http = wire.http();
     let reply = http.post("/mcp", &[], &write("a")).await.json();
-    assert_eq!(code(&reply), "read_only");
+    assert_eq!(code(&reply), "tool_not_allowed");
     let next = setup(open).root("other", other.path());
     let lines = wire.reconfigure(&next).await;
     assert_eq!(told(&lines, "WARN"), "");
@@ -268,7 +273,7 @@ async fn without_landlock_roots_come_from_anywhere_and_read_only_ones_can_be_ope
     assert_eq!(roots(http).await, ["workspace", "other"]);
     wire.reconfigure(&setup(closed)).await;
     let reply = http.post("/mcp", &[], &write("b")).await.json();
-    assert_eq!(code(&reply), "read_only");
+    assert_eq!(code(&reply), "tool_not_allowed");
     assert_eq!(roots(http).await, ["workspace"]);
 }
 
@@ -286,7 +291,7 @@ async fn what_a_root_denies_and_may_hold_changes_and_its_history_stays() {
     let reply = http.post("/mcp", &[], &read()).await.json();
     assert_eq!(code(&reply), "not_found", "{reply}");
     let reply = http.post("/mcp", &[], &write("too many")).await.json();
-    assert_eq!(code(&reply), "quota_exceeded", "{reply}");
+    assert_eq!(code(&reply), "disk_full", "{reply}");
     let undo = tool_call(1, "undo", &json!({"root": "workspace"}));
     let reply = http.post("/mcp", &[], &undo).await.json();
     assert_eq!(code(&reply), "none", "{reply}");
@@ -312,7 +317,7 @@ async fn behind_landlock_a_read_only_root_needs_a_restart_to_be_opened() {
         "{lines:?}"
     );
     let reply = wire.http().post("/mcp", &[], &write("a")).await.json();
-    assert_eq!(code(&reply), "read_only", "{reply}");
+    assert_eq!(code(&reply), "tool_not_allowed", "{reply}");
 }
 
 #[tokio::test]

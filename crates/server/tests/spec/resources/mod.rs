@@ -110,7 +110,8 @@ pub(crate) fn headers(era: Era, message: &Value) -> Vec<(&'static str, String)> 
     if let Some(name) = name.as_str() {
         headers.push(("mcp-name", name.to_owned()));
     }
-    if let Some(root) = message["params"]["arguments"]["root"].as_str() {
+    let root = message["params"]["arguments"]["root"].as_str();
+    if let Some(root) = root.filter(|_| method == "tools/call") {
         headers.push(("mcp-param-root", root.to_owned()));
     }
     headers

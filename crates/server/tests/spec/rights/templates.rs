@@ -66,7 +66,7 @@ fn workspace(tool: &str, at: &At<'_>) -> Option<Vec<Value>> {
         }
         "edit_file" => vec![
             here(json!({"edits": [{"old": NEARLY, "new": "x"}]})),
-            here(json!({"edits": [{"old": "plain", "new": "plain"}], "dry_run": true})),
+            here(json!({"edits": [{"old": "plain", "new": "plainer"}], "dry_run": true})),
         ],
         "patch_file" => vec![
             here(json!({"patch": patch})),
@@ -176,7 +176,7 @@ fn reference(tool: &str, at: &At<'_>) -> Option<Vec<Value>> {
         "write_file" => vec![json!({"path": path, "content": "new"})],
         "edit_file" => vec![
             json!({"path": path, "edits": [{"oldText": NEARLY, "newText": "x"}]}),
-            json!({"path": path, "edits": [{"oldText": "plain", "newText": "plain"}], "dryRun": true}),
+            json!({"path": path, "edits": [{"oldText": "plain", "newText": "plainer"}], "dryRun": true}),
         ],
         "list_directory_with_sizes" => vec![json!({"path": path, "sortBy": "size"})],
         "directory_tree" => vec![json!({"path": path})],
