@@ -72,7 +72,9 @@ impl Place {
         follow: Follow,
         wanted: Wanted,
     ) -> Result<(Located<'_>, Metadata)> {
-        let located = self.locate(follow)?;
+        // Security: what the view hides has the words of what is missing, with the same hints.
+        let located = self.root.locate(&self.path, follow);
+        let located = located.map_err(|error| self.explain(error, wanted))?;
         match located.require() {
             Ok(metadata) => Ok((located, metadata)),
             Err(error) => match self.in_other_form(follow) {
@@ -94,7 +96,10 @@ impl Place {
         if let Ok(open) = self.root.open_file(&self.path) {
             return Ok(open);
         }
-        Ok(self.existing_file(wanted)?.0.open_file()?)
+        let (located, _) = self.existing_file(wanted)?;
+        located
+            .open_file()
+            .map_err(|error| self.explain(error, wanted))
     }
 
     /// What is there under the same letters in another Unicode form, such as `é` as one character or as two. Each name that
@@ -229,7 +234,8 @@ impl Place {
         }
     }
 
-    /// Adds to "not found" what was wanted and which names are near.
+    /// Adds to "not found" what was wanted and which names are near. Security: through a view nothing is said of where a
+    /// link leads, because a link to something hidden must look like one to nothing.
     pub(crate) fn explain(&self, error: sandbox::Error, wanted: Wanted) -> Error {
         match error {
             sandbox::Error::NotFound {
@@ -237,7 +243,7 @@ impl Place {
                 parent,
                 missing,
                 denied,
-            } => match self.dangling_link() {
+            } => match self.dangling_link().filter(|_| !self.root.has_view()) {
                 Some((link, target)) => Error::Dangling {
                     path,
                     wanted,

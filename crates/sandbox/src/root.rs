@@ -96,6 +96,12 @@ impl Root {
         })
     }
 
+    /// Whether some of its entries are hidden.
+    #[must_use]
+    pub fn has_view(&self) -> bool {
+        self.view.is_some()
+    }
+
     /// The same root, in which only what a view shows exists. It shares everything else with this one.
     #[must_use]
     pub fn seen_through(&self, view: Arc<View>) -> Root {

@@ -86,14 +86,19 @@ impl Place {
         let history = history_of(&self.root)?;
         let ledger = history.ledger();
         let after = at.number_before(history, &ledger)?;
-        let path = self.locate(sandbox::Follow::Last)?.path();
-        let past = open_at(&self.root, history, &ledger, &path, after)?;
-        past.ok_or_else(|| Error::NotFound {
+        let missing = |denied| Error::NotFound {
             path: self.path.as_given().to_owned(),
             wanted: Wanted::File,
             near: Vec::new(),
-            denied: false,
-        })
+            denied,
+        };
+        // Security: what the view hides has the words of what was missing then.
+        let path = match self.locate(sandbox::Follow::Last) {
+            Err(Error::NotFound { denied: true, .. }) => return Err(missing(true)),
+            located => located?.path(),
+        };
+        let past = open_at(&self.root, history, &ledger, &path, after)?;
+        past.ok_or_else(|| missing(false))
     }
 }
 

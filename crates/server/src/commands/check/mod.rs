@@ -473,6 +473,7 @@ Who can reach it
   not encrypted
   host names: localhost and loopback addresses
   web pages: none but its own
+  SIGHUP reads the file again; changed values of these keys need a restart: RESTART
 
 Limits
   calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 at most)
@@ -497,6 +498,7 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
         let count = root_tools::available(Toolset::Workspace, &loaded.settings).count();
         let count = count.to_string();
         let expected = expected.replace("COUNT", &count);
+        let expected = expected.replace("RESTART", &restart_keys(""));
         assert_eq!(report(&facts), expected);
     }
 

@@ -64,6 +64,11 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
+    // Before anyone is told that the server is there: a SIGHUP that comes sooner would end it.
+    let hangups = {
+        let _inside = runtime.enter();
+        signals::hangups()
+    };
     announce(
         settings,
         arguments,
@@ -81,7 +86,6 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     let page = admin.zip(board);
     let page = page.map(|(admin, board)| (admin, shared.page(board, &protection, settings)));
     let ended = runtime.block_on(async {
-        let hangups = signals::hangups();
         let served = Arc::new(shared.served(settings)?);
         let reloader = shared.reloader(settings, &served, read_again, (&roots, &protection));
         begin_background(&shared, hangups.zip(Some((log.reopener(), reloader))));

@@ -119,18 +119,19 @@ async fn clients_are_added_removed_and_narrowed_while_they_work() {
     assert!(!tree.has("two"));
     let reply = post(http, EARLY.0, &session, &read()).await.json();
     assert_eq!(code(&reply), "none", "{reply}");
-    let reply = post(http, LATE.0, &[], &write("three")).await.json();
-    assert_eq!(code(&reply), "none", "{reply}");
+    let begun = post(http, LATE.0, &[], &initialize(&json!({}))).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
 
     let only_late = with_clients(setup.clone(), &[client("late", LATE, json!({}))]);
     wire.reconfigure(&only_late).await;
     assert_eq!(post(http, EARLY.0, &session, &read()).await.status, 401);
     assert_eq!(post(http, EARLY.0, &[], &read()).await.status, 401);
-    assert_eq!(post(http, LATE.0, &[], &read()).await.status, 200);
+    let begun = post(http, LATE.0, &[], &initialize(&json!({}))).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
     let token = format!("Bearer {METRICS}");
     let headers = [("authorization", token.as_str())];
     let page = http.send("GET", "/metrics", &headers).await.body;
-    assert!(page.contains("mcp_filesystem_sessions 0"), "{page}");
+    assert!(page.contains("mcp_filesystem_sessions 2"), "{page}");
 }
 
 #[tokio::test]
@@ -284,15 +285,16 @@ async fn what_a_root_denies_and_may_hold_changes_and_its_history_stays() {
     let open = json!({"allowed_tools": ["*"]});
     let wire = setup(open.clone()).wire(Transport::Http).await;
     let http = wire.http();
-    let reply = http.post("/mcp", &[], &write("kept")).await.json();
-    assert_eq!(code(&reply), "none", "{reply}");
+    let kept = http.post("/mcp", &[], &write("kept")).await.json();
+    assert_eq!(code(&kept), "none", "{kept}");
     let closed = json!({"allowed_tools": ["*"], "deny": ["open.md"], "quota": {"max_files": 4}});
     wire.reconfigure(&setup(closed)).await;
     let reply = http.post("/mcp", &[], &read()).await.json();
     assert_eq!(code(&reply), "not_found", "{reply}");
     let reply = http.post("/mcp", &[], &write("too many")).await.json();
     assert_eq!(code(&reply), "disk_full", "{reply}");
-    let undo = tool_call(1, "undo", &json!({"root": "workspace"}));
+    let change = &kept["result"]["structuredContent"]["change"];
+    let undo = tool_call(1, "undo", &json!({"root": "workspace", "change": change}));
     let reply = http.post("/mcp", &[], &undo).await.json();
     assert_eq!(code(&reply), "none", "{reply}");
     assert!(!tree.has("kept"));
