@@ -21,6 +21,8 @@ pub(super) const SETS: [&str; 6] = [
 pub(super) const ROOTS: [&str; 3] = ["meadow", "ocelot-2", "ocelot-3"];
 /// What the roots deny.
 const DENY: [&str; 2] = ["**/*.pem", "**/walrus"];
+/// Where a root without a state directory keeps what was changed.
+const HISTORY: &str = ".mcp-filesystem";
 
 /// A client: its name, its token and the token's digest.
 pub(super) struct Client {
@@ -259,7 +261,11 @@ impl Ground {
             if listing.get(&secret.path) != Some(&whole) {
                 found.push(format!("{}: {:?}", secret.path, listing.get(&secret.path)));
             }
-            let copies = listing.iter().filter(|(path, kind)| {
+            // What those who may see it changed is kept there, where no client gets.
+            let in_use = listing
+                .iter()
+                .filter(|(path, _)| !path.starts_with(HISTORY));
+            let copies = in_use.filter(|(path, kind)| {
                 **path != secret.path && kind.starts_with("file ") && kind.contains(content)
             });
             found.extend(copies.map(|(path, _)| format!("{content} is also in {path}")));
