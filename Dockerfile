@@ -3,7 +3,7 @@
 FROM rust:1-slim-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --bin mcp-filesystem
+RUN cargo build --release --locked --package mcp-filesystem
 
 FROM debian:bookworm-slim
 # A user of its own, with nothing but the directory it serves.

@@ -27,12 +27,12 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
 
 build: ## build the release binary, target/release/mcp-filesystem
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 
 run: ## serve ./workspace with config/mcp-filesystem.yaml on 127.0.0.1:8091
 	@mkdir -p workspace
 	@[ -e target/release/$(CMD) ] || echo "The first build takes some minutes; later starts take a second."
-	@$(CARGO) run --release --locked --bin $(CMD) -- --config $(CONFIG) $(ARGS)
+	@$(CARGO) run --release --locked --package $(CMD) -- --config $(CONFIG) $(ARGS)
 
 # The tests come last, so that the last line is the runner's own summary.
 test: fmt-check lint docs product-features unit ## everything that has to pass: format, lints, docs, tests
@@ -46,12 +46,14 @@ lint: ## clippy without a single warning
 docs: ## the documentation builds without a single warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 
-# The client that tests are written with brings them into every build of the workspace, so no compiler would notice.
-product-features: ## the product has neither the server nor the transports of rmcp
+# The client that tests are written with brings them into every build of the workspace. So the product is always built by
+# itself, as its package.
+product-features: ## the product builds alone, with neither the server nor the transports of rmcp
 	@features=$$($(CARGO) tree --locked --package mcp-filesystem --edges features,no-dev --invert rmcp) || exit 1; \
 	if echo "$$features" | grep -E 'rmcp feature "(server|transport)'; then \
 		echo "the product uses these features of rmcp"; exit 1; \
 	fi
+	$(CARGO) build --locked --package $(CMD)
 
 unit: ## every test of the workspace
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
@@ -61,7 +63,7 @@ unit: ## every test of the workspace
 	fi
 
 corpus: ## every recorded reply, byte for byte but for what is meant to differ (needs Python; half a minute)
-	$(CARGO) build --locked --bin mcp-filesystem
+	$(CARGO) build --locked --package $(CMD)
 	@# Twice at most: whether a question that is withdrawn as its call ends is still told is a race, and both are right.
 	$(COMPARE) || $(COMPARE)
 
@@ -69,21 +71,21 @@ test-clients: corpus ## the recorded replies, other people's clients and the off
 	tests/clients/run target/debug/mcp-filesystem
 
 test-admin: ## the operator's page in a browser for ten minutes under 500 calls a second (needs Chromium, Node and Python)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	tests/clients/run target/release/$(CMD) admin
 
 test-limits: ## what one client can take at most, with all the connections and bodies: 188 bodies, 40 readers, 1,024 connections (a minute)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	LIMITS_EXHAUSTIVE=1 TESTED_PROGRAM=$(CURDIR)/target/release/$(CMD) \
 		$(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture --test-threads 1 \
 		http_access::bytes http_access::door
 
 test-shared: ## three replicas on bindfs, mergerfs, exfat-fuse, sshfs, MooseFS, CephFS, NFSv4.2 and a root that does not answer: fails on a lost change (minutes; root; installs Debian packages)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	tests/shared/run target/release/$(CMD)
 
 test-rolling: ## restarts three replicas behind nginx and haproxy while clients call; fails where a call does (needs both)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	tests/shared/rolling target/release/$(CMD)
 
 simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents, with its plots (needs Python; a minute)
@@ -95,7 +97,8 @@ test-exhaustive: ## every attack at every system call, every kill, power cut and
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::history faults::trees faults::power faults::search reference::race rights::race
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
-	$(CARGO) build --release --locked --bin mcp-filesystem --bin load
+	$(CARGO) build --release --locked --package $(CMD)
+	$(CARGO) build --release --locked --package load
 	target/release/load --clients $(LOAD_CLIENTS) --seconds $(LOAD_SECONDS) target/release/mcp-filesystem
 
 fuzz: ## each fuzz target for FUZZ_SECONDS; with a nightly toolchain or as one, installs cargo-fuzz if it is missing
@@ -106,20 +109,20 @@ fuzz: ## each fuzz target for FUZZ_SECONDS; with a nightly toolchain or as one, 
 	done
 
 bench: ## beside ripgrep, fd, coreutils, openssl, git and other servers; writes bench/RESULTS.md (installs peers; minutes once they are there)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	$(CARGO) run --release --locked --package bench -- --save
 	$(MAKE) bench-calls
 
 bench-quick: ## the same on a tenth of the files, without saving (a minute once peers are there)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	$(CARGO) run --release --locked --package bench -- --quick
 
 bench-starve: ## 256 heavy calls of each kind by one client beside another's small reads and writes; fails where these wait too long
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	$(CARGO) run --release --locked --package bench -- starve
 
 bench-rights: ## what a client's rights and denied globs cost on searches of 50,000 files and on small reads (minutes)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	$(CARGO) build --release --locked --package bench-calls
 	$(CARGO) run --release --locked --package bench -- rights
 	target/release/calls rights
@@ -128,17 +131,16 @@ bench-micro: ## what confinement and searches cost beside the plain calls (crite
 	$(CARGO) bench --locked --package sandbox --package ops --package guide
 
 bench-calls: ## what a small call costs beside a tool built by hand on rmcp (instructions need valgrind; minutes)
-	$(CARGO) build --release --locked --package mcp-filesystem --package bench-calls
-	@if command -v valgrind >/dev/null; then target/release/calls; else \
-		echo "without valgrind instructions are not counted"; target/release/calls requests; \
-	fi
+	$(CARGO) build --release --locked --package $(CMD)
+	$(CARGO) build --release --locked --package bench-calls
+	target/release/calls
 
 bench-agent: ## agents' tasks through this server and others; writes bench/AGENTS.md (needs Python and Node; installs peers)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	bench/agent/run.py target/release/$(CMD) --save
 
 bench-race: ## reads and writes while links are swapped, beside the reference server if REFERENCE names its program; writes bench/RACE.md (needs Python)
-	$(CARGO) build --release --locked --bin $(CMD)
+	$(CARGO) build --release --locked --package $(CMD)
 	bench/race.py target/release/$(CMD) $(if $(REFERENCE),--reference $(REFERENCE)) --save
 
 docker-build: ## an image of the server; needs a Docker engine
@@ -148,7 +150,7 @@ static: ## a static release binary, target/STATIC_TARGET/release/mcp-filesystem 
 	@rustc --print target-libdir --target $(STATIC_TARGET) | xargs test -e || \
 		{ echo "the target is missing: rustup target add $(STATIC_TARGET)"; exit 1; }
 	@command -v musl-gcc >/dev/null || { echo "musl-gcc is missing: apt install musl-tools"; exit 1; }
-	$(CARGO) build --release --locked --bin $(CMD) --target $(STATIC_TARGET)
+	$(CARGO) build --release --locked --package $(CMD) --target $(STATIC_TARGET)
 
 packages: ## archive, .deb, .rpm, npm package, wheel and desktop bundle in target/packages; publishes nothing (needs Python)
 	@if $(MAKE) --no-print-directory static; then binary=target/$(STATIC_TARGET)/release/$(CMD); else \

@@ -227,7 +227,7 @@ async function manyRows(page, address, rows) {
   const top = () => page.evaluate(() => {
     const box = document.getElementById("calls").getBoundingClientRect();
     const inside = [...document.querySelectorAll("#calls-rows .row")].find((row) => row.getBoundingClientRect().top >= box.top);
-    return { text: inside.innerText, at: Math.round(inside.getBoundingClientRect().top - box.top) };
+    return inside && { text: inside.innerText, at: Math.round(inside.getBoundingClientRect().top - box.top) };
   });
   await page.evaluate(() => { document.getElementById("calls").scrollTop = 28 * 2000; });
   await call(address, "stat_file", { path: "marked-row" }, "marker");
@@ -236,7 +236,7 @@ async function manyRows(page, address, rows) {
   await page.getByLabel("Client").first().fill("");
   await until("all rows again", async () => await height() === 10000 * 28);
   await page.evaluate(() => { document.getElementById("calls").scrollTop = 28 * 3000; });
-  await until("rows in sight", async () => await rows.count() > 10);
+  await until("rows in sight", async () => await rows.count() > 10 && await top());
   const before = await top();
   await Promise.all(Array.from({ length: 40 }, () => call(address, "stat_file", { path: "." }, "late-client")));
   await page.waitForTimeout(2500);

@@ -33,6 +33,10 @@ RULES = [
     (re.compile(r"(type: directory\\+nsize: )\d+"), r"\1<size>"),
     # Reading sets it.
     (re.compile(r"(accessed: )\d[^\\\s]*Z"), r"\1<time>"),
+    # The reference server's way to write times.
+    (re.compile(r"((?:created|accessed): )\w{3} \w{3} \d\d \d{4} [\d:]+ GMT"), r"\1<time> GMT"),
+    # When a change was made today.
+    (re.compile(r"(?<![\dT])\d\d:\d\d:\d\dZ"), "<clock>"),
     # How long something took or takes.
     (re.compile(r"(call_duration_seconds_(?:bucket|sum)\{[^}]*\}) [0-9.e-]+"), r"\1 <duration>"),
     (re.compile(r"(try again in )\d+"), r"\1<wait>"),

@@ -41,8 +41,8 @@ def written(message):
 
 
 def is_called(reply):
-    """Tells whether a reply is a stream with what a tool answers."""
-    return reply["headers"].get("content-type") == "text/event-stream" and '"result":{"content":' in reply["body"]
+    """Tells whether a reply is a stream with an answer."""
+    return reply["headers"].get("content-type") == "text/event-stream" and '"jsonrpc":' in reply["body"]
 
 
 def readable(data):
@@ -354,7 +354,7 @@ class Http(Process):
         if has_length and shown["body"] != reply["body"]:
             shown["headers"]["content-length"] = "<length of the body>"
         if has_length and is_called(shown):
-            # A call may be done before its stream begins; that is up to the machine.
+            # It may be there before the stream begins; that is up to the machine.
             del shown["headers"]["content-length"]
             shown["headers"] = {**shown["headers"], "transfer-encoding": "chunked"}
         self.stage.add(name, self.normal.value(request), shown)

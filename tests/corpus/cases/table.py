@@ -60,6 +60,11 @@ def pair(source, destination, source_root="workspace", dest_root="workspace"):
     }
 
 
+def edit(old, new):
+    """One replacement of `edit_file` in `workspace`."""
+    return {"old": old, "new": new}
+
+
 WORKSPACE = {
     "list_roots": Tool({}, {}, [{"verbose": True}]),
     "list_folder": Tool(PLACE, {**W, "path": "src"}, [
@@ -117,6 +122,48 @@ WORKSPACE = {
             {**W, "path": "twice.txt", "patch": "--- a\n+++ b\n@@ -2 +2 @@\n-same\n+other\n"},
             {**W, "path": "binary.bin", "patch": "@@ -1 +1 @@\n-a\n+b\n"},
         ],
+    ),
+    "edit_file": Tool(
+        {**PLACE, "edits": "list", "dry_run": "boolean", "if_version": "text"},
+        {**W, "path": "docs/plan.md", "edits": [edit("first", "1st")]},
+        [
+            {**W, "path": "docs/plan.md", "edits": [edit("first", "1st")]},
+            {**W, "path": "twice.txt", "edits": [edit("same", "other")]},
+            {**W, "path": "twice.txt", "edits": [{**edit("same", "other"), "all": True}]},
+            {**W, "path": "docs/notes.md", "edits": [edit("alpha", "A"), edit("beta", "B")], "dry_run": True},
+            {**W, "path": "docs/notes.md", "edits": [edit("alpha", "A"), edit("omega", "O")]},
+            {**W, "path": "docs/notes.md", "edits": [edit("gamm", "")], "if_version": "hAAAAAAAA"},
+            {**W, "edits": [{**edit("two", "2"), "path": "crlf.txt"}, {**edit("one", "1"), "path": "no_newline.txt"}]},
+            {**W, "path": "binary.bin", "edits": [edit("a", "b")]}, {"root": "fixed", "path": "read.txt", "edits": []},
+            {"root": "fixed", "path": "read.txt", "edits": [edit("only", "x")]},
+        ],
+    ),
+    "compare": Tool(
+        {**PLACE, "other": "path", "other_root": "root", "at": "text"},
+        {**W, "path": "docs/plan.md", "other": "docs/notes.md"},
+        [
+            {**W, "path": "src", "other": "docs"}, {**W, "path": "src", "other": "src"},
+            {**W, "path": "hello.txt", "other": "other.txt", "other_root": "second"},
+            {**W, "path": "hello.txt", "other": "src"}, {**W, "path": "binary.bin", "other": "pixel.png"},
+            {**W, "path": "hello.txt", "at": "1"},
+        ],
+    ),
+    "changes": Tool(
+        {**PLACE, "since": "text", "client": "text", "limit": "integer", "diff": "boolean"}, W,
+        [{**W, "diff": True}, {**W, "limit": 1}, {**W, "path": "hello.txt"}, {**W, "client": "nobody"},
+         {**W, "since": "1"}, {"root": "fixed"}],
+    ),
+    "undo": Tool(
+        {"root": "root", "change": "text", "last": "boolean", "path": "path", "to": "text", "dry_run": "boolean"},
+        {**W, "change": "1"},
+        [{**W, "last": True}, {**W, "path": "hello.txt"}, {**W, "to": "1"}, {**W, "change": "1", "dry_run": True}, W,
+         {"root": "fixed", "change": "1"}, {**W, "change": "1", "last": True}],
+    ),
+    "watch": Tool(
+        # Without a bound it would wait.
+        {**PLACE, "since": "text"}, {**W, "path": "hello.txt", "timeout_seconds": 0},
+        [{**W, "path": "src", "timeout_seconds": 0}, {**W, "path": "hello.txt", "timeout_seconds": 0, "since": "1"},
+         {**W, "path": "missing", "timeout_seconds": 0}],
     ),
     "create_folder": Tool(PLACE, {**W, "path": "made/by/call"}, [
         {**W, "path": "made/by/call"}, {**W, "path": "src"}, {"root": "fixed", "path": "x"},
@@ -176,6 +223,11 @@ WORKSPACE = {
         ],
     ),
 }
+
+UNDO = Tool(
+    {"change": "text", "last": "boolean", "path": "path", "to": "text", "dry_run": "boolean"}, {"change": "1"},
+    [{"last": True}, {"path": "hello.txt"}, {"to": "1"}, {"change": "1", "dry_run": True}, {}],
+)
 
 FILES = {
     "list": Tool(
@@ -261,6 +313,17 @@ FILES = {
             {"root_path": ".", "pattern": "line 000001", "max_file_size": 1000},
         ],
     ),
+    "compare": Tool({"path": "path", "other": "path"}, {"path": "docs/plan.md", "other": "docs/notes.md"}, [
+        {"path": "src", "other": "docs"}, {"path": "hello.txt", "other": "src"},
+    ]),
+    "hash": Tool({"path": "path", "algorithm": "word"}, {"path": "hello.txt", "algorithm": "sha256"}, [
+        {"path": "hello.txt", "algorithm": "md5"}, {"path": "src", "algorithm": "md5"},
+    ]),
+    "watch": Tool(
+        {"path": "path", "since": "text"}, {"path": "hello.txt", "timeout_seconds": 0},
+        [{"path": "src", "timeout_seconds": 0}],
+    ),
+    "undo": UNDO,
 }
 
 MEMORY = {
@@ -301,6 +364,69 @@ MEMORY = {
         {"old_path": "docs", "new_path": "papers"}, {"old_path": "hello.txt", "new_path": "crlf.txt"},
         {"old_path": "src", "new_path": "src/inside"},
     ]),
+    "undo": UNDO,
+}
+
+EDITS = [{"oldText": "beta", "newText": "BETA"}]
+FILTER = {"path": "path", "excludePatterns": "list"}
+
+REFERENCE = {
+    "read_file": Tool({"path": "path", "head": "number", "tail": "number"}, {"path": "docs/notes.md"}, [
+        {"path": "docs/notes.md", "head": 2}, {"path": "docs/notes.md", "tail": 2},
+        {"path": "docs/notes.md", "head": 1, "tail": 1}, {"path": "invalid.txt"}, {"path": "crlf.txt", "tail": 1},
+    ]),
+    "read_text_file": Tool({"path": "path", "head": "number", "tail": "number"}, {"path": "docs/notes.md"}, [
+        {"path": "docs/notes.md", "head": 2}, {"path": "empty.txt", "tail": 2}, {"path": "bom.txt"},
+    ]),
+    "read_media_file": Tool({"path": "path"}, {"path": "pixel.png"}, [{"path": "binary.bin"}, {"path": "src"}]),
+    "read_multiple_files": Tool({"paths": "list"}, {"paths": ["hello.txt", "docs/plan.md"]}, [
+        {"paths": ["hello.txt", "missing", "../outside.txt"]},
+    ]),
+    "write_file": Tool({"path": "path", "content": "text"}, {"path": "written.txt", "content": "text\n"}, [
+        {"path": "no/parent.txt", "content": "x"}, {"path": "src", "content": "x"},
+    ]),
+    "edit_file": Tool(
+        {"path": "path", "edits": "list", "dryRun": "boolean"}, {"path": "docs/notes.md", "edits": EDITS},
+        [{"path": "docs/notes.md", "edits": EDITS}, {"path": "crlf.txt", "edits": [{"oldText": "two", "newText": "2"}]},
+         {"path": "twice.txt", "edits": [{"oldText": "same", "newText": "x"}], "dryRun": True}],
+    ),
+    "create_directory": Tool({"path": "path"}, {"path": "made/deep"}, [{"path": "src"}, {"path": "hello.txt"}]),
+    "list_directory": Tool({"path": "path"}, {"path": "src"}, [{"path": "."}, {"path": "hello.txt"}]),
+    "list_directory_with_sizes": Tool({"path": "path", "sortBy": "word"}, {"path": "src"}, [
+        {"path": "docs", "sortBy": "size"}, {"path": "docs", "sortBy": "name"},
+    ]),
+    "directory_tree": Tool(FILTER, {"path": "src"}, [{"path": "src", "excludePatterns": ["deep"]}]),
+    "move_file": Tool(
+        {"source": "path", "destination": "path"}, {"source": "twice.txt", "destination": "moved.txt"},
+        [{"source": "moved.txt", "destination": "hello.txt"}, {"source": "docs", "destination": "papers"}],
+    ),
+    "search_files": Tool({**FILTER, "pattern": "pattern"}, {"path": ".", "pattern": "**/*.rs"}, [
+        {"path": ".", "pattern": "**/*.rs", "excludePatterns": ["ignored/**"]}, {"path": "src", "pattern": "*.rs"},
+    ]),
+    "get_file_info": Tool({"path": "path"}, {"path": "hello.txt"}, [{"path": "link_file"}]),
+    "list_allowed_directories": Tool({}, {}, []),
+}
+
+MEMORIES = "/memories/docs/notes.md"
+
+MEMORY_TOOL = {
+    "memory": Tool(
+        {
+            "command": "word", "path": "path", "view_range": "list", "file_text": "text", "old_str": "text",
+            "new_str": "text", "insert_line": "integer", "insert_text": "text", "old_path": "path", "new_path": "path",
+        },
+        {"command": "view", "path": MEMORIES},
+        [
+            {"command": "view", "path": "/memories"}, {"command": "view", "path": MEMORIES, "view_range": [2, 3]},
+            {"command": "create", "path": "/memories/new/note.md", "file_text": "# Note\n"},
+            {"command": "str_replace", "path": MEMORIES, "old_str": "beta", "new_str": "BETA"},
+            {"command": "str_replace", "path": "/memories/twice.txt", "old_str": "same", "new_str": "x"},
+            {"command": "insert", "path": MEMORIES, "insert_line": 1, "insert_text": "new\n"},
+            {"command": "rename", "old_path": "/memories/twice.txt", "new_path": "/memories/deep/once.txt"},
+            {"command": "delete", "path": "/memories/debug.log"}, {"command": "delete", "path": "/memories"},
+            {"command": "create", "path": "/memories/../outside.txt", "file_text": "x"},
+        ],
+    ),
 }
 
 HASH = "bb480f5174f5006c97f20e492a3afd1f335ac4d3c4defe990f47bf8810390794"
@@ -361,4 +487,7 @@ GUIDE = {
     "guide_cache_stats": Tool({}, {}, [{"client": 1}]),
 }
 
-SETS = {"workspace": WORKSPACE, "files": FILES, "memory": MEMORY, "guide": GUIDE}
+SETS = {
+    "workspace": WORKSPACE, "files": FILES, "memory": MEMORY, "guide": GUIDE, "reference": REFERENCE,
+    "memory_tool": MEMORY_TOOL,
+}

@@ -58,7 +58,9 @@ def by_type(name, tool, own):
         with Ground(tool in LARGE) as ground, Stdio(stage, ground=ground, toolsets=[name]) as line:
             greet(line, prefix)
             calls = [("base", own.base), *((f"good/{number:02}", good) for number, good in enumerate(own.good, 1))]
-            calls += [*odd_arguments(own), *odd_wholes(own)]
+            calls += odd_arguments(own)
+            # Without arguments it would wait, and end when the scene does.
+            calls += odd_wholes(own) if tool != "watch" else ()
             for number, (word, arguments) in enumerate(calls, 1):
                 line.ask(f"{prefix}/{word}", call(number, tool, arguments))
             line.ask(f"{prefix}/progress number", call(90001, tool, own.base, {"progressToken": 7}))

@@ -183,6 +183,7 @@ async fn other_paths_and_methods_have_their_answers() {
     for (method, path) in [
         ("PUT", "/mcp"),
         ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
         ("DELETE", "/health"),
         ("POST", "/metrics"),
     ] {

@@ -56,7 +56,11 @@ async fn sessions_work_have_a_cap_and_end() {
     let ended = http
         .send("DELETE", "/mcp", &[("mcp-session-id", &first)])
         .await;
-    assert!(matches!(ended.status, 200 | 202 | 204), "{ended:?}");
+    assert_eq!(ended.status, 204, "{ended:?}");
+    let again = http
+        .send("DELETE", "/mcp", &[("mcp-session-id", &first)])
+        .await;
+    assert_eq!(again.status, 404, "{again:?}");
     assert_eq!(call(http, &first, &[]).await, 404);
     assert_eq!(begin(http, &[]).await.status, 200, "there is room again");
     assert_eq!(call(http, "forged", &[]).await, 404);
