@@ -99,6 +99,12 @@ impl ChangeNotes {
         self.changes.ids()
     }
 
+    /// Says that all was made that the call had to make. What its reply confirms is on disk after this, if it has to be.
+    pub fn settle(&self) -> Result<()> {
+        let settled = self.changes.settle();
+        settled.map_err(|errno| Error::unsynced("the record of the change", errno))
+    }
+
     /// Tells whether something was changed that cannot be taken back.
     #[must_use]
     pub fn cannot_be_undone(&self) -> bool {
@@ -122,6 +128,7 @@ impl Change {
     /// Begins the change of a call that has to tell what becomes known of it on the way.
     #[must_use]
     pub fn begin_noting(durability: Durability, notes: &ChangeNotes) -> Change {
+        notes.changes.begin(durability);
         Change {
             durability,
             notes: notes.clone(),
@@ -168,6 +175,7 @@ impl Change {
     /// The same change for parts that must be on disk whatever the call's durability is.
     #[must_use]
     pub fn synced(&self) -> Change {
+        self.notes.changes.begin(Durability::Fsync);
         Change {
             durability: Durability::Fsync,
             ..self.clone()

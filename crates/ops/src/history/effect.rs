@@ -47,7 +47,7 @@ impl<'l> Effects<'l> {
     }
 
     /// The record whose parts are those of a change as it holds now: its own, or of the change that made it again.
-    fn form(&self, number: u64) -> u64 {
+    pub(super) fn form(&self, number: u64) -> u64 {
         let undoing = |number: &u64| self.last_undoing.get(number);
         let again = undoing(&number).and_then(undoing);
         again.map_or(number, |again| self.form(*again))

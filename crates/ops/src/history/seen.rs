@@ -22,7 +22,7 @@ pub(super) fn is_wholly_seen(root: &Root, record: &ChangeRecord) -> bool {
 /// What exists of a change.
 pub(super) fn seen_part(root: &Root, mut seen: ChangeRecord) -> ChangeRecord {
     if !root.shows_everything() {
-        seen.parts.retain(|part| is_part_seen(root, part));
+        seen.keep_made(|part| is_part_seen(root, part));
     }
     seen
 }

@@ -176,7 +176,13 @@ impl Undo {
             } else {
                 context.change(planned(&chosen))?
             };
-            let undone = change.undo(&self.root, &chosen, &ledger, self.is_rehearsal);
+            let undone = match self.changed_inside(&ledger, &chosen) {
+                Some(path) => Err(UndoFault::Conflict {
+                    path,
+                    found: Found::Changed,
+                }),
+                None => change.undo(&self.root, &chosen, &ledger, self.is_rehearsal),
+            };
             return Ok(match undone {
                 Ok(()) => Ok(Undone { changes: chosen }),
                 Err(fault) => Err(self.refusal(fault, &ledger, &chosen, context)?),
@@ -299,6 +305,37 @@ impl Undo {
         Ok(())
     }
 
+    /// What a later change made inside of a tree that would go with it, though nobody asked to take that back.
+    fn changed_inside(&self, ledger: &Ledger<'_>, chosen: &[ChangeRecord]) -> Option<String> {
+        let trees = chosen.iter().flat_map(|record| {
+            let trees = record.made().filter(|part| part.makes_tree());
+            trees.map(|part| (record.number, part.path.as_str()))
+        });
+        let trees: Vec<(u64, &str)> = trees.collect();
+        let first = trees.iter().map(|(number, _)| *number).min()?;
+        let effects = Effects::of(ledger);
+        let is_chosen = |number| chosen.iter().any(|record| record.number == number);
+        let later = effects.holding();
+        let mut later = later.take_while(|change| change.number() > first);
+        later.find_map(|change| {
+            let number = change.number();
+            let undoes = ledger.undoes_of(number);
+            let took_back_later =
+                |tree: u64| !undoes.is_empty() && undoes.iter().all(|one| *one > tree);
+            // What took back only what came after the tree has left it as it was.
+            let is_inside = |tree: u64| number > tree && !took_back_later(tree);
+            let near = trees.iter().filter(|(tree, path)| {
+                is_inside(*tree) && change.mentions(&Mention::of_path(path))
+            });
+            let near: Vec<&str> = near.map(|(_, path)| *path).collect();
+            if near.is_empty() || is_chosen(effects.form(number)) {
+                return None;
+            }
+            let record = seen_part(&self.root, self.seen(change.record())?);
+            near.into_iter().find_map(|tree| path_inside(&record, tree))
+        })
+    }
+
     fn refusal(
         &self,
         fault: UndoFault,
@@ -311,6 +348,7 @@ impl Undo {
                 path: (!path.is_empty()).then_some(path),
             },
             UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
+            UndoFault::Denied { path } => return Err(Error::PermissionDenied { path }),
             UndoFault::NotGranted { path, right } => {
                 return Err(Error::NotGranted { path, right });
             }
@@ -321,7 +359,9 @@ impl Undo {
                     .or(chosen.first())
                     .map_or(0, |record| record.number);
                 let since = newest_of(ledger, &path, change)
-                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record));
+                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record))
+                    // Security: nothing is told of what else it changed.
+                    .map(|record| seen_part(&self.root, record));
                 let diff = since
                     .as_ref()
                     .filter(|_| found == Found::Changed)
@@ -336,6 +376,15 @@ impl Undo {
             }
         })
     }
+}
+
+/// A path of a change inside of a tree.
+fn path_inside(record: &ChangeRecord, tree: &str) -> Option<String> {
+    let ends = record
+        .made()
+        .flat_map(|part| [Some(&part.path), part.to.as_ref()]);
+    let is_inside = |path: &&String| path.as_str() != tree && is_within(path, tree);
+    ends.flatten().find(is_inside).cloned()
 }
 
 /// What taking changes back does to files that are there.

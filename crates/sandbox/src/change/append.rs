@@ -70,8 +70,9 @@ impl Change {
             write_failed(place, error)
         })?;
         if written < bytes.len() {
-            self.disown(noted.as_ref());
+            // Only what is gone did not happen: after a kill in between, the record still tells of it.
             take_back(place, &opened.file, before.size, written as u64)?;
+            self.disown(noted.as_ref());
             return Err(failed(Errno::NOSPC));
         }
         if let Some(room) = room {

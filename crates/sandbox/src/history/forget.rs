@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 use super::History;
-use super::journal::ChangeRecord;
+use super::change_record::ChangeRecord;
 use super::prune::{clear, plain_dir};
 use super::record::{Part, PartKind};
 use super::store::Store;

@@ -65,6 +65,8 @@ pub(crate) struct Index {
     undoes: BTreeMap<u64, Vec<u64>>,
     /// The changes with parts that did not happen.
     failing: BTreeSet<u64>,
+    /// The parts of changes of which their ends say so: what a dead process left was taken back in part.
+    failed_at_end: BTreeMap<u64, Vec<u32>>,
     /// What is before it was pruned.
     oldest: u64,
 }
@@ -143,6 +145,12 @@ impl Index {
                 Some(End::Done) | None => 0,
             };
             self.ends.push((number << END_BITS) | code);
+            if FAILED.find(line).is_some()
+                && let Ok(line) = serde_json::from_slice::<Line>(line)
+            {
+                self.failing.insert(number);
+                self.failed_at_end.insert(number, line.failed);
+            }
             return;
         }
         self.lines.extend(LineAt::new(number, file, at));
@@ -166,6 +174,7 @@ impl Index {
         self.ends.retain(|end| end >> END_BITS >= oldest);
         self.undoes = self.undoes.split_off(&oldest);
         self.failing = self.failing.split_off(&oldest);
+        self.failed_at_end = self.failed_at_end.split_off(&oldest);
     }
 
     /// The name of a file.
@@ -195,6 +204,11 @@ impl Index {
             1 => End::Pruned,
             _ => End::Done,
         })
+    }
+
+    /// The parts of a change that did not happen, by its end.
+    pub(super) fn failed_at_end(&self, number: u64) -> &[u32] {
+        self.failed_at_end.get(&number).map_or(&[], Vec::as_slice)
     }
 
     /// The changes that take back others, in order.

@@ -100,21 +100,30 @@ impl Journal {
         file.ok_or(Errno::NOENT)
     }
 
-    /// Writes down that a change ended. It need not be on disk: a look at its parts tells the same.
-    pub(crate) fn end(&self, number: u64, end: End) {
+    /// Writes down that a change ended. It need not be on disk if a look at its parts tells the same.
+    pub(crate) fn end(&self, number: u64, end: End, durability: Durability) -> SysResult<()> {
         let file = self.lock().open.remove(&number);
-        if let Some(file) = file {
-            let ended = file.append(end_line(number, end));
-            if end == End::Void {
-                let _ = ended.and_then(|()| file.sync_if_shared());
-            }
+        let Some(file) = file else { return Ok(()) };
+        file.append(end_line(number, end))?;
+        match (end, durability) {
+            (End::Done | End::Pruned, Durability::Fast) => Ok(()),
+            _ => file.sync(durability),
         }
     }
 
-    /// Writes down the end of a change that another process began.
-    pub(crate) fn end_foreign(&self, store: &Store, number: u64, end: End) -> SysResult<()> {
+    /// Writes down the end of a change that another process began, and which of its parts did not happen.
+    pub(crate) fn end_foreign(
+        &self,
+        store: &Store,
+        number: u64,
+        end: End,
+        failed: Vec<u32>,
+    ) -> SysResult<()> {
         let file = self.lock().file_for(store)?;
-        file.append(end_line(number, end))?;
+        file.append(Line {
+            failed,
+            ..end_line(number, end)
+        })?;
         file.sync(Durability::Fsync)
     }
 
@@ -287,73 +296,6 @@ fn name(stem: &str, end: &str) -> SysResult<Name> {
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-impl ChangeRecord {
-    /// The parts that happened, each with its index.
-    pub(crate) fn made_parts(&self) -> impl DoubleEndedIterator<Item = (u32, &Part)> {
-        let numbered = self.parts.iter().enumerate();
-        numbered
-            .map(|(index, part)| (index as u32, part))
-            .filter(|(index, _)| !self.failed.contains(index))
-    }
-
-    /// The parts that happened.
-    pub fn made(&self) -> impl DoubleEndedIterator<Item = &Part> {
-        self.made_parts().map(|(_, part)| part)
-    }
-
-    /// A change of which nothing is known yet.
-    pub(super) fn empty(number: u64) -> ChangeRecord {
-        ChangeRecord {
-            number,
-            author: Author::default(),
-            parts: Vec::new(),
-            failed: Vec::new(),
-            is_whole: false,
-            end: None,
-        }
-    }
-
-    /// Takes in its next line.
-    pub(super) fn take(&mut self, line: Line) {
-        if let Some(author) = line.by {
-            self.author = author;
-        }
-        self.failed.extend(line.failed);
-        if !line.parts.is_empty() {
-            self.parts.extend(line.parts);
-            self.is_whole = line.last;
-        }
-    }
-
-    /// Tells whether what was kept of it is gone, though older changes are kept.
-    #[must_use]
-    pub fn is_pruned(&self) -> bool {
-        self.end == Some(End::Pruned)
-    }
-
-    /// Tells whether it took place, as far as is known.
-    #[must_use]
-    pub fn is_made(&self) -> bool {
-        self.end != Some(End::Void) && self.made_parts().next().is_some()
-    }
-}
-
-/// A change as the record files have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeRecord {
-    /// Its number.
-    pub number: u64,
-    /// Who made it.
-    pub author: Author,
-    /// What happened, in order.
-    pub parts: Vec<Part>,
-    /// The parts that were written down and did not happen.
-    pub(crate) failed: Vec<u32>,
-    /// All parts were written down.
-    pub(crate) is_whole: bool,
-    pub(crate) end: Option<End>,
 }
 
 /// A record file opened for reading.
@@ -532,7 +474,7 @@ mod tests {
         assert_eq!(numbers, [1, 2]);
         let more = Part::new(PartKind::Remove, "c".to_owned());
         one.add(1, more, true, Durability::Fsync).unwrap();
-        one.end(1, End::Done);
+        one.end(1, End::Done, Durability::Fast).unwrap();
         assert!(two.is_open(2) && !one.is_open(1));
         assert_eq!(largest_number(&store), 2);
     }

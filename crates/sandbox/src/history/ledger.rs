@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use memchr::memmem::Finder;
 
 use super::History;
+use super::change_record::ChangeRecord;
 use super::index::{Index, LineAt};
-use super::journal::ChangeRecord;
 use super::lines::LineReader;
 use super::record::{Author, End, Line, time_of};
 use super::store::Store;
@@ -119,6 +119,8 @@ impl ListedChange<'_> {
                 record.take(line);
             }
         }
+        let failed = self.ledger.index.failed_at_end(self.number());
+        record.failed.extend_from_slice(failed);
         record.end = self.end();
         (!self.lines.is_empty()).then_some(record)
     }

@@ -6,6 +6,7 @@
 //! and [`prune`] what goes when it is old or too much. [`ledger`] reads what is written down, [`chain`] proves it.
 
 mod chain;
+mod change_record;
 mod forget;
 mod index;
 mod journal;
@@ -24,6 +25,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod undo_ends;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -39,7 +41,7 @@ use crate::syscall::{self, Errno, SysResult};
 use crate::together::Cluster;
 
 pub use self::chain::BrokenChain;
-pub use self::journal::ChangeRecord;
+pub use self::change_record::ChangeRecord;
 pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
 pub use self::ledger::{Ledger, ListedChange, Mention};
 pub use self::past::Past;

@@ -7,11 +7,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 use super::History;
-use super::journal::ChangeRecord;
+use super::change_record::ChangeRecord;
 use super::ledger::{Ledger, Mention};
 use super::record::{Part, PartKind, Tail};
 use super::store::{Store, errno_of};
-use super::undo::read_tail;
+use super::undo_ends::read_tail;
 use crate::OpenFile;
 use crate::metadata::FileKind;
 use crate::name::{self, Name};
@@ -44,9 +44,20 @@ enum EndChange {
     HadTail(u64, Option<String>),
 }
 
+/// What was found from one change on.
+enum Way {
+    Found(Past),
+    /// What was kept came back: it is at this path just after this change.
+    CameBack(String, u64),
+    /// It is under this path now.
+    None(String),
+}
+
 /// What was found on the way back.
 enum Step {
     Found(Past),
+    /// What was kept is not where it was; the rest of the path is inside it.
+    Missing(String),
     /// It is under this path from there on.
     Moved(String),
     None,
@@ -65,36 +76,72 @@ impl History {
         let Some(store) = self.existing_store() else {
             return Past::Now(path.to_owned());
         };
-        let mut path = path.to_owned();
-        let mut mention = Mention::of_path(&path);
         let mut ends = Vec::new();
-        for change in ledger.after(after) {
-            if !change.mentions(&mention) {
-                continue;
-            }
-            let record = change.record().filter(ChangeRecord::is_made);
-            for part in record.iter().flat_map(ChangeRecord::made) {
-                match part.kind {
-                    PartKind::Append | PartKind::Cut if part.path == path => {
-                        ends.extend(end_of(part));
-                    }
-                    _ => match step(store, part, &path) {
-                        Step::Found(past) => return reversed(store, past, &ends),
-                        Step::Moved(to) => {
-                            mention = Mention::of_path(&to);
-                            path = to;
-                        }
-                        Step::None => {}
-                    },
+        let mut from = (path.to_owned(), after);
+        loop {
+            match found_after(store, ledger, from, &mut ends) {
+                Way::Found(past) => return reversed(store, past, &ends),
+                Way::CameBack(path, number) => from = (path, number),
+                Way::None(path) => {
+                    let file = if ends.is_empty() { None } else { now(&path) };
+                    return match file {
+                        Some(file) => reversed(store, Past::File(Box::new(file)), &ends),
+                        None => Past::Now(path),
+                    };
                 }
             }
         }
-        let file = if ends.is_empty() { None } else { now(&path) };
-        match file {
-            Some(file) => reversed(store, Past::File(Box::new(file)), &ends),
-            None => Past::Now(path),
+    }
+}
+
+/// Looks for what was at a path just after a change, and collects what later changes did to the end of a file there.
+fn found_after(
+    store: &Store,
+    ledger: &Ledger<'_>,
+    (mut path, after): (String, u64),
+    ends: &mut Vec<EndChange>,
+) -> Way {
+    let mut mention = Mention::of_path(&path);
+    for change in ledger.after(after) {
+        if !change.mentions(&mention) {
+            continue;
+        }
+        let record = change.record().filter(ChangeRecord::is_made);
+        for part in record.iter().flat_map(ChangeRecord::made) {
+            match part.kind {
+                PartKind::Append | PartKind::Cut if part.path == path => {
+                    ends.extend(end_of(part));
+                }
+                _ => match step(store, part, &path) {
+                    Step::Found(past) => return Way::Found(past),
+                    Step::Missing(rest) => {
+                        let object = part.object.as_deref().unwrap_or_default();
+                        let came = came_back(ledger, object, change.number());
+                        return came.map_or(Way::Found(Past::Gone), |(top, number)| {
+                            Way::CameBack(format!("{top}{rest}"), number)
+                        });
+                    }
+                    Step::Moved(to) => {
+                        mention = Mention::of_path(&to);
+                        path = to;
+                    }
+                    Step::None => {}
+                },
+            }
         }
     }
+    Way::None(path)
+}
+
+/// Where an object is that something brought back: its path, and the change that did it.
+fn came_back(ledger: &Ledger<'_>, object: &str, after: u64) -> Option<(String, u64)> {
+    let later = ledger.undoing().filter(|(number, _)| *number > after);
+    let mut later = later.filter_map(|(number, _)| ledger.get(number));
+    later.find_map(|record| {
+        let is_it = |part: &&Part| part.source.as_deref() == Some(object);
+        let path = record.made().find(is_it)?.path.clone();
+        Some((path, record.number))
+    })
 }
 
 fn end_of(part: &Part) -> Option<EndChange> {
@@ -111,12 +158,12 @@ fn step(store: &Store, part: &Part, path: &str) -> Step {
     match part.kind {
         PartKind::Create | PartKind::MakeDir if is_at(&part.path) => Step::Found(Past::Nothing),
         PartKind::Replace | PartKind::Remove if is_at(&part.path) => {
-            Step::Found(kept(store, part, &part.path, path))
+            kept(store, part, &part.path, path)
         }
         PartKind::RemoveDir if part.path == path => Step::Found(Past::Other(FileKind::Directory)),
         PartKind::Move => match part.to.as_deref() {
             Some(to) if is_at(to) && part.old.is_none() => Step::Found(Past::Nothing),
-            Some(to) if is_at(to) => Step::Found(kept(store, part, to, path)),
+            Some(to) if is_at(to) => kept(store, part, to, path),
             Some(to) if is_at(&part.path) => {
                 let rest = path.get(part.path.len()..).unwrap_or_default();
                 Step::Moved(format!("{to}{rest}"))
@@ -128,18 +175,19 @@ fn step(store: &Store, part: &Part, path: &str) -> Step {
 }
 
 /// What a part kept of a path; `top` is what its object was called.
-fn kept(store: &Store, part: &Part, top: &str, path: &str) -> Past {
+fn kept(store: &Store, part: &Part, top: &str, path: &str) -> Step {
     let Some(object) = &part.object else {
-        return Past::Gone;
+        return Step::Found(Past::Gone);
     };
     let rest = path.get(top.len()..).unwrap_or_default();
     match open_object(store, object, rest, path) {
-        Ok(past) => past,
-        // In a tree that is kept, the entry was not there.
-        Err(Errno::NOENT | Errno::NOTDIR) if !rest.is_empty() && is_there(store, object) => {
-            Past::Nothing
+        Ok(past) => Step::Found(past),
+        Err(Errno::NOENT | Errno::NOTDIR) if !is_there(store, object) => {
+            Step::Missing(rest.to_owned())
         }
-        Err(_) => Past::Gone,
+        // In a tree that is kept, the entry was not there.
+        Err(Errno::NOENT | Errno::NOTDIR) if !rest.is_empty() => Step::Found(Past::Nothing),
+        Err(_) => Step::Found(Past::Gone),
     }
 }
 

@@ -153,6 +153,15 @@ impl Part {
     }
 }
 
+impl Part {
+    /// Tells whether a directory came with all that is in it.
+    #[must_use]
+    pub fn makes_tree(&self) -> bool {
+        let is_directory = |new: &Stamp| new.is_directory();
+        self.kind == PartKind::Create && self.new.as_ref().is_some_and(is_directory)
+    }
+}
+
 /// The end of a file that an append adds or a cut takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tail {

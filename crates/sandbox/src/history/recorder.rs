@@ -1,5 +1,6 @@
 //! What one call has changed so far: one change in each root, with the parts that were written down.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::now_ms;
@@ -16,6 +17,8 @@ pub(crate) struct CallChanges {
     /// The changes that this call takes back.
     undoes: Mutex<Vec<u64>>,
     begun: Mutex<Vec<BegunChange>>,
+    /// What it does is on disk before it is confirmed.
+    is_durable: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -29,8 +32,11 @@ struct BegunChange {
     failed: u32,
     /// Something could not be kept.
     lost: bool,
-    /// What was written down, if the call may have to take it back.
-    parts: Vec<Part>,
+    /// What was written down says by itself that no further part follows.
+    is_closed: bool,
+    has_ended: bool,
+    /// What was written down and happened, if the call may have to take it back; each part with its index.
+    parts: Vec<(u32, Part)>,
 }
 
 impl CallChanges {
@@ -39,7 +45,14 @@ impl CallChanges {
             author,
             undoes: Mutex::default(),
             begun: Mutex::default(),
+            is_durable: AtomicBool::default(),
         }
+    }
+
+    /// Says how durable a change of the call is.
+    pub(crate) fn begin(&self, durability: Durability) {
+        let is_durable = durability == Durability::Fsync;
+        self.is_durable.fetch_or(is_durable, Ordering::Relaxed);
     }
 
     /// Who makes the call.
@@ -57,11 +70,11 @@ impl CallChanges {
         undoes.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the call has done so far in a root, where it takes back changes.
-    pub(crate) fn parts_in(&self, history: &History) -> Vec<Part> {
+    /// What the call has done so far in a root, where it takes back changes: its number there, and the parts.
+    pub(super) fn made_in(&self, history: &History) -> Option<(u64, Vec<(u32, Part)>)> {
         let begun = self.lock();
         let own = begun.iter().find(|begun| begun.is_in(history));
-        own.map(|begun| begun.parts.clone()).unwrap_or_default()
+        own.map(|begun| (begun.number, begun.parts.clone()))
     }
 
     /// The names of all changes that this call made.
@@ -89,6 +102,8 @@ impl CallChanges {
                     written: 0,
                     failed: 0,
                     lost: false,
+                    is_closed: false,
+                    has_ended: false,
                     parts: Vec::new(),
                 });
                 begun.len() - 1
@@ -143,20 +158,39 @@ impl CallChanges {
         }
         own.written += 1;
         own.lost |= lost;
-        own.parts.extend(kept);
+        own.is_closed = last;
+        own.parts.extend(kept.map(|part| (index, part)));
         Ok(index)
     }
 
     /// Says that a part that was written down did not happen.
     pub(crate) fn fail(&self, slot: &PartSlot, index: u32) {
+        self.fail_in(&slot.history, slot.number, index);
+    }
+
+    /// The same by the number of the change.
+    pub(super) fn fail_in(&self, history: &History, number: u64, index: u32) {
         let mut begun = self.lock();
-        let own = begun.iter_mut().find(|begun| begun.is_in(&slot.history));
+        let own = begun.iter_mut().find(|begun| begun.is_in(history));
         if let Some(own) = own {
             own.failed += 1;
-            own.parts.pop();
+            own.is_closed = false;
+            own.parts.retain(|(other, _)| *other != index);
         }
         drop(begun);
-        slot.history.journal.fail(slot.number, index);
+        history.journal.fail(number, index);
+    }
+
+    /// Ends the changes whose parts alone do not tell, after a power cut, that they were all: a reply that confirms them
+    /// comes after this.
+    pub(crate) fn settle(&self) -> SysResult<()> {
+        if !self.is_durable.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut begun = self.lock();
+        let open = begun.iter_mut().filter(|begun| begun.needs_end());
+        let ended = open.map(|begun| begun.end(Durability::Fsync));
+        ended.fold(Ok(()), SysResult::and)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<BegunChange>> {
@@ -168,20 +202,32 @@ impl BegunChange {
     fn is_in(&self, history: &History) -> bool {
         std::ptr::eq(&*self.history, history)
     }
+
+    /// Tells whether nothing but its end says that all its parts were made.
+    fn needs_end(&self) -> bool {
+        !self.is_closed && self.written > self.failed
+    }
+
+    /// Writes down that it has ended, if that was not done.
+    fn end(&mut self, durability: Durability) -> SysResult<()> {
+        if self.written == 0 || std::mem::replace(&mut self.has_ended, true) {
+            return Ok(());
+        }
+        let end = if self.written > self.failed {
+            End::Done
+        } else {
+            End::Void
+        };
+        self.history.journal.end(self.number, end, durability)
+    }
 }
 
 impl Drop for CallChanges {
     fn drop(&mut self) {
+        let _ = self.settle();
         let begun = self.begun.get_mut();
         for begun in begun.unwrap_or_else(PoisonError::into_inner) {
-            if begun.written > 0 {
-                let end = if begun.written > begun.failed {
-                    End::Done
-                } else {
-                    End::Void
-                };
-                begun.history.journal.end(begun.number, end);
-            }
+            let _ = begun.end(Durability::Fast);
         }
     }
 }

@@ -4,18 +4,21 @@
 //! may be at work there. A change whose parts are all in place is done. Of any other the parts that were made are taken back,
 //! the last first, if what is there is as the change left it; what somebody changed since is left alone and told.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::History;
-use super::journal::{self, ChangeRecord, FoundFile};
+use super::change_record::ChangeRecord;
+use super::journal::{self, FoundFile};
 use super::keep::hashes;
 use super::ledger::{Ledger, Mention};
 use super::record::{End, Part, PartKind, Stamp, Tail};
 use super::store::{Store, errno_of};
-use super::undo::{read_tail, set_modified, spot_of};
+use super::undo::spot_of;
+use super::undo_ends::{read_tail, set_modified};
 use crate::change::{EntryRef, OnExisting, rename_entry};
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
@@ -23,11 +26,12 @@ use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 use crate::together::{ChangePlace, Extent, HeldPlaces};
 
-/// How many places of a change are locked one by one; for more, the whole root is.
+/// How many places of a change are locked; of more, the directories that they are in.
 const PLACES_MAX: usize = 64;
-/// How often somebody else's lock is tried, and how long the wait between is.
-const HOLD_TRIES: usize = 20;
-const HOLD_PAUSE: Duration = Duration::from_millis(10);
+/// How often somebody else's lock is tried, and how long the first and the longest wait between is.
+const HOLD_TRIES: usize = 60;
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
 /// What a look at unfinished changes came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,10 +91,29 @@ impl History {
                 ledger,
                 number,
             };
-            let end = recovery.settle(&record, recovered);
-            self.journal.end_foreign(store, number, end)?;
+            let (end, undone) = recovery.settle(&record, recovered);
+            self.journal.end_foreign(store, number, end, undone)?;
         }
         Ok(true)
+    }
+
+    /// Takes back what a call did, the last part first; tells the indexes of the parts of which nothing is left.
+    pub(super) fn take_back(
+        &self,
+        root: &Root,
+        store: &Store,
+        number: u64,
+        parts: &[(u32, Part)],
+    ) -> Vec<u32> {
+        let recovery = Recovery {
+            root,
+            store,
+            ledger: self.ledger(),
+            number,
+        };
+        let parts = parts.iter().rev();
+        let undone = parts.filter(|(_, part)| recovery.take_back(part).is_ok());
+        undone.map(|(index, _)| *index).collect()
     }
 }
 
@@ -105,23 +128,39 @@ fn hold_places(root: &Root, record: &ChangeRecord) -> Option<HeldPlaces> {
     let paths = record
         .made()
         .flat_map(|part| [Some(&part.path), part.to.as_ref()]);
-    let mut places: Vec<ChangePlace> = paths
-        .flatten()
-        .take(PLACES_MAX + 1)
-        .map(|path| root.change_place(path))
-        .collect();
-    if places.len() > PLACES_MAX {
-        places = vec![root.change_place(".")];
-    }
+    let places = covering(paths.flatten().map(String::as_str).collect());
+    let places: Vec<ChangePlace> = places.iter().map(|path| root.change_place(path)).collect();
     // Whatever a part is, what is below it stays as it is.
     let places: Vec<_> = places.iter().map(|place| (place, Extent::Tree)).collect();
+    let mut pause = FIRST_PAUSE;
     for _ in 0..HOLD_TRIES {
         if let Ok(Some(held)) = HeldPlaces::try_hold(&places) {
             return Some(held);
         }
-        std::thread::sleep(HOLD_PAUSE);
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     None
+}
+
+/// These paths or, if they are many, directories that they are in: somebody may be at work elsewhere in the root for as long
+/// as the process runs.
+fn covering(mut paths: BTreeSet<&str>) -> BTreeSet<&str> {
+    let depth = |path: &str| match path {
+        "." => 0,
+        path => 1 + path.matches('/').count(),
+    };
+    while paths.len() > PLACES_MAX {
+        let deepest = paths.iter().map(|path| depth(path)).max();
+        let up = |path| match path {
+            path if Some(depth(path)) == deepest => {
+                path.rsplit_once('/').map_or(".", |(above, _)| above)
+            }
+            path => path,
+        };
+        paths = paths.into_iter().map(up).collect();
+    }
+    paths
 }
 
 struct Recovery<'a> {
@@ -133,24 +172,31 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    fn settle(&self, record: &ChangeRecord, recovered: &mut Recovered) -> End {
-        let parts: Vec<&Part> = record.made_parts().map(|(_, part)| part).collect();
-        if record.is_whole && parts.iter().all(|part| self.is_in_place(part)) {
+    /// Tells how a change ended, and which of its parts did not happen or were taken back if the others stay.
+    fn settle(&self, record: &ChangeRecord, recovered: &mut Recovered) -> (End, Vec<u32>) {
+        let parts: Vec<(u32, &Part)> = record.made_parts().collect();
+        if record.is_whole && parts.iter().all(|(_, part)| self.is_in_place(part)) {
             recovered.done += 1;
-            return End::Done;
+            return (End::Done, Vec::new());
         }
-        if let Some(lost) = parts.iter().find(|part| part.lost) {
+        if let Some((_, lost)) = parts.iter().find(|(_, part)| part.lost) {
             // What went entry by entry cannot come back.
             recovered.left.push(lost.path.clone());
-            return End::Done;
+            return (End::Done, Vec::new());
         }
         recovered.taken_back += 1;
-        for part in parts.into_iter().rev() {
-            if self.take_back(part).is_err() {
-                recovered.left.push(part.path.clone());
+        let mut undone = Vec::new();
+        for (index, part) in parts.iter().rev() {
+            match self.take_back(part) {
+                Ok(()) => undone.push(*index),
+                Err(_) => recovered.left.push(part.path.clone()),
             }
         }
-        End::Void
+        if undone.len() == parts.len() {
+            return (End::Void, Vec::new());
+        }
+        // What is left can be seen, and what was kept for it can be read.
+        (End::Done, undone)
     }
 
     /// Tells whether a part was done.
@@ -163,7 +209,11 @@ impl Recovery<'_> {
         let is_new = |there: &Metadata| is_of(part.new.as_ref(), there);
         match part.kind {
             PartKind::Replace => self.is_replaced(part, there.as_ref()),
-            PartKind::Create | PartKind::Move => {
+            PartKind::Move => {
+                let is_moved = || self.is_moved(part, there.as_ref());
+                self.was_found_done(part, path).unwrap_or_else(is_moved)
+            }
+            PartKind::Create => {
                 let is_there = || there.as_ref().is_some_and(is_new);
                 self.was_found_done(part, path).unwrap_or_else(is_there)
             }
@@ -191,6 +241,24 @@ impl Recovery<'_> {
         let is_new = there.is_some_and(|there| is_of(part.new.as_ref(), there));
         // What is neither came later: then what was there is kept, and has to stay so.
         is_new || (!is_staged && !is_untouched && object.is_some())
+    }
+
+    /// Tells whether an entry got another path. If somebody changed since what is there, its old path tells.
+    fn is_moved(&self, part: &Part, there: Option<&Metadata>) -> bool {
+        let is_new = |found: &Metadata| is_of(part.new.as_ref(), found);
+        if there.is_some_and(is_new) {
+            return true;
+        }
+        if there.is_some_and(|there| is_of(part.old.as_ref(), there)) {
+            return false;
+        }
+        if let Some(found) = self.next_found(&part.path) {
+            return !found
+                .zip(part.new)
+                .is_some_and(|(found, new)| new.is_same(&found));
+        }
+        let source = self.look(&part.path).ok().flatten();
+        !source.as_ref().is_some_and(is_new)
     }
 
     /// Tells by what the next change found at a path whether a part was done; `None` if there is none that knows. What is
@@ -340,8 +408,15 @@ impl Recovery<'_> {
         };
         self.with_entry(path, |entry| {
             match rename_entry(from, entry, OnExisting::Fail, kind) {
-                // A copy was kept, and the entry itself was not removed yet.
-                Err(Errno::EXIST) => self.clear_object(part),
+                Err(Errno::EXIST) => {
+                    let there = syscall::stat_at_unchecked(entry.0, entry.1)?;
+                    if !is_of(part.old.as_ref(), &there) {
+                        // Somebody put something else there, and this is all that is left of what was.
+                        return Err(Errno::BUSY);
+                    }
+                    // A copy was kept, and the entry itself was not removed yet.
+                    self.clear_object(part)
+                }
                 renamed => renamed,
             }
         })
@@ -428,7 +503,13 @@ impl Recovery<'_> {
     }
 
     fn look(&self, path: &str) -> SysResult<Option<Metadata>> {
-        let found = self.with_entry(path, |(dir, name)| syscall::stat_at_unchecked(dir, name));
+        let found = self.with_entry(path, |(dir, name)| {
+            if self.store.is_shared() {
+                // What this machine remembers of it may be older than what the dead process did.
+                syscall::sync_attributes_unchecked(dir)?;
+            }
+            syscall::stat_at_unchecked(dir, name)
+        });
         match found {
             Ok(metadata) => Ok(Some(metadata)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),

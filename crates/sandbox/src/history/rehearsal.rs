@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::journal::ChangeRecord;
+use super::change_record::ChangeRecord;
 use super::record::{Part, PartKind, Stamp};
 use super::undo::{Found, UndoFault, Undoing, conflict, gone, missing};
 
@@ -49,6 +49,7 @@ impl Rehearsal<'_> {
         match part.kind {
             PartKind::Create | PartKind::Replace => {
                 self.require(path, part.new.as_ref())?;
+                self.check_whole(path, &[path])?;
                 self.leave(path, self.kept(part)?);
             }
             PartKind::Remove => {
@@ -88,6 +89,7 @@ impl Rehearsal<'_> {
             Seen::Unknown => {}
         }
         self.require_nothing(&part.path)?;
+        self.check_whole(to, &[to, &part.path])?;
         // Of a directory that was replaced its permissions are enough.
         if !part.old.is_some_and(|old| old.is_directory()) {
             self.undoing.object(part)?;
@@ -102,7 +104,7 @@ impl Rehearsal<'_> {
             Seen::Entry(there) if !there.is_directory() => return Err(missing(path)),
             Seen::Nothing => return Err(missing(path)),
             Seen::Entry(_) if is_single && self.is_filled(path)? => {
-                return Err(conflict(path, Found::NotEmpty));
+                return Err(self.undoing.filled(&self.undoing.spot(path)?, path));
             }
             _ => {}
         }
@@ -142,6 +144,19 @@ impl Rehearsal<'_> {
             Seen::Unknown => {}
         }
         Ok(())
+    }
+
+    /// Looks whether a directory may go or move, if it is there now and not only by then.
+    fn check_whole(&self, path: &str, paths: &[&str]) -> Result<(), UndoFault> {
+        let is_near = |other: &String| crate::is_within(path, other);
+        if self.left.keys().any(is_near) {
+            return Ok(());
+        }
+        let spot = self.undoing.spot(path)?;
+        match self.undoing.look(&spot, path)? {
+            Some(there) => self.undoing.check_whole(&spot, &there, paths),
+            None => Ok(()),
+        }
     }
 
     fn require(&self, path: &str, new: Option<&Stamp>) -> Result<(), UndoFault> {

@@ -1,5 +1,7 @@
 //! Changes, undo, redo and recovery, on real directories.
 
+mod left;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;

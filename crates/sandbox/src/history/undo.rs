@@ -3,24 +3,24 @@
 //! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
 
 use std::cell::OnceCell;
-use std::fs::File;
-use std::io::Write;
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::journal::ChangeRecord;
-use super::keep::{Incoming, stamp_at, tail_of};
+use super::change_record::ChangeRecord;
+use super::keep::{Incoming, stamp_at};
 use super::ledger::Ledger;
-use super::record::{Part, PartKind, Stamp, Tail, parse_change_id};
+use super::record::{Part, PartKind, Stamp, parse_change_id};
 use super::{History, Store};
-use crate::change::{Change, EntryRef, OnExisting, rename_entry};
+use crate::change::{Change, Durability, EntryRef, OnExisting, rename_entry};
+use crate::dir::Dir;
 use crate::metadata::Metadata;
 use crate::name::{self, Name};
 use crate::resolve::reopen_resolved;
 use crate::rights::Right;
 use crate::root::Root;
-use crate::syscall::{self, Errno, Purpose, SysResult};
+use crate::syscall::{self, Errno, SysResult};
+use crate::view::is_whole;
 
 /// Why a change cannot be taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,11 @@ pub enum UndoFault {
         path: String,
         /// The right that is missing.
         right: Right,
+    },
+    /// A directory holds what does not exist for whoever takes it back.
+    Denied {
+        /// The directory.
+        path: String,
     },
     /// The system refused a step.
     Failed {
@@ -129,6 +134,7 @@ impl Change {
         let numbers = records.iter().map(|record| record.number).collect();
         self.recorder().set_undoes(numbers);
         let undone = records.iter().try_for_each(|record| undoing.run(record));
+        let undone = undone.and_then(|()| undoing.sync());
         undone.inspect_err(|_| undoing.take_back())?;
         history.count_undone(records.len() as u64);
         Ok(())
@@ -216,12 +222,44 @@ impl Undoing<'_> {
             .try_for_each(|part| self.reverse(part, is_single))
     }
 
-    /// Does again what was taken back before a failure.
+    /// Does again what was taken back before a failure. What was kept has its old names again then, so that the change can
+    /// be taken back as before.
     fn take_back(&self) {
-        let parts = self.change.recorder().parts_in(self.history);
-        for part in parts.iter().rev() {
-            let _ = self.reverse(part, false);
+        let recorder = self.change.recorder();
+        let Some((number, parts)) = recorder.made_in(self.history) else {
+            return;
+        };
+        let again = self
+            .history
+            .take_back(self.root, self.store, number, &parts);
+        for index in again {
+            recorder.fail_in(self.history, number, index);
         }
+    }
+
+    /// Writes the directories to disk in which something came or went.
+    fn sync(&self) -> Result<(), UndoFault> {
+        if self.change.durability() == Durability::Fast {
+            return Ok(());
+        }
+        let (_, parts) = (self.change.recorder().made_in(self.history)).unwrap_or_default();
+        let ends = parts
+            .iter()
+            .flat_map(|(_, part)| [Some(part.path.as_str()), part.to.as_deref()]);
+        let above = ends
+            .flatten()
+            .map(|path| path.rsplit_once('/').map_or("", |(above, _)| above));
+        let dirs: BTreeSet<&str> = above.collect();
+        for path in dirs {
+            let synced = match reopen_resolved(self.root, &name::to_bytes(path)) {
+                Ok(dir) => self.change.sync_dir(self.root.fd_or(dir.as_ref())),
+                // It went too, which is written where it was.
+                Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+                Err(errno) => Err(errno),
+            };
+            synced.map_err(|errno| failed(path, errno))?;
+        }
+        Ok(())
     }
 
     fn reverse(&self, part: &Part, is_single: bool) -> Result<(), UndoFault> {
@@ -232,7 +270,8 @@ impl Undoing<'_> {
         match part.kind {
             PartKind::Create => {
                 let spot = self.spot(path)?;
-                self.require(&spot, path, part.new.as_ref())?;
+                let there = self.require(&spot, path, part.new.as_ref())?;
+                self.check_whole(&spot, &there, &[path])?;
                 self.remove(&spot, path)
             }
             PartKind::Replace => {
@@ -264,6 +303,7 @@ impl Undoing<'_> {
             return Err(conflict(to_path, Found::Changed));
         }
         self.require_nothing(&from, &part.path)?;
+        self.check_whole(&to, &there, &[to_path, &part.path])?;
         let over_dir = part.old.as_ref().filter(|old| old.is_directory());
         let object = match self.object(part) {
             // Only its permissions are known.
@@ -353,7 +393,7 @@ impl Undoing<'_> {
         match removed {
             // A directory that was made on the way to a file may serve others by now.
             Err(Errno::NOTEMPTY | Errno::EXIST) if !is_single => Ok(()),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(conflict(path, Found::NotEmpty)),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(self.filled(&spot, path)),
             removed => removed.map_err(|errno| failed(path, errno)),
         }
     }
@@ -372,71 +412,6 @@ impl Undoing<'_> {
         made.map_err(|errno| failed(path, errno))
     }
 
-    /// Takes back an append: the tail is kept, and the file ends where it did.
-    fn cut(&self, part: &Part) -> Result<(), UndoFault> {
-        let path = part.path.as_str();
-        let tail = part.tail.as_ref().ok_or_else(|| gone(path))?;
-        let (file, there) = self.open_appended(part, tail.at + tail.length)?;
-        let added = read_tail(&file, tail).map_err(|errno| failed(path, errno))?;
-        if tail_of(tail.at, &added).hashes != tail.hashes {
-            return Err(conflict(path, Found::Changed));
-        }
-        let at = tail.at;
-        let cut = self.change.cut_kept(
-            self.history,
-            self.store,
-            (path, &there),
-            &added,
-            tail,
-            || {
-                let cut = file.set_len(at);
-                cut.map_err(|error| super::store::errno_of(&error))?;
-                set_modified(&file, part.old.as_ref())
-            },
-        );
-        cut.map_err(|errno| failed(path, errno))
-    }
-
-    /// Adds again what was cut off.
-    fn append(&self, part: &Part) -> Result<(), UndoFault> {
-        let path = part.path.as_str();
-        let tail = part.tail.as_ref().ok_or_else(|| gone(path))?;
-        let (file, there) = self.open_appended(part, tail.at)?;
-        let object = self.object(part)?.ok_or_else(|| gone(path))?;
-        let added = syscall::open_content_unchecked(self.store.objects(), &object, Purpose::Read);
-        let added = added.map_err(|errno| failed(path, errno))?;
-        let whole = Tail {
-            at: 0,
-            ..tail.clone()
-        };
-        let added = read_tail(&File::from(added), &whole).map_err(|errno| failed(path, errno))?;
-        let again = || Part {
-            old: Some(Stamp::of(&there)),
-            tail: Some(tail_of(tail.at, &added)),
-            ..Part::new(PartKind::Append, path.to_owned())
-        };
-        let appended = self.change.noted(self.root.observers(), again, || {
-            let written = file.write_all_at(&added, tail.at);
-            written.map_err(|error| super::store::errno_of(&error))?;
-            set_modified(&file, part.old.as_ref())
-        });
-        appended.map_err(|errno| failed(path, errno))
-    }
-
-    fn open_appended(&self, part: &Part, size: u64) -> Result<(File, Metadata), UndoFault> {
-        let path = part.path.as_str();
-        let spot = self.spot(path)?;
-        let there = self.look(&spot, path)?.ok_or_else(|| missing(path))?;
-        let is_same = |old: &Stamp| self.is_file_of(old, &Stamp::of(&there));
-        if !part.old.as_ref().is_some_and(is_same) || there.size != size {
-            return Err(conflict(path, Found::Changed));
-        }
-        let (dir, name) = self.entry(&spot);
-        let file = syscall::open_content_unchecked(dir, name, Purpose::Edit);
-        let file = File::from(file.map_err(|errno| failed(path, errno))?);
-        Ok((file, there))
-    }
-
     /// The object of a part, which has to be there if the part has one.
     pub(super) fn object(&self, part: &Part) -> Result<Option<Name>, UndoFault> {
         let Some(object) = &part.object else {
@@ -449,14 +424,58 @@ impl Undoing<'_> {
         }
     }
 
-    fn require(&self, spot: &Spot, path: &str, stamp: Option<&Stamp>) -> Result<(), UndoFault> {
+    fn require(
+        &self,
+        spot: &Spot,
+        path: &str,
+        stamp: Option<&Stamp>,
+    ) -> Result<Metadata, UndoFault> {
         let there = self.look(spot, path)?.ok_or_else(|| missing(path))?;
         match stamp {
             Some(stamp) if !self.is_left(stamp, &self.stamp(spot, &there)) => {
                 Err(conflict(path, Found::Changed))
             }
-            _ => Ok(()),
+            _ => Ok(there),
         }
+    }
+
+    /// Security: a directory that goes, or gets another path, takes nothing along that does not exist for whoever does it.
+    /// `paths` are those that it has and will have.
+    pub(super) fn check_whole(
+        &self,
+        spot: &Spot,
+        there: &Metadata,
+        paths: &[&str],
+    ) -> Result<(), UndoFault> {
+        if self.root.shows_everything() || !there.is_directory() {
+            return Ok(());
+        }
+        let shown = paths.first().copied().unwrap_or_default();
+        let top = self.open_dir(spot, shown)?;
+        let ends: Vec<_> = paths.iter().map(|path| name::to_bytes(path)).collect();
+        match is_whole(self.root, top, &ends, &|| false) {
+            Ok(true) => Ok(()),
+            _ => Err(denied(shown)),
+        }
+    }
+
+    fn open_dir(&self, spot: &Spot, path: &str) -> Result<Dir, UndoFault> {
+        let (dir, name) = self.entry(spot);
+        let opened = syscall::open_dir_unchecked(dir, name).map_err(|errno| failed(path, errno))?;
+        let bytes = name::to_bytes(path).into_owned();
+        Ok(Dir::new(opened, bytes, self.root.share()))
+    }
+
+    /// Why a directory cannot go that is not empty. Security: it may hold nothing that exists for whoever takes it back.
+    pub(super) fn filled(&self, spot: &Spot, path: &str) -> UndoFault {
+        let shows_nothing = || {
+            let entries = self.open_dir(spot, path).map(|dir| dir.entries());
+            matches!(entries, Ok(Ok(entries)) if entries.is_empty())
+        };
+        if !self.root.shows_everything() && shows_nothing() {
+            return denied(path);
+        }
+        conflict(path, Found::NotEmpty)
     }
 
     /// What is at a spot, with its content if it is small.
@@ -498,7 +517,7 @@ impl Undoing<'_> {
         super::keep::require_empty((dir, name)) == Err(Errno::NOTEMPTY)
     }
 
-    fn entry<'s>(&'s self, spot: &'s Spot) -> EntryRef<'s> {
+    pub(super) fn entry<'s>(&'s self, spot: &'s Spot) -> EntryRef<'s> {
         (self.root.fd_or(spot.dir.as_ref()), &spot.name)
     }
 }
@@ -512,60 +531,6 @@ pub(super) fn spot_of(root: &Root, path: &str) -> SysResult<(Option<OwnedFd>, Na
     };
     let name = last.and_then(Name::new).ok_or(Errno::INVAL)?;
     Ok((reopen_resolved(root, parent.unwrap_or_default())?, name))
-}
-
-/// Gives a file the time of its content back, by which earlier changes know it.
-pub(super) fn set_modified(file: &File, old: Option<&Stamp>) -> SysResult<()> {
-    let Some(modified) = old.and_then(Stamp::modified) else {
-        return Ok(());
-    };
-    let accessed = syscall::stat_unchecked(file.as_fd())?.accessed;
-    syscall::set_times_unchecked(file.as_fd(), accessed, modified)
-}
-
-/// Reads the bytes of a tail.
-pub(super) fn read_tail(file: &File, tail: &Tail) -> SysResult<Vec<u8>> {
-    let length = usize::try_from(tail.length).map_err(|_| Errno::FBIG)?;
-    let mut bytes = vec![0; length];
-    let read = file.read_exact_at(&mut bytes, tail.at);
-    read.map_err(|error| super::store::errno_of(&error))?;
-    Ok(bytes)
-}
-
-impl Change {
-    /// Keeps what is cut off a file's end, and cuts it off.
-    fn cut_kept(
-        &self,
-        history: &Arc<History>,
-        store: &Store,
-        (path, there): (&str, &Metadata),
-        added: &[u8],
-        tail: &Tail,
-        cut: impl FnOnce() -> SysResult<()>,
-    ) -> SysResult<()> {
-        let slot = self.recorder().slot(history, store)?;
-        let object = File::from(syscall::create_unchecked(
-            store.objects(),
-            &slot.object,
-            0o600,
-        )?);
-        let kept = (&object).write_all(added);
-        let kept = kept.map_err(|error| super::store::errno_of(&error));
-        kept.and_then(|()| self.sync_file(object.as_fd()))
-            .inspect_err(|_| {
-                let _ = syscall::unlink_unchecked(store.objects(), &slot.object);
-            })?;
-        let part = Part {
-            old: Some(Stamp::of(there)),
-            object: Some(slot.object.shown().into_owned()),
-            tail: Some(tail.clone()),
-            ..Part::new(PartKind::Cut, path.to_owned())
-        };
-        let index = self
-            .recorder()
-            .write(&slot, part, self.is_last_part(), self.durability())?;
-        cut().inspect_err(|_| self.recorder().fail(&slot, index))
-    }
 }
 
 impl History {
@@ -582,6 +547,12 @@ pub(super) fn gone(path: &str) -> UndoFault {
     }
 }
 
+fn denied(path: &str) -> UndoFault {
+    UndoFault::Denied {
+        path: path.to_owned(),
+    }
+}
+
 pub(super) fn missing(path: &str) -> UndoFault {
     conflict(path, Found::Missing)
 }
@@ -593,7 +564,7 @@ pub(super) fn conflict(path: &str, found: Found) -> UndoFault {
     }
 }
 
-fn failed(path: &str, errno: Errno) -> UndoFault {
+pub(super) fn failed(path: &str, errno: Errno) -> UndoFault {
     UndoFault::Failed {
         path: path.to_owned(),
         reason: std::io::Error::from(errno).to_string(),

@@ -22,6 +22,7 @@ pub use glob::{GlobFault, GlobReason};
 pub use hidden::HiddenEntries;
 pub(crate) use placed::RootView;
 pub use secrets::SECRETS;
+pub(crate) use whole::is_whole;
 
 use glob_list::{GlobList, Purpose, parsed};
 

@@ -1,11 +1,62 @@
 //! Directories that are moved or removed as a whole: nothing in them may be hidden from whoever does it.
 
+use crate::dir::Dir;
 use crate::error::{Error, Result};
 use crate::leftovers::is_temporary;
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
+use crate::root::Root;
 use crate::view::RootView;
 use crate::walk::{WalkOptions, WalkOrder, Walker};
+
+/// Tells whether nothing below a directory is hidden at any of these paths, which it has or will have.
+pub(crate) fn is_whole<P: AsRef<[u8]>>(
+    root: &Root,
+    top: Dir,
+    paths: &[P],
+    stop: &dyn Fn() -> bool,
+) -> Result<bool> {
+    let paths = paths.iter().map(AsRef::as_ref);
+    match judges(paths.map(|path| (root, path))) {
+        judges if judges.is_empty() => Ok(true),
+        judges => shows_each(top, &judges, stop),
+    }
+}
+
+/// A view, and the path by which it is asked.
+type Judge<'a> = (&'a RootView, Vec<u8>);
+
+/// The views that may hide something below these paths.
+fn judges<'a, 'p>(ends: impl Iterator<Item = (&'a Root, &'p [u8])>) -> Vec<Judge<'a>> {
+    let judges = ends.filter_map(|(root, path)| {
+        let view = root.view()?;
+        (!view.view().shows_all_below(path)).then(|| (&**view, path.to_vec()))
+    });
+    judges.collect()
+}
+
+/// Tells whether every entry below a directory exists for all judges; no also if one cannot be seen.
+fn shows_each(top: Dir, judges: &[Judge<'_>], stop: &dyn Fn() -> bool) -> Result<bool> {
+    let options = WalkOptions {
+        max_depth: None,
+        order: WalkOrder::Listed,
+    };
+    let prefix = top.path_bytes().len() + 1;
+    let mut walker = Walker::with_temporary(top, options);
+    while let Some(item) = walker.next(&mut |item| !is_temporary(item.name.as_bytes())) {
+        if stop() {
+            return Err(Error::Stopped);
+        }
+        let Ok(item) = item else { return Ok(false) };
+        let path = item.path_bytes();
+        let rest = path.get(prefix..).unwrap_or_default();
+        let is_shown = |(view, top): &Judge<'_>| shows(view, top, rest, item.kind);
+        if !is_temporary(item.name.as_bytes()) && !judges.iter().all(is_shown) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 impl Located<'_> {
     /// Fails without a name if this is a directory that holds something hidden, or that would be hidden at `to`.
@@ -15,49 +66,17 @@ impl Located<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
         let ends = [Some(self), to].into_iter().flatten();
-        let judges = ends.filter_map(|end| {
-            let (view, path) = (end.root().view()?, end.path_bytes());
-            (!view.view().shows_all_below(&path)).then_some((view, path))
-        });
-        let judges: Vec<(_, Vec<u8>)> = judges.collect();
+        let ends: Vec<_> = ends.map(|end| (end.root(), end.path_bytes())).collect();
+        let judges = judges(ends.iter().map(|(root, path)| (*root, path.as_slice())));
         if judges.is_empty() || !self.metadata().is_some_and(Metadata::is_directory) {
             return Ok(());
         }
-        self.check_each(
-            &|rest, kind| {
-                let mut judges = judges.iter();
-                judges.all(|(view, top)| shows(view, top, rest, kind))
-            },
-            stop,
-        )
-    }
-
-    fn check_each(
-        &self,
-        exists: &dyn Fn(&[u8], FileKind) -> bool,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        let refused = || Error::PermissionDenied {
-            path: self.given().to_owned(),
-        };
-        let options = WalkOptions {
-            max_depth: None,
-            order: WalkOrder::Listed,
-        };
-        let prefix = self.path_bytes().len() + 1;
-        let mut walker = Walker::with_temporary(self.open_dir()?, options);
-        while let Some(item) = walker.next(&mut |item| !is_temporary(item.name.as_bytes())) {
-            if stop() {
-                return Err(Error::Stopped);
-            }
-            let item = item.map_err(|_| refused())?;
-            let path = item.path_bytes();
-            let rest = path.get(prefix..).unwrap_or_default();
-            if !is_temporary(item.name.as_bytes()) && !exists(rest, item.kind) {
-                return Err(refused());
-            }
+        if shows_each(self.open_dir()?, &judges, stop)? {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::PermissionDenied {
+            path: self.given().to_owned(),
+        })
     }
 
     /// Says no more than "permission denied" of a directory that is not empty, but shows nothing.

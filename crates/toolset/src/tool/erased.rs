@@ -123,6 +123,12 @@ impl<T: Tool> BlockingWork for Decoded<T> {
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
     let mut reply = reply?;
+    if T::EFFECT != ToolEffect::Read {
+        call.context
+            .change_notes
+            .settle()
+            .map_err(ops::Error::from)?;
+    }
     let media = T::media(&mut reply);
     let own_text = |reply: &T::Reply| match call.text_form {
         TextForm::Compact => T::json_text(reply, call.replies),

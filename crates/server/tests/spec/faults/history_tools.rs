@@ -2,6 +2,7 @@
 
 use testkit::{Server, Setup, Transport, Tree, Value, json, over_both};
 
+use crate::harness::machine::{left_out, succeeds};
 use crate::harness::program;
 
 fn setup(tree: &Tree) -> Setup {
@@ -398,4 +399,101 @@ async fn history_undo_in_files_and_memory() {
         }
     })
     .await;
+}
+
+/// Nothing of an undo stays that fails in the middle, and it can be tried again.
+#[tokio::test]
+async fn history_an_undo_that_failed_works_later() {
+    // The last part is undone first, so that each of the two is the one that fails.
+    for fixed in ["x", "y"] {
+        let tree = Tree::new()
+            .file("x/a", "old\n")
+            .file("y/b", "old\n")
+            .file("y/gone", "old\n");
+        let setup = setup(&tree);
+        let server = setup.start(Transport::Stdio).await;
+        let files = json!({"files": [write("x/a", "new\n"), write("y/b", "new\n")]});
+        let change = changed(&server, "write_file", files).await;
+        let flag = |word: &str| {
+            let mut command = std::process::Command::new("chattr");
+            succeeds(command.arg(word).arg(tree.join(fixed)))
+        };
+        if !flag("+i") {
+            return left_out("directories cannot be made immutable here");
+        }
+        let undo = json!({"change": change});
+        let outcome = server.call("undo", undo.clone()).await;
+        let texts = [tree.text("x/a"), tree.text("y/b")];
+        assert!(flag("-i"));
+        let message = outcome.error()["error"]["message"].as_str();
+        let message = message.expect("a message");
+        assert!(message.contains("nothing was undone"), "{message}");
+        assert_eq!(texts, ["new\n", "new\n"], "{fixed}");
+        let told = ok(&server, "changes", json!({})).await;
+        assert_eq!(told["changes"].as_array().unwrap().len(), 1, "{told}");
+        let before = json!({"path": "x/a", "at": change});
+        assert_eq!(ok(&server, "read_file", before).await["content"], "old\n");
+        ok(&server, "undo", undo).await;
+        assert_eq!([tree.text("x/a"), tree.text("y/b")], ["old\n", "old\n"]);
+        server.stop().await;
+    }
+}
+
+/// What a change replaced is told also after it came back.
+#[tokio::test]
+async fn history_what_came_back_is_told_as_it_was() {
+    let tree = Tree::new().file("a", "one\ntwo\n");
+    let server = setup(&tree).start(Transport::Stdio).await;
+    let change = changed(&server, "write_file", write("a", "one\n2\nthree\n")).await;
+    changed(&server, "undo", json!({"change": change})).await;
+    let past = json!({"path": "a", "at": change});
+    assert_eq!(
+        ok(&server, "read_file", past.clone()).await["content"],
+        "one\ntwo\n"
+    );
+    let compared = ok(&server, "compare", past).await;
+    assert_eq!(compared["equal"], true, "{compared}");
+    let outcome = server.call("changes", json!({})).await;
+    let lines: Vec<&str> = outcome.text.lines().collect();
+    assert!(
+        lines[0].contains("undo a (+1 -2) by "),
+        "{}",
+        outcome.story()
+    );
+    assert!(
+        lines[1].contains("write_file a (+2 -1) by "),
+        "{}",
+        outcome.story()
+    );
+}
+
+/// A tree that was copied does not go with what was changed in it since.
+#[tokio::test]
+async fn history_a_copied_tree_goes_only_as_it_came() {
+    let tree = Tree::new().file("dir/sub/a", "a\n");
+    let server = setup(&tree).start(Transport::Stdio).await;
+    let arguments = json!({"source_path": "dir", "dest_path": "copied"});
+    let copied = changed(&server, "copy", arguments).await;
+    let edited = changed(&server, "write_file", write("copied/sub/a", "other\n")).await;
+    let undo = json!({"change": copied});
+    for dry_run in [true, false] {
+        let undo = json!({"change": copied, "dry_run": dry_run});
+        let message = refused(&server, "version_conflict", "undo", undo).await;
+        let told = "copied/sub/a was changed since by ";
+        assert!(message.starts_with(told), "{message}");
+        assert!(
+            message.contains(&format!("undo {edited} first")),
+            "{message}"
+        );
+    }
+    assert_eq!(tree.text("copied/sub/a"), "other\n");
+    // Taken back, it is in the way no more; made again, it is.
+    let undone = changed(&server, "undo", json!({"change": edited})).await;
+    ok(&server, "undo", json!({"change": copied, "dry_run": true})).await;
+    changed(&server, "undo", json!({"change": undone})).await;
+    refused(&server, "version_conflict", "undo", undo).await;
+    let all = ok(&server, "undo", json!({"to": copied})).await;
+    assert_eq!(all["undone"].as_array().unwrap().len(), 2, "{all}");
+    assert!(!tree.join("copied").exists());
+    assert_eq!(tree.text("dir/sub/a"), "a\n");
 }

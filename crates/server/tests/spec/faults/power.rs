@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Transport, Tree, json};
+use testkit::{Transport, Tree, Value, json};
 
 use crate::harness::machine::{
-    Chance, Client, confirmed, left_out, said, share, succeeds, temporary_names,
+    Chance, Client, answered, confirmed, left_out, said, share, succeeds, temporary_names,
 };
-use crate::harness::program;
+use crate::harness::{becomes, program};
 
 const CUTS: usize = 100;
 /// The earliest and the latest cut after the work began.
@@ -79,7 +79,7 @@ fn content(name: &str, version: usize) -> String {
 }
 
 /// The last version that was confirmed, and the last that was tried.
-#[derive(Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Versions {
     confirmed: Option<usize>,
     tried: usize,
@@ -135,6 +135,52 @@ async fn merge(client: Client) -> Versions {
         versions.confirmed = Some(round);
     }
     versions
+}
+
+/// Makes directories; tells how many have to be there.
+async fn make_directories(client: Client) -> usize {
+    let mut made = 0;
+    loop {
+        let path = json!({"path": directory(made)});
+        if !confirmed(&client, "create_folder", path).await {
+            return made;
+        }
+        made += 1;
+    }
+}
+
+fn directory(number: usize) -> String {
+    format!("made/{number}/deep")
+}
+
+const TURNED: usize = 4;
+
+/// Writes files and undoes that, again and again: then they are of version 0 again.
+async fn write_and_undo(client: Client) -> Versions {
+    let mut versions = Versions::default();
+    for version in 0.. {
+        versions.tried = version;
+        let files: Vec<Value> = (0..TURNED)
+            .map(|file| json!({"path": turned(file), "content": content("turned", version)}))
+            .collect();
+        let written = answered(&client, "write_file", json!({"files": files})).await;
+        let Some(written) = written else { break };
+        versions.confirmed = Some(version);
+        if version == 0 {
+            continue;
+        }
+        versions.tried = 0;
+        let undo = json!({"change": written["change"]});
+        if !confirmed(&client, "undo", undo).await {
+            break;
+        }
+        versions.confirmed = Some(0);
+    }
+    versions
+}
+
+fn turned(file: usize) -> String {
+    format!("turned/{file}")
 }
 
 /// Moves trees from another file system to the disk; tells how many arrived.
@@ -209,6 +255,34 @@ impl Damage {
         }
     }
 
+    fn check_directories(&mut self, top: &Path, made: usize) {
+        self.confirmed += made;
+        let paths = (0..made).map(directory);
+        self.lost
+            .extend(paths.filter(|path| !top.join(path).is_dir()));
+    }
+
+    /// Checks files that are written and taken back together.
+    fn check_turned(&mut self, top: &Path, versions: Versions) {
+        let Some(last) = versions.confirmed else {
+            return;
+        };
+        self.confirmed += 1;
+        let known = [last, versions.tried].map(|version| content("turned", version));
+        for path in (0..TURNED).map(turned) {
+            match std::fs::read_to_string(top.join(&path)) {
+                Ok(text) if known.contains(&text) => {}
+                Ok(text) if is_whole(&text) => {
+                    let found = text.lines().next();
+                    self.lost
+                        .push(format!("{path}: {found:?}, and not {versions:?}"));
+                }
+                Ok(text) => self.broken.push(format!("{path}: {} bytes", text.len())),
+                Err(error) => self.lost.push(format!("{path}: {error}")),
+            }
+        }
+    }
+
     fn check_merged(&mut self, top: &Path, versions: Versions) {
         self.confirmed += versions.confirmed.map_or(0, |last| last + 1);
         let side = |round: usize, file: usize| match round % 2 {
@@ -257,7 +331,53 @@ fn is_whole(text: &str) -> bool {
     text.ends_with('\n') && lines.all(|line| Some(line) == first)
 }
 
-/// One cut: work until the power fails, then look what is on disk.
+/// What all of them did.
+struct Work {
+    first: Versions,
+    second: Versions,
+    many: (Vec<usize>, Vec<usize>),
+    merged: Versions,
+    moved: Versions,
+    directories: usize,
+    turned: Versions,
+}
+
+impl Work {
+    /// Works until the power fails.
+    async fn until(client: impl Fn() -> Client, cut: impl Future<Output = ()>) -> Work {
+        let first = tokio::spawn(rewrite(client(), "first"));
+        let second = tokio::spawn(rewrite(client(), "second"));
+        let many = tokio::spawn(make_and_remove(client()));
+        let merged = tokio::spawn(merge(client()));
+        let moved = tokio::spawn(move_in(client()));
+        let directories = tokio::spawn(make_directories(client()));
+        let turned = tokio::spawn(write_and_undo(client()));
+        cut.await;
+        Work {
+            first: first.await.expect("it ends"),
+            second: second.await.expect("it ends"),
+            many: many.await.expect("it ends"),
+            merged: merged.await.expect("it ends"),
+            moved: moved.await.expect("it ends"),
+            directories: directories.await.expect("it ends"),
+            turned: turned.await.expect("it ends"),
+        }
+    }
+
+    fn damage(&self, top: &Path, memory: &Tree) -> Damage {
+        let mut damage = Damage::default();
+        damage.check_versions(top, "first", self.first);
+        damage.check_versions(top, "second", self.second);
+        damage.check_many(top, &self.many.0, &self.many.1);
+        damage.check_merged(top, self.merged);
+        damage.check_moved(top, memory, self.moved);
+        damage.check_directories(top, self.directories);
+        damage.check_turned(top, self.turned);
+        damage
+    }
+}
+
+/// One cut: work until the power fails, then look what is on disk, and what a server makes of it that starts then.
 async fn cut_once(disk: &Disk, moment: Duration) -> Damage {
     let memory = sources();
     let setup = program()
@@ -266,39 +386,26 @@ async fn cut_once(disk: &Disk, moment: Duration) -> Damage {
         .set("log.level", "error");
     let server = setup.clone().start(Transport::Stdio).await;
     std::fs::create_dir_all(disk.top().join("both")).expect("a directory");
-    let client = || server.client().clone();
-    let first = tokio::spawn(rewrite(client(), "first"));
-    let second = tokio::spawn(rewrite(client(), "second"));
-    let many = tokio::spawn(make_and_remove(client()));
-    let merged = tokio::spawn(merge(client()));
-    let moved = tokio::spawn(move_in(client()));
-    tokio::time::sleep(moment).await;
-    assert!(disk.cut_power(), "the file system cannot be stopped");
-    let (first, second) = (
-        first.await.expect("it ends"),
-        second.await.expect("it ends"),
-    );
-    let (there, gone) = many.await.expect("it ends");
-    let (merged, moved) = (
-        merged.await.expect("it ends"),
-        moved.await.expect("it ends"),
-    );
+    let cut = async {
+        tokio::time::sleep(moment).await;
+        assert!(disk.cut_power(), "the file system cannot be stopped");
+    };
+    let work = Work::until(|| server.client().clone(), cut).await;
     server.kill().await;
     assert!(
         disk.unmount() && disk.mount(),
         "the file system does not come back"
     );
-    let mut damage = Damage::default();
     let top = disk.top();
-    damage.check_versions(&top, "first", first);
-    damage.check_versions(&top, "second", second);
-    damage.check_many(&top, &there, &gone);
-    damage.check_merged(&top, merged);
-    damage.check_moved(&top, &memory, moved);
+    let mut damage = work.damage(&top, &memory);
     let server = setup.start(Transport::Stdio).await;
-    let clean = crate::harness::becomes(async || temporary_names(&top).is_empty()).await;
-    server.kill().await;
+    let clean = becomes(async || temporary_names(&top).is_empty()).await;
     assert!(clean, "leftovers stay: {:?}", temporary_names(&top));
+    let settled = work.damage(&top, &memory);
+    server.kill().await;
+    let after = |what: Vec<String>| what.into_iter().map(|what| format!("settled: {what}"));
+    damage.lost.extend(after(settled.lost));
+    damage.broken.extend(after(settled.broken));
     damage
 }
 

@@ -157,12 +157,22 @@ impl Chance {
 
 /// Calls a tool and tells whether it was confirmed; a broken connection is no confirmation.
 pub(crate) async fn confirmed(client: &Client, tool: &'static str, arguments: Value) -> bool {
+    answered(client, tool, arguments).await.is_some()
+}
+
+/// Calls a tool and returns what it answers; `None` if it fails or the connection breaks.
+pub(crate) async fn answered(
+    client: &Client,
+    tool: &'static str,
+    arguments: Value,
+) -> Option<Value> {
     let Value::Object(arguments) = Workspace::complete(tool, arguments) else {
         unreachable!("arguments are an object")
     };
     let params = testkit::rmcp::model::CallToolRequestParams::new(tool).with_arguments(arguments);
-    let reply = client.call_tool(params).await;
-    reply.is_ok_and(|reply| reply.is_error != Some(true))
+    let reply = client.call_tool(params).await.ok()?;
+    let is_confirmed = reply.is_error != Some(true);
+    is_confirmed.then(|| reply.structured_content.unwrap_or_default())
 }
 
 /// What calls go through; clones share the connection.

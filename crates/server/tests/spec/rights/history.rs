@@ -115,6 +115,107 @@ async fn the_past_of_what_is_hidden_is_hidden() {
     scene.end().await;
 }
 
+/// Calls a tool of `workspace` as a client that may; returns the change.
+async fn done_by(scene: &mut Scene, client: usize, tool: &str, arguments: Value) -> String {
+    let reply = scene.call(client, "workspace", tool, &arguments).await;
+    assert_eq!(reply["result"]["isError"], json!(false), "{tool}: {reply}");
+    let change = &reply["result"]["structuredContent"]["change"];
+    change.as_str().expect("a change").to_owned()
+}
+
+/// Undoes a change as a client, tried first and then for good; both have to be refused in the same words. Returns them.
+async fn undo_refused(scene: &mut Scene, client: usize, change: &str) -> String {
+    let mut told = Vec::new();
+    for dry_run in [true, false] {
+        let undo = json!({"root": ROOT, "change": change, "dry_run": dry_run});
+        let reply = scene.call(client, "workspace", "undo", &undo).await;
+        assert_eq!(reply["result"]["isError"], json!(true), "{reply}");
+        told.push(reply["result"]["structuredContent"]["error"].to_string());
+    }
+    assert_eq!(told[0], told[1]);
+    told.remove(0)
+}
+
+#[tokio::test]
+async fn an_undo_quotes_nothing_of_what_is_hidden() {
+    let mut scene = Scene::start(0).await;
+    let both = "open/sub/both.txt";
+    let write = |content: &str| json!({"root": ROOT, "path": both, "content": content});
+    done_by(&mut scene, NARROW, "write_file", write("one\n")).await;
+    let own = done_by(&mut scene, NARROW, "write_file", write("two\n")).await;
+    let secret = scene.ground.secrets[2].clone();
+    let content = format!("{} again\n", secret.content.expect("a file"));
+    let files = json!({"root": ROOT, "files": [
+        {"path": secret.path, "content": content},
+        {"path": both, "content": "three\n"}]});
+    done_by(&mut scene, WHOLE, "write_file", files).await;
+    let told = undo_refused(&mut scene, NARROW, &own).await;
+    assert!(
+        told.contains("version_conflict") && told.contains("three"),
+        "{told}"
+    );
+    assert!(
+        !told.contains("again") && told.contains("(+1 -1)"),
+        "{told}"
+    );
+    scene.end().await;
+}
+
+/// What others put into a directory, and what does not exist for a client, neither goes nor moves with an undo.
+#[tokio::test]
+async fn an_undo_takes_along_nothing_that_is_hidden() {
+    let mut scene = Scene::start(0).await;
+    let copy = json!({"source_root": ROOT, "source_path": "open/sub/deeper", "dest_root": ROOT, "dest_path": "open/sub/tree"});
+    let copied = done_by(&mut scene, NARROW, "copy", copy).await;
+    let hide_in = |scene: &Scene, dir: &str| {
+        let path = scene.ground.trees[0].join(dir).join("key.pem");
+        fs::write(&path, "hidden").expect("it is written");
+        path
+    };
+    let in_copied = hide_in(&scene, "open/sub/tree");
+    let removed = json!({"root": ROOT, "path": "open/sub/tree"});
+    let removed = scene
+        .call(NARROW, "workspace", "remove_folder", &removed)
+        .await;
+    let refusal = removed["result"]["structuredContent"]["error"].to_string();
+    assert!(refusal.contains("permission_denied"), "{removed}");
+    let told = undo_refused(&mut scene, NARROW, &copied).await;
+    assert_eq!(told, refusal);
+    assert!(in_copied.exists());
+    fs::remove_file(&in_copied).expect("it was there");
+
+    let paths = ["open/sub/tree", "open/sub/moved"];
+    let moved = json!({"source_root": ROOT, "source_path": paths[0], "dest_root": ROOT, "dest_path": paths[1]});
+    let moved = done_by(&mut scene, NARROW, "move", moved).await;
+    let in_moved = hide_in(&scene, paths[1]);
+    let told = undo_refused(&mut scene, NARROW, &moved).await;
+    assert!(
+        told.contains("permission_denied") && in_moved.exists(),
+        "{told}"
+    );
+
+    let made = json!({"root": ROOT, "path": "open/sub/made"});
+    let made = done_by(&mut scene, NARROW, "create_folder", made).await;
+    let in_made = hide_in(&scene, "open/sub/made");
+    let told = undo_refused(&mut scene, NARROW, &made).await;
+    assert!(
+        told.contains("permission_denied") && in_made.exists(),
+        "{told}"
+    );
+    for (change, hidden) in [(made, in_made), (moved, in_moved)] {
+        fs::remove_file(hidden).expect("it was there");
+        done_by(
+            &mut scene,
+            NARROW,
+            "undo",
+            json!({"root": ROOT, "change": change}),
+        )
+        .await;
+    }
+    assert!(scene.ground.trees[0].join(paths[0]).is_dir());
+    scene.end().await;
+}
+
 /// Somebody moves a directory that a search has seen to where it does not exist, and one from there to where it does and back.
 #[tokio::test]
 async fn what_was_moved_to_a_hidden_place_is_no_longer_told() {
