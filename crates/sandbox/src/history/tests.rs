@@ -64,8 +64,14 @@ pub(super) struct TestCall {
 }
 
 pub(super) fn call() -> TestCall {
+    call_of("")
+}
+
+/// A call of one client among several.
+pub(super) fn call_of(account: &str) -> TestCall {
     let notes = ChangeNotes::of(Author {
         client: "test".to_owned(),
+        account: account.to_owned(),
         tool: "test".to_owned(),
         ..Author::default()
     });
