@@ -23,6 +23,10 @@ pub(crate) enum PlantedFault {
     UnsyncedDirectories,
     /// A rename cannot refuse to replace, and there are no hard links, as on many file systems in user space.
     NoHardLinks,
+    /// A rename takes no flags, as on many network file systems.
+    NoRenameFlags,
+    /// A rename says nothing about its flags and replaces, as on some file systems in user space.
+    IgnoredFlags,
 }
 
 /// Tells whether a test planted the fault in this thread.

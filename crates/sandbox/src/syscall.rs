@@ -31,8 +31,8 @@ pub(crate) use attributes::{
 };
 
 pub(crate) use kept::{
-    exchange_unchecked, lock_unchecked, open_own_unchecked, sync_data_unchecked,
-    try_lock_unchecked, unlock_unchecked,
+    exchange_unchecked, lock_shared_unchecked, lock_unchecked, open_own_unchecked,
+    sync_data_unchecked, try_lock_unchecked, unlock_unchecked,
 };
 pub(crate) use stat::{
     is_mount_point_unchecked, stat_at_unchecked, stat_content_unchecked, stat_unchecked,
@@ -390,7 +390,10 @@ pub(crate) fn rename_unchecked(
     before("renameat2");
     let flags = match clobber {
         Clobber::Yes => RenameFlags::empty(),
-        Clobber::No if planted_fault::planted(PlantedFault::NoHardLinks) => {
+        Clobber::No
+            if planted_fault::planted(PlantedFault::NoHardLinks)
+                || planted_fault::planted(PlantedFault::NoRenameFlags) =>
+        {
             return Err(Errno::INVAL);
         }
         Clobber::No => RenameFlags::NOREPLACE,

@@ -16,7 +16,7 @@ use crate::change::{Change, EntryRef, Observers, OnExisting, rename_entry};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
-use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+use crate::syscall::{self, Errno, Purpose, SysResult};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -94,12 +94,13 @@ impl Incoming<'_> {
         match self {
             Incoming::Staged { temporary, .. } => {
                 let name = leftovers::temporary_name()?;
-                syscall::rename_unchecked(from, (home, &name), Clobber::No)?;
+                rename_entry(from, (home, &name), OnExisting::Fail, FileKind::File)?;
                 **temporary = Some(name);
                 Ok(())
             }
             Incoming::Entry(entry) | Incoming::Object(entry) => {
-                syscall::rename_unchecked(from, *entry, Clobber::No)
+                let kind = syscall::stat_at_unchecked(from.0, from.1)?.kind;
+                rename_entry(from, *entry, OnExisting::Fail, kind)
             }
         }
     }
@@ -156,9 +157,9 @@ impl Way {
     }
 
     /// Without RENAME_EXCHANGE, a hard link keeps the replaced file.
-    fn for_replaced(history: &History, old: &Metadata) -> Way {
+    fn for_replaced(history: &History, store: &Store, old: &Metadata) -> Way {
         match Way::first_for(old) {
-            Way::Itself if !history.exchanges() => Way::Link,
+            Way::Itself if !(history.exchanges() && store.exchanges()) => Way::Link,
             way => way,
         }
     }
@@ -294,7 +295,8 @@ impl Change {
                 Some(_) if on_existing == OnExisting::Fail => return Err(Errno::EXIST),
                 Some(old) if old.is_directory() => return plain(&mut incoming),
                 Some(old) => {
-                    let chosen = *way.get_or_insert(Way::for_replaced(history, old));
+                    let chosen = || Way::for_replaced(history, keeping.store, old);
+                    let chosen = *way.get_or_insert_with(chosen);
                     keeping.replace(&mut incoming, target, (path(), old), chosen, plain)
                 }
             };

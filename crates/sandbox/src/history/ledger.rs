@@ -106,7 +106,7 @@ impl ListedChange<'_> {
     }
 
     pub(super) fn end(&self) -> Option<End> {
-        self.ledger.index.end(self.number())
+        self.ledger.end(self.number())
     }
 
     /// All that is written down of it; `None` if that cannot be read, or is gone.
@@ -133,13 +133,21 @@ fn parsed(line: &[u8]) -> Option<Line> {
 impl Ledger<'_> {
     /// The changes with larger numbers, in order, but for those that never happened.
     pub fn after(&self, number: u64) -> impl DoubleEndedIterator<Item = ListedChange<'_>> {
+        self.written_after(number)
+            .filter(|change| change.end() != Some(End::Void))
+    }
+
+    /// The changes with larger numbers, in order, with those that never happened.
+    pub(super) fn written_after(
+        &self,
+        number: u64,
+    ) -> impl DoubleEndedIterator<Item = ListedChange<'_>> {
         let lines = self.index.lines_after(number);
         let changes = lines.chunk_by(|one, next| one.number == next.number);
-        let listed = changes.map(|lines| ListedChange {
+        changes.map(|lines| ListedChange {
             ledger: self,
             lines,
-        });
-        listed.filter(|change| change.end() != Some(End::Void))
+        })
     }
 
     /// All changes, in order, but for those that never happened.
@@ -156,6 +164,11 @@ impl Ledger<'_> {
             lines,
         };
         listed.record()
+    }
+
+    /// How a change ended, if that was written down.
+    pub(super) fn end(&self, number: u64) -> Option<End> {
+        self.index.end(number)
     }
 
     /// What is written down of one change; an error if there is something that cannot be read.

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use self::journal::Journal;
@@ -91,7 +91,9 @@ pub struct History {
     cluster: Option<Arc<Cluster>>,
     settings: HistorySettings,
     /// Opened at the first change, so that nothing is made in a root that is only read.
-    store: OnceLock<SysResult<Store>>,
+    store: OnceLock<Store>,
+    /// Why it could not be opened when that was tried last. One call tries at a time.
+    fault: Mutex<Option<Errno>>,
     journal: Journal,
     /// Two names cannot change places on this file system.
     lacks_exchange: AtomicBool,
@@ -157,6 +159,7 @@ impl History {
             cluster: shared.map(|(cluster, _)| Arc::clone(cluster)),
             settings,
             store: OnceLock::new(),
+            fault: Mutex::default(),
             journal: Journal::default(),
             lacks_exchange: AtomicBool::new(false),
             index: Mutex::default(),
@@ -211,25 +214,40 @@ impl History {
         (!self.is_in_root).then(|| self.holder.as_fd())
     }
 
-    /// The open directory, made if it is missing; `None` if that cannot be.
+    /// The open directory, made if it is missing; `None` if that cannot be now: the next call tries again.
     pub(crate) fn store(&self) -> Option<&Store> {
-        let open = || {
-            // Where a directory cannot take its name in one step, others would see a half of it.
-            let lock = self
-                .cluster
-                .as_ref()
-                .map(|cluster| cluster.lock_own("histories"));
-            let _alone = lock.transpose()?;
-            let store = Store::open(self.holder.as_fd(), &self.header)?;
-            store.note_keep(self.settings.keep)?;
-            // After a power cut the counter may be behind the records.
-            let largest = journal::largest_number(&store);
-            if largest > store.last_number() {
-                store.next_number(largest)?;
+        if let Some(store) = self.store.get() {
+            return Some(store);
+        }
+        let mut fault = self.last_fault();
+        if self.store.get().is_none() {
+            match self.open_store() {
+                Ok(store) => drop(self.store.set(store)),
+                Err(errno) => *fault = Some(errno),
             }
-            Ok(store)
-        };
-        self.store.get_or_init(open).as_ref().ok()
+        }
+        self.store.get()
+    }
+
+    fn open_store(&self) -> SysResult<Store> {
+        // Where a directory cannot take its name in one step, others would see a half of it.
+        let lock = self
+            .cluster
+            .as_ref()
+            .map(|cluster| cluster.lock_own("histories"));
+        let _alone = lock.transpose()?;
+        let store = Store::open(self.holder.as_fd(), &self.header)?;
+        store.note_keep(self.settings.keep)?;
+        // After a power cut the counter may be behind the records.
+        let largest = journal::largest_number(&store);
+        if largest > store.last_number() {
+            store.next_number(largest)?;
+        }
+        Ok(store)
+    }
+
+    fn last_fault(&self) -> MutexGuard<'_, Option<Errno>> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The open directory if it was made before.
@@ -243,10 +261,11 @@ impl History {
         self.store.get().is_some() || Store::is_made(self.holder.as_fd(), &self.header)
     }
 
-    /// Removes sibling histories whose roots have not changed for longer than their retention. Only if they
-    /// are outside their roots: a directory that is gone cannot ask for it any more.
+    /// Removes sibling histories that have not changed for longer than their retention and that nobody uses: those of roots
+    /// that are gone, and those of this root under a number that it does not have any more.
     pub fn remove_stale(&self) {
-        if !self.is_in_root {
+        // Others may keep theirs in the same root, so that only what replicas share is left to them.
+        if self.cluster.is_none() {
             let _ = store::remove_stale(self.holder.as_fd(), &self.header);
         }
     }
@@ -254,15 +273,17 @@ impl History {
     /// Why there is no history although there should be one.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
-        let errno = *self.store.get()?.as_ref().err()?;
-        Some(std::io::Error::from(errno).to_string())
+        if self.store.get().is_some() {
+            return None;
+        }
+        let errno = *self.last_fault();
+        Some(std::io::Error::from(errno?).to_string())
     }
 
     /// How many directories in its place were not trusted, so that another one is used.
     #[must_use]
     pub fn forged(&self) -> usize {
-        let store = self.store.get().and_then(|store| store.as_ref().ok());
-        store.map_or(0, |store| store.forged)
+        self.store.get().map_or(0, |store| store.forged)
     }
 }
 

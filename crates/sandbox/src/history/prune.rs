@@ -187,31 +187,57 @@ impl History {
             return Pruned::default();
         };
         // Others may prune too, so that what is written down is read once they cannot.
-        let _alone = store.is_shared().then(|| store.alone());
+        let _alone = store.alone();
         let (Ok(ledger), Ok(sizes)) = (self.try_ledger(), self.sizes(store)) else {
             return Pruned::default();
         };
         let doomed = doomed(&weighed(&ledger, &sizes), bounds);
+        let oldest = oldest_after(&ledger, store.oldest_kept(), &doomed);
+        // After a kill, what is gone has to be known to be gone. A full disk has no room for that before something went.
+        let noted = self.note_pruned(store, oldest, &doomed);
         let pruned = Pruned {
             changes: doomed.len() as u64,
-            stuck: clear_objects(store, &doomed),
+            stuck: clear_objects(store, &ledger, &doomed),
         };
+        if noted.is_err() {
+            let _ = self.note_pruned(store, oldest, &doomed);
+        }
         self.counts
             .pruned
             .fetch_add(pruned.changes, Ordering::Relaxed);
-        let mut kept = ledger.all().filter(is_kept).map(|change| change.number());
-        let oldest = kept.find(|number| !doomed.contains(number));
-        let oldest = oldest.unwrap_or_else(|| store.last_number() + 1);
-        if !doomed.is_empty() && oldest > store.oldest_kept() {
-            let _ = store.set_oldest_kept(oldest);
+        if !doomed.is_empty() {
             let _ = chain::remove_old_files(store, oldest);
         }
-        // What went from among others is not older than all that is kept.
-        let among: Vec<u64> = doomed.range(oldest..).copied().collect();
-        let _ = self.journal.end_pruned(store, &among);
         *self.measured() = None;
         pruned
     }
+
+    fn note_pruned(&self, store: &Store, oldest: u64, doomed: &BTreeSet<u64>) -> SysResult<()> {
+        if !doomed.is_empty() && oldest > store.oldest_kept() {
+            store.set_oldest_kept(oldest)?;
+        }
+        // What goes from among others is not older than all that is kept.
+        let among: Vec<u64> = doomed.range(oldest..).copied().collect();
+        self.journal.end_pruned(store, &among)
+    }
+}
+
+/// The oldest number that may still be needed once some changes are gone.
+fn oldest_after(ledger: &Ledger<'_>, known: u64, doomed: &BTreeSet<u64>) -> u64 {
+    let mut next = known.max(1);
+    for change in ledger.written_after(next - 1) {
+        // Somebody took the number before, and may be about to write it down.
+        let is_late = |time| now_ms().saturating_sub(time) > UNSETTLED_MS;
+        if change.number() > next && !change.time().is_some_and(is_late) {
+            return next;
+        }
+        let is_gone = matches!(change.end(), Some(End::Void | End::Pruned));
+        if !is_gone && !doomed.contains(&change.number()) {
+            return change.number();
+        }
+        next = change.number() + 1;
+    }
+    next
 }
 
 /// Tells whether nothing of a change was pruned.
@@ -243,13 +269,23 @@ fn weighed(ledger: &Ledger<'_>, sizes: &[(u64, u64)]) -> Vec<Weighed> {
         Weighed {
             number,
             time: author.time,
-            // Its name is the client's own choice.
-            account: *accounts.entry(author.account).or_insert(next),
+            account: *accounts
+                .entry(share_of(&author.account).to_owned())
+                .or_insert(next),
             is_settled: change.end().is_some() || now.saturating_sub(author.time) > UNSETTLED_MS,
             bytes: size.map_or(0, |at| sizes.get(at).map_or(0, |(_, bytes)| *bytes)),
         }
     };
     ledger.all().filter(is_kept).map(weigh).collect()
+}
+
+/// Whose share a change counts to. The client chooses its name, and anyone may begin many sessions: were each a share of its
+/// own, many old ones would leave no room for the newest.
+fn share_of(account: &str) -> &str {
+    match account.split_once('/') {
+        Some((kind @ ("stdio" | "session"), _)) => kind,
+        _ => account,
+    }
 }
 
 /// The changes that have to go.
@@ -312,14 +348,16 @@ fn largest_shares<'a>(
 }
 
 /// Removes what is kept of changes, and what is left of those before them; tells how much of it could not be removed.
-fn clear_objects(store: &Store, doomed: &BTreeSet<u64>) -> u64 {
+fn clear_objects(store: &Store, ledger: &Ledger<'_>, doomed: &BTreeSet<u64>) -> u64 {
     let oldest = store.oldest_kept();
+    // A pruning that was killed says so of changes whose objects it did not come to.
+    let is_pruned = |number| ledger.end(number) == Some(End::Pruned);
     let mut names = Vec::new();
     let listed = syscall::reopen_dir_unchecked(store.objects()).and_then(|dir| {
         syscall::read_dir_unchecked(dir.as_fd(), &mut |name, _| {
             let name = Name::new(name).filter(|name| {
                 let number = number_of(name).unwrap_or(0);
-                number < oldest || doomed.contains(&number)
+                number < oldest || doomed.contains(&number) || is_pruned(number)
             });
             names.extend(name);
         })
@@ -401,4 +439,89 @@ pub(super) fn plain_dir(dir: BorrowedFd<'_>) -> SysResult<Dir> {
 pub(super) fn clear(store: &Store, name: &Name) -> crate::Result<()> {
     let dir = objects_dir(store).ok_or(crate::Error::Stopped)?;
     Change::begin(Durability::Fast).clear_unmounted(&dir, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Root;
+    use crate::history::HistorySettings;
+    use crate::history::tests::{call_of, settings, write};
+    use std::path::Path;
+
+    fn keeping(top: &Path, max_changes: u64) -> Root {
+        let few = HistorySettings {
+            max_changes,
+            ..settings()
+        };
+        Root::open(top).unwrap().with_history(few).unwrap()
+    }
+
+    fn kept(root: &Root) -> Vec<u64> {
+        let ledger = root.history().unwrap().ledger();
+        let kept = ledger.all().filter(is_kept);
+        kept.map(|change| change.number()).collect()
+    }
+
+    fn objects(root: &Root) -> usize {
+        let store = root.history().unwrap().store().unwrap();
+        let dir = syscall::reopen_dir_unchecked(store.objects()).unwrap();
+        let mut count = 0;
+        syscall::read_dir_unchecked(dir.as_fd(), &mut |_, _| count += 1).unwrap();
+        count
+    }
+
+    /// Each start of a program, and each session, is an account: those of long ago leave room for the newest.
+    #[test]
+    fn sessions_of_the_past_do_not_crowd_out_the_newest() {
+        for kind in ["stdio/program", "session"] {
+            let temp = tempfile::tempdir().unwrap();
+            let root = keeping(temp.path(), 6);
+            for session in [1, 2, 3, 4, 5, 5, 5, 5, 5] {
+                let call = call_of(&format!("{kind}/{session}"));
+                call.write(&root, "a", "text").unwrap();
+                call.end();
+            }
+            root.history().unwrap().prune();
+            assert_eq!(kept(&root), [4, 5, 6, 7, 8, 9], "{kind}");
+        }
+    }
+
+    /// A number that was given may be written down later.
+    #[test]
+    fn a_change_that_is_about_to_be_written_down_is_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = keeping(temp.path(), 0);
+        let history = root.history().unwrap();
+        write(&root, "a", "1");
+        let taken = history.store().unwrap().next_number(0).unwrap();
+        write(&root, "a", "2");
+        let last = history.store().unwrap().next_number(0).unwrap();
+        history.prune();
+        assert_eq!(kept(&root).len(), 0);
+        assert_eq!(objects(&root), 0);
+        assert_eq!(history.oldest_kept(), taken);
+        // One that is not written down long after is not needed.
+        let ledger = history.ledger();
+        let gone = [1, 3].into_iter().collect();
+        assert_eq!(oldest_after(&ledger, 3, &gone), last);
+    }
+
+    /// What is said to be gone goes, though the process that said so was killed.
+    #[test]
+    fn a_pruning_that_was_killed_is_finished_by_the_next() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = keeping(temp.path(), 2);
+        let history = root.history().unwrap();
+        write(&root, "a", "0");
+        for text in ["1", "2", "3"] {
+            write(&root, "a", text);
+        }
+        let store = history.store().unwrap();
+        history.journal.end_pruned(store, &[3]).unwrap();
+        assert_eq!(objects(&root), 3);
+        history.prune();
+        assert_eq!(kept(&root), [2, 4]);
+        assert_eq!(objects(&root), 2);
+    }
 }

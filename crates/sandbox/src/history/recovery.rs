@@ -357,7 +357,11 @@ impl Recovery<'_> {
         let object = self.object(part)?.ok_or(Errno::NOENT)?;
         let object = (self.store.objects(), &object);
         self.with_entry(&part.path, |entry| {
-            match syscall::exchange_unchecked(object, entry) {
+            let exchanged = match self.store.exchanges() {
+                true => syscall::exchange_unchecked(object, entry),
+                false => Err(Errno::INVAL),
+            };
+            match exchanged {
                 Err(Errno::INVAL | Errno::NOSYS) => {
                     rename_entry(object, entry, OnExisting::Replace, FileKind::File)
                 }

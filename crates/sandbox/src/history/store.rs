@@ -9,13 +9,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, Durability, OnExisting};
+use crate::change::{Change, Durability, EntryRef, OnExisting};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
@@ -96,6 +96,10 @@ pub(crate) struct Store {
     counter: Mutex<File>,
     /// Replicas on other machines write here too.
     shared: bool,
+    /// Two names can change places here, once that was tried.
+    exchanges: OnceLock<bool>,
+    /// Locked together with others: nobody removes a directory that is in use.
+    _used: OwnedFd,
     /// Directories that were not trusted, so that a new one was made beside them.
     pub(crate) forged: usize,
 }
@@ -110,7 +114,13 @@ impl Store {
         while forged < BESIDE {
             let name = store_name(header, forged)?;
             match open_trusted(holder.as_fd(), &name, header) {
-                Ok(Some(dir)) => return Store::of(dir, forged, header.is_shared()),
+                Ok(Some(dir)) => {
+                    let used = use_dir(dir.as_fd())?;
+                    // Before it was locked somebody may have removed it because it was old.
+                    if is_at(holder.as_fd(), &name, dir.as_fd())? {
+                        return Store::of((dir, used), forged, header.is_shared());
+                    }
+                }
                 Ok(None) => forged += 1,
                 Err(Errno::NOENT) => match make(holder.as_fd(), &name, header) {
                     // Another process was faster: its directory is looked at next.
@@ -151,7 +161,7 @@ impl Store {
         write_own(self.dir.as_fd(), &name, seconds.as_bytes())
     }
 
-    fn of(dir: OwnedFd, forged: usize, shared: bool) -> SysResult<Store> {
+    fn of((dir, used): (OwnedFd, OwnedFd), forged: usize, shared: bool) -> SysResult<Store> {
         let objects = syscall::open_dir_unchecked(dir.as_fd(), &fixed("objects")?)?;
         let records = syscall::open_dir_unchecked(dir.as_fd(), &fixed("records")?)?;
         let counter = syscall::open_own_unchecked(dir.as_fd(), &fixed("counter")?)?;
@@ -161,6 +171,8 @@ impl Store {
             records,
             counter: Mutex::new(File::from(counter)),
             shared,
+            exchanges: OnceLock::new(),
+            _used: used,
             forged,
         })
     }
@@ -177,6 +189,40 @@ impl Store {
         Some(file)
     }
 
+    /// Tells whether two names can change places. Some file systems say that they did and only rename, so it is tried.
+    pub(crate) fn exchanges(&self) -> bool {
+        if let Some(known) = self.exchanges.get() {
+            return *known;
+        }
+        // What cannot be tried now is tried again.
+        let tried = self.try_exchange();
+        tried.is_ok_and(|exchanges| *self.exchanges.get_or_init(|| exchanges))
+    }
+
+    fn try_exchange(&self) -> SysResult<bool> {
+        let objects = self.objects();
+        let names = [leftovers::temporary_name()?, leftovers::temporary_name()?];
+        let [one, other] = names.each_ref().map(|name| (objects, name));
+        let made = |(dir, name): EntryRef<'_>| {
+            let file = syscall::create_unchecked(dir, name, PRIVATE_FILE)?;
+            syscall::stat_unchecked(file.as_fd())
+        };
+        let tried = made(one).and_then(|first| {
+            let second = made(other)?;
+            if syscall::exchange_unchecked(one, other).is_err() {
+                return Ok(false);
+            }
+            let is_there = |(dir, name): EntryRef<'_>, file: &Metadata| {
+                syscall::stat_at_unchecked(dir, name).is_ok_and(|there| there.same_file(file))
+            };
+            Ok(is_there(one, &second) && is_there(other, &first))
+        });
+        for (dir, name) in [one, other] {
+            let _ = syscall::unlink_unchecked(dir, name);
+        }
+        tried
+    }
+
     pub(crate) fn objects(&self) -> BorrowedFd<'_> {
         self.objects.as_fd()
     }
@@ -190,12 +236,18 @@ impl Store {
         let mut counter = self.counter();
         self.renew(&mut counter)?;
         syscall::lock_unchecked(counter.as_fd())?;
+        let number = self.take_number(&counter, least);
+        // The descriptor stays open, and its lock with it.
+        syscall::unlock_unchecked(counter.as_fd())?;
+        number
+    }
+
+    fn take_number(&self, counter: &File, least: u64) -> SysResult<u64> {
         if self.shared {
             syscall::sync_attributes_unchecked(counter.as_fd())?;
         }
-        let number = number_in(&counter).max(least) + 1;
+        let number = number_in(counter).max(least) + 1;
         let written = counter.write_all_at(format!("{number:020}").as_bytes(), 0);
-        syscall::unlock_unchecked(counter.as_fd())?;
         written.map_err(|error| errno_of(&error))?;
         Ok(number)
     }
@@ -319,7 +371,27 @@ fn open_trusted(
     Ok((is_own && found.as_ref() == Some(header)).then_some(dir))
 }
 
-/// Removes the directories of other roots in which nothing was written for longer than they keep anything.
+/// Says that a directory is in use, for as long as what is returned lives.
+fn use_dir(dir: BorrowedFd<'_>) -> SysResult<OwnedFd> {
+    let header = syscall::open_content_unchecked(dir, &fixed("header")?, Purpose::Read)?;
+    match syscall::lock_shared_unchecked(header.as_fd()) {
+        // Where nothing can be locked, nothing is removed either.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => Ok(header),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Tells whether a directory is still the one of this name.
+fn is_at(holder: BorrowedFd<'_>, name: &Name, dir: BorrowedFd<'_>) -> SysResult<bool> {
+    let dir = syscall::stat_unchecked(dir)?;
+    match syscall::stat_at_unchecked(holder, name) {
+        Err(Errno::NOENT) => Ok(false),
+        found => Ok(found?.same_file(&dir)),
+    }
+}
+
+/// Removes the directories of other roots, and of this one under another number, in which nothing was written for longer
+/// than they keep anything and that nobody has open.
 pub(crate) fn remove_stale(holder: BorrowedFd<'_>, header: &Header) -> SysResult<()> {
     let holder = own_directory(holder)?;
     let own = store_name(header, 0)?;
@@ -327,15 +399,31 @@ pub(crate) fn remove_stale(holder: BorrowedFd<'_>, header: &Header) -> SysResult
     syscall::read_dir_unchecked(holder.as_fd(), &mut |name, kind| {
         names.extend(Name::new(name).filter(|_| kind == FileKind::Directory));
     })?;
-    let is_other = |name: &&Name| !name.as_bytes().starts_with(own.as_bytes());
-    for name in names.iter().filter(is_other) {
-        if is_stale(holder.as_fd(), name) == Ok(true) {
+    let is_own = |name: &Name| {
+        let rest = name.as_bytes().strip_prefix(own.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
+    };
+    for name in names.iter().filter(|name| !is_own(name)) {
+        if let Ok(Some(_alone)) = stale(holder.as_fd(), name) {
             let dir = super::prune::plain_dir(holder.as_fd())?;
             // What cannot be removed now is tried again later.
             let _ = Change::begin(Durability::Fast).clear_unmounted(&dir, name);
         }
     }
     Ok(())
+}
+
+/// Locks a directory that is stale and not in use; nobody opens it while what is returned lives.
+fn stale(holder: BorrowedFd<'_>, name: &Name) -> SysResult<Option<OwnedFd>> {
+    if !is_stale(holder, name)? {
+        return Ok(None);
+    }
+    let dir = syscall::open_dir_unchecked(holder, name)?;
+    // NFS locks alone only what is open for writing.
+    let header = syscall::open_content_unchecked(dir.as_fd(), &fixed("header")?, Purpose::Edit)?;
+    let is_alone = syscall::try_lock_unchecked(header.as_fd())?;
+    // Somebody may have used it before it was locked.
+    Ok((is_alone && is_stale(holder, name)?).then_some(header))
 }
 
 fn is_stale(holder: BorrowedFd<'_>, name: &Name) -> SysResult<bool> {
@@ -414,6 +502,7 @@ pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::planted_fault::{self, PlantedFault};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
@@ -469,6 +558,44 @@ mod tests {
         let forged = open("8", "main");
         assert_eq!((forged.forged, forged.next_number(0)), (1, Ok(1)));
         assert_eq!(stores(temp.path()).len(), 3);
+    }
+
+    /// What is old may still be open, in another process or for another root of this one.
+    #[test]
+    fn a_directory_that_is_in_use_is_not_stale() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = syscall::open_root_unchecked(temp.path()).unwrap();
+        let of = |inode| Header::Own {
+            history: VERSION,
+            device: 1,
+            inode,
+            born: None,
+        };
+        let other = Store::open(root.as_fd(), &of(2)).unwrap();
+        other.note_keep(Duration::from_secs(1)).unwrap();
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        other.counter().set_modified(long_ago).unwrap();
+        drop(Store::open(root.as_fd(), &of(1)).unwrap());
+        remove_stale(root.as_fd(), &of(1)).unwrap();
+        assert_eq!(stores(temp.path()).len(), 2);
+        assert_eq!(other.next_number(0), Ok(1));
+        other.counter().set_modified(long_ago).unwrap();
+        drop(other);
+        remove_stale(root.as_fd(), &of(1)).unwrap();
+        assert_eq!(stores(temp.path()).len(), 1);
+        assert!(stores(temp.path())[0].ends_with("1-1"));
+    }
+
+    /// A file system may say that names changed places although it put one over the other.
+    #[test]
+    fn an_exchange_is_believed_once_it_was_seen() {
+        let temp = tempfile::tempdir().unwrap();
+        let tried = |fault| planted_fault::with(fault, || open(temp.path()).unwrap().exchanges());
+        assert!(tried(None));
+        assert!(!tried(Some(PlantedFault::IgnoredFlags)));
+        assert!(!tried(Some(PlantedFault::NoRenameFlags)));
+        let objects = stores(temp.path()).remove(0).join("objects");
+        assert_eq!(fs::read_dir(objects).unwrap().count(), 0);
     }
 
     /// A directory that an archive brought is left alone, and a new one is made beside it.

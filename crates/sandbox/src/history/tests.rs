@@ -66,8 +66,14 @@ pub(super) struct TestCall {
 }
 
 pub(super) fn call() -> TestCall {
+    call_of("")
+}
+
+/// A call of one client among several.
+pub(super) fn call_of(account: &str) -> TestCall {
     let notes = ChangeNotes::of(Author {
         client: "test".to_owned(),
+        account: account.to_owned(),
         tool: "test".to_owned(),
         ..Author::default()
     });
@@ -337,6 +343,43 @@ fn old_and_large_changes_are_pruned_and_the_chain_still_verifies() {
     );
     let is_kept = |number: u64| changes(&root).iter().any(|one| one.number == number);
     assert!(!is_kept(numbers[0]) && history.oldest_kept() > numbers[0]);
+}
+
+/// What was staged leaves the objects again where an exchange fails, so that it is no second name of what is there.
+#[test]
+fn what_could_not_change_places_comes_back() {
+    use crate::planted_fault::{PlantedFault, with};
+    for fault in [PlantedFault::NoRenameFlags, PlantedFault::IgnoredFlags] {
+        let temp = tempfile::tempdir().unwrap();
+        fill(temp.path());
+        let root = open(temp.path());
+        let before = snapshot(temp.path());
+        if fault == PlantedFault::NoRenameFlags {
+            // Once an exchange worked it is tried everywhere.
+            assert!(root.history().unwrap().store().unwrap().exchanges());
+        }
+        let number = with(Some(fault), || write(&root, "a", "new"));
+        let after = fs::metadata(temp.path().join("a")).unwrap();
+        assert_eq!(after.nlink(), 1, "{fault:?}");
+        undo(&root, number).unwrap();
+        assert_eq!(snapshot(temp.path()), before, "{fault:?}");
+    }
+}
+
+/// What kept a history from being opened may be over.
+#[test]
+fn a_history_that_could_not_be_opened_is_tried_again() {
+    let temp = tempfile::tempdir().unwrap();
+    fill(temp.path());
+    let root = open(temp.path());
+    let place = temp.path().join(".mcp-filesystem");
+    fs::write(&place, "in the way").unwrap();
+    let history = root.history().unwrap();
+    assert!(history.store().is_none() && history.fault().is_some());
+    fs::remove_file(&place).unwrap();
+    let number = write(&root, "a", "new");
+    assert_eq!(history.fault(), None);
+    undo(&root, number).unwrap();
 }
 
 /// Where names cannot change places, a second link keeps what is replaced.

@@ -6,6 +6,7 @@ use rustix::fs::{self as sys, FlockOperation, Mode, OFlags, RenameFlags};
 
 use super::{Errno, SysResult, before};
 use crate::name::Name;
+use crate::planted_fault::{self, PlantedFault};
 
 /// Lets two names change places. What another program put at one of them in between is moved too, never lost.
 pub(crate) fn exchange_unchecked(
@@ -13,7 +14,11 @@ pub(crate) fn exchange_unchecked(
     other: (BorrowedFd<'_>, &Name),
 ) -> SysResult<()> {
     before("renameat2");
-    let flags = RenameFlags::EXCHANGE;
+    let flags = match () {
+        () if planted_fault::planted(PlantedFault::NoRenameFlags) => return Err(Errno::INVAL),
+        () if planted_fault::planted(PlantedFault::IgnoredFlags) => RenameFlags::empty(),
+        () => RenameFlags::EXCHANGE,
+    };
     sys::renameat_with(one.0, one.1.as_c_str(), other.0, other.1.as_c_str(), flags)
 }
 
@@ -26,9 +31,18 @@ pub(crate) fn open_own_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<
 
 /// Waits for the lock on an open file.
 pub(crate) fn lock_unchecked(file: BorrowedFd<'_>) -> SysResult<()> {
+    wait_for_lock(file, FlockOperation::LockExclusive)
+}
+
+/// Waits for a lock on an open file that others may share.
+pub(crate) fn lock_shared_unchecked(file: BorrowedFd<'_>) -> SysResult<()> {
+    wait_for_lock(file, FlockOperation::LockShared)
+}
+
+fn wait_for_lock(file: BorrowedFd<'_>, operation: FlockOperation) -> SysResult<()> {
     before("flock");
     loop {
-        match sys::flock(file, FlockOperation::LockExclusive) {
+        match sys::flock(file, operation) {
             Err(Errno::INTR) => {}
             result => return result,
         }
