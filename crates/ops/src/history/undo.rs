@@ -321,7 +321,8 @@ impl Undo {
                     .or(chosen.first())
                     .map_or(0, |record| record.number);
                 let since = newest_of(ledger, &path, change)
-                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record));
+                    .find(|record| !is_chosen(record.number) && is_seen(&self.root, record))
+                    .map(|record| seen_part(&self.root, record));
                 let diff = since
                     .as_ref()
                     .filter(|_| found == Found::Changed)
