@@ -8,7 +8,7 @@ use sandbox::{
     Change, ChangePlace, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker,
 };
 
-use crate::consent::Planned;
+use crate::consent::{Planned, files_below};
 use crate::context::{Cancel, Context};
 use crate::copy_tree::{Attributes, CopyTally, FileCopy};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
@@ -163,10 +163,14 @@ impl Move {
                 check_writable(&target)?;
             }
         }
-        // Neither root's history can take back a move between two alone.
-        let replaces = !is_same && target.metadata().is_some_and(|there| !there.is_directory());
-        let change = context.change(Planned::overwriting(u64::from(replaces)))?;
         let is_inside = self.source.root.is_same(&ends.place.root);
+        let replaces = !is_same && target.metadata().is_some_and(|there| !there.is_directory());
+        let mut planned = Planned::overwriting(u64::from(replaces));
+        if !is_inside && context.consent.is_limited() {
+            planned += Planned::removing(files_at(ends, context)?);
+        }
+        let change = context.change(planned)?;
+        // Neither root's history can take back a move between two alone.
         let change = if is_inside {
             change
         } else {
@@ -233,6 +237,14 @@ impl Move {
             FileKind::Directory => !holds_links(&ends.source, context)?,
             _ => false,
         })
+    }
+}
+
+/// Counts the files that leave their root.
+fn files_at(ends: &Ends<'_>, context: &Context) -> Result<u64> {
+    match ends.metadata.kind {
+        FileKind::Directory => files_below(ends.source.open_dir()?, &context.cancel),
+        _ => Ok(1),
     }
 }
 

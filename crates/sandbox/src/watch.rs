@@ -187,7 +187,7 @@ impl TreeWatch {
                 *directory = [to, rest].concat();
             }
         }
-        self.note(from.to_owned(), SeenChange::Removed);
+        self.note(from.to_owned(), FileKind::Directory, SeenChange::Removed);
     }
 
     fn take(&mut self, notice: &Notice, give_up: &dyn Fn() -> bool) {
@@ -211,12 +211,16 @@ impl TreeWatch {
         };
         let path = joined(&dir, &name);
         let is_dir = what.contains(ReadFlags::ISDIR);
+        let kind = match is_dir {
+            true => FileKind::Directory,
+            false => FileKind::File,
+        };
         // If two names are exchanged, report removals after creations.
         if what.contains(ReadFlags::MOVED_FROM) && !is_dir && self.is_there(&path) {
-            self.note(path, SeenChange::Changed);
+            self.note(path, kind, SeenChange::Changed);
         } else if what.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
             self.forget(&path, is_dir);
-            self.note(path, SeenChange::Removed);
+            self.note(path, kind, SeenChange::Removed);
         } else if what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
             let made = what.contains(ReadFlags::CREATE);
             let change = if made || is_dir {
@@ -224,13 +228,13 @@ impl TreeWatch {
             } else {
                 SeenChange::Changed
             };
-            self.note(path.clone(), change);
+            self.note(path.clone(), kind, change);
             if is_dir && self.only.is_none() {
                 let found = if made { Found::New } else { Found::AsItWas };
                 self.enter(&path, found, give_up);
             }
         } else if what.contains(ReadFlags::MODIFY) || self.was_written(&path) {
-            self.note(path, SeenChange::Changed);
+            self.note(path, kind, SeenChange::Changed);
         }
     }
 
@@ -238,7 +242,7 @@ impl TreeWatch {
     fn take_own(&mut self, notice: &Notice, dir: &[u8]) {
         let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT;
         if notice.what.intersects(gone) && dir == self.top && self.only.is_none() {
-            self.note(dir.to_owned(), SeenChange::Removed);
+            self.note(dir.to_owned(), FileKind::Directory, SeenChange::Removed);
         }
         if notice.what.contains(ReadFlags::IGNORED) {
             self.directories.remove(&notice.watch);
@@ -262,18 +266,21 @@ impl TreeWatch {
     }
 
     /// Whether the watching client may see a path. An existing entry must still be at the reported path.
-    fn may_tell(&self, path: &[u8], change: SeenChange) -> bool {
+    ///
+    /// Security: of what is gone only the notice knows the kind. What might be a directory would exist for the sake of what
+    /// could be below it.
+    fn may_tell(&self, path: &[u8], kind: FileKind, change: SeenChange) -> bool {
         let Some(view) = self.root.view() else {
             return true;
         };
-        let may_exist = view.view().shows(path, FileKind::Unknown);
+        let may_exist = view.view().shows(path, kind);
         may_exist && (change == SeenChange::Removed || self.is_there(path))
     }
 
     /// Notes the sum of what happened to a path.
-    fn note(&mut self, path: Vec<u8>, change: SeenChange) {
+    fn note(&mut self, path: Vec<u8>, kind: FileKind, change: SeenChange) {
         use SeenChange::{Changed, Created, Removed};
-        if !self.may_tell(&path, change) {
+        if !self.may_tell(&path, kind, change) {
             return;
         }
         let sum = match (self.changes.get(&path), change) {
@@ -349,7 +356,7 @@ impl TreeWatch {
                 continue;
             }
             if found == Found::New {
-                self.note(item.path_bytes(), SeenChange::Created);
+                self.note(item.path_bytes(), item.kind, SeenChange::Created);
             }
             if item.kind == FileKind::Directory {
                 let added = item.dir.open_dir(&item.name).map(|dir| self.add(&dir));

@@ -66,22 +66,28 @@ pub enum NotConfirmed {
     Foreign,
 }
 
-/// What a call may do unasked, in the roots that it changes.
+/// What a call may do unasked, in the roots that it changes. A move takes files from one and puts them into another: what it
+/// removes is a matter of the first, what it overwrites of the second.
 pub(crate) fn consent(grants: &[&RootGrant], definition: &Definition, set: &str) -> Consent {
-    let uses = definition.roots.iter().zip(grants);
-    let changed = uses.filter(|(root_use, _)| root_use.access == PlaceAccess::Write);
-    let mut changed: Vec<&RootGrant> = changed.map(|(_, grant)| *grant).collect();
-    if changed.is_empty() {
-        // A tool that finds out only while it runs whether it changes anything.
-        changed.extend(grants);
-    }
-    let rules = changed.iter().filter_map(|grant| grant.confirm.as_ref());
-    rules.fold(Consent::default(), |all, rule| {
-        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    let uses = definition.roots.iter().map(|root_use| root_use.access);
+    let uses: Vec<(PlaceAccess, &RootGrant)> = uses.zip(grants.iter().copied()).collect();
+    let has = |wanted| uses.iter().any(|(access, _)| *access == wanted);
+    let (removes, writes) = (has(PlaceAccess::Remove), has(PlaceAccess::Write));
+    // A tool with neither finds out only while it runs whether it changes anything.
+    let changed = uses
+        .iter()
+        .filter(|(access, _)| *access != PlaceAccess::Read || !(removes || writes));
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    changed.fold(Consent::default(), |all, (access, grant)| {
+        let Some(rule) = &grant.confirm else {
+            return all;
+        };
+        let is_source = *access == PlaceAccess::Remove && writes;
+        let is_target = *access == PlaceAccess::Write && removes;
         let tools = rule.tools.as_ref();
         Consent {
-            removes: least(all.removes, rule.removes),
-            overwrites: least(all.overwrites, rule.overwrites),
+            removes: least(all.removes, rule.removes.filter(|_| !is_target)),
+            overwrites: least(all.overwrites, rule.overwrites.filter(|_| !is_source)),
             asks_always: all.asks_always
                 || tools.is_some_and(|tools| tools.allows(set, definition.name)),
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sandbox::{ChangeRecord, History, Ledger, ListedChange, OpenFile, PartKind, Past, Root};
+use sandbox::{
+    ChangeRecord, FileKind, History, Ledger, ListedChange, OpenFile, PartKind, Past, Root,
+};
 use similar::{ChangeTag, TextDiff};
 
 use super::undo::UndoRefusal;
@@ -93,16 +95,28 @@ impl Place {
             denied,
         };
         // Security: what the view hides has the words of what was missing then.
-        let path = match self.locate(sandbox::Follow::Last) {
+        let located = match self.locate(sandbox::Follow::Last) {
             Err(Error::NotFound { denied: true, .. }) => return Err(missing(true)),
-            located => located?.path(),
+            located => located?,
         };
-        let past = open_at(&self.root, history, &ledger, &path, after)?;
-        past.ok_or_else(|| missing(false))
+        let path = located.path();
+        // If nothing is there now, the look-up could not judge it as what it was: only a file has content.
+        if !self.root.shows(&path, FileKind::File) {
+            return match located.metadata() {
+                Some(_) => self.open_file(Wanted::File),
+                None => Err(missing(true)),
+            };
+        }
+        match open_at(&self.root, history, &ledger, &path, after) {
+            Err(Error::NotFound { denied, .. }) => Err(missing(denied)),
+            opened => opened?.ok_or_else(|| missing(false)),
+        }
     }
 }
 
 /// Opens a file as it was just after a change; `None` if there was none.
+///
+/// Security: what is kept has no view, so the path has to be that of a file that exists for whoever asks.
 fn open_at(
     root: &Arc<Root>,
     history: &History,
@@ -110,6 +124,9 @@ fn open_at(
     path: &str,
     after: u64,
 ) -> Result<Option<OpenFile>> {
+    if !root.shows(path, FileKind::File) {
+        return Ok(None);
+    }
     let now = |path: &str| {
         let place = Place::new(Arc::clone(root), path).ok()?;
         place.open_file(Wanted::File).ok()
@@ -120,11 +137,11 @@ fn open_at(
         Past::Now(path) => {
             let place = Place::new(Arc::clone(root), &path)?;
             match place.open_file(Wanted::File) {
-                Err(Error::NotFound { .. }) => Ok(None),
+                Err(Error::NotFound { denied: false, .. }) => Ok(None),
                 opened => opened.map(Some),
             }
         }
-        Past::Other(sandbox::FileKind::Directory) => Err(Error::IsADirectory {
+        Past::Other(FileKind::Directory) => Err(Error::IsADirectory {
             path: path.to_owned(),
         }),
         Past::Other(kind) => Err(Error::NotAFile {

@@ -1,12 +1,12 @@
 //! What of a root's changes exists for whoever has the root: those of paths that exist.
 
-use sandbox::{ChangeRecord, FileKind, Part, Root};
+use sandbox::{ChangeRecord, Part, Root};
 
 /// Tells whether both ends of a part exist.
 fn is_part_seen(root: &Root, part: &Part) -> bool {
     let ends = [Some(&part.path), part.to.as_ref()];
     let mut ends = ends.into_iter().flatten();
-    ends.all(|path| root.shows(path, FileKind::Unknown))
+    ends.all(|path| root.shows(path, part.entry_kind()))
 }
 
 /// Tells whether anything of a change exists.

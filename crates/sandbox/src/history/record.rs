@@ -151,6 +151,22 @@ impl Part {
             tail: None,
         }
     }
+
+    /// What the entry is or was, as far as a view judges it: a directory, or a file like everything else.
+    ///
+    /// Security: what nobody wrote down is a file. As a directory it could exist for the sake of what is below it.
+    #[must_use]
+    pub fn entry_kind(&self) -> FileKind {
+        let stamp = match self.kind {
+            PartKind::MakeDir | PartKind::RemoveDir => return FileKind::Directory,
+            PartKind::Remove => self.old,
+            _ => self.new,
+        };
+        match stamp.is_some_and(|stamp| stamp.is_directory()) {
+            true => FileKind::Directory,
+            false => FileKind::File,
+        }
+    }
 }
 
 impl Part {

@@ -21,6 +21,8 @@ pub(super) struct Readiness {
     admission: Arc<InForce<Admission>>,
     /// The looks that have not come back, by the name of the root.
     asked: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    /// The root that was last logged as not answering; nothing once all answer again.
+    logged: Mutex<Option<String>>,
     draining: CancellationToken,
 }
 
@@ -39,6 +41,7 @@ impl Readiness {
         Readiness {
             admission,
             asked: Mutex::default(),
+            logged: Mutex::default(),
             draining,
         }
     }
@@ -74,11 +77,26 @@ impl Readiness {
         }
         for probe in self.probes() {
             if !probe.answers().await {
-                let message = format!("root {} does not answer", probe.name);
-                return text(StatusCode::SERVICE_UNAVAILABLE, message);
+                self.log(Some(probe.name));
+                // Security: no token is needed here, so no root is named.
+                return text(StatusCode::SERVICE_UNAVAILABLE, "a root does not answer");
             }
         }
+        self.log(None);
         text(StatusCode::OK, "ready")
+    }
+
+    /// Logs which root does not answer: once, however often anybody asks.
+    fn log(&self, silent: Option<String>) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if *logged == silent {
+            return;
+        }
+        match &silent {
+            Some(root) => tracing::warn!(root, "a root does not answer: the server is not ready"),
+            None => tracing::info!("all roots answer again: the server is ready"),
+        }
+        *logged = silent;
     }
 }
 

@@ -182,6 +182,57 @@ async fn a_heavy_call_asks_and_goes_on_with_a_plain_yes_only() {
     }
 }
 
+/// What a move takes away from a root is that root's matter, wherever it goes.
+#[tokio::test]
+async fn a_move_to_another_root_asks_for_the_one_it_leaves() {
+    let to_v = |from: &str| json!({"source_root": "w", "source_path": from, "dest_root": "v", "dest_path": from});
+    for (rule, path, would) in [
+        (json!({"remove": 2}), "a", "remove 3 files"),
+        (json!({"remove": 0}), "a/1", "remove 1 file"),
+        (json!({"tools": ["move"]}), "a/1", "remove 1 file"),
+    ] {
+        let (tree, other) = (tree(), Tree::new());
+        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let told = Arc::clone(&asked);
+        let server = setup(&tree, "workspace", rule)
+            .root("v", other.path())
+            .revision(ERAS[1].clone())
+            .person(move |question| {
+                told.lock().unwrap().push(question);
+                Ok(json!({"action": "decline"}))
+            })
+            .start(Transport::Stdio)
+            .await;
+        let refused = server.call("move", to_v(path)).await;
+        assert!(
+            refused.text.contains("did not agree"),
+            "{}",
+            refused.story()
+        );
+        assert!(tree.has(path) && !other.has(path));
+        let question = asked.lock().unwrap()[0]["message"].to_string();
+        assert!(question.contains(would), "{question}");
+    }
+    // What it removes is no matter of the root that it goes to, and what stays in a root is not removed.
+    let (tree, other) = (tree(), Tree::new());
+    let server = Setup::new(BINARY)
+        .root("w", tree.path())
+        .root_with(
+            "v",
+            other.path(),
+            json!({"allowed_tools": ["*"], "confirm": {"remove": 0}}),
+        )
+        .revision(ERAS[1].clone())
+        .person(|_| Ok(json!({"action": "decline"})))
+        .start(Transport::Stdio)
+        .await;
+    server.call("move", to_v("a")).await.ok();
+    let within =
+        json!({"source_root": "v", "source_path": "a", "dest_root": "v", "dest_path": "c"});
+    server.call("move", within).await.ok();
+    assert!(other.has("c/3") && !tree.has("a"));
+}
+
 #[tokio::test]
 async fn less_than_that_asks_nobody() {
     for (index, case) in heavy().iter().enumerate() {

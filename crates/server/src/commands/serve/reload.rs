@@ -152,17 +152,20 @@ impl Reloader {
         next.roots.retain_mut(|own| {
             let (name, origin) = (own.name.clone(), own.origin.clone());
             let known = before.roots.iter().find(|root| root.name == name);
-            let kept = match known {
+            let mut kept = match known {
                 Some(known) if known.path == own.path => self.keep_root(known, own, is_shared),
                 _ if self.may_serve(own) => Vec::new(),
                 _ => vec!["path"],
             };
+            if let (Some(known), true) = (known, kept.contains(&"path")) {
+                kept.extend(changed_beside_path(known, own));
+            }
             let place = origin.strip_suffix(".path").unwrap_or(&origin);
             let restart = kept.iter().map(|key| format!("{place}.{key} ({name})"));
             keys.restart.extend(restart);
             match known {
                 _ if !kept.contains(&"path") => true,
-                // The directory that had the name before keeps it.
+                // The directory that had the name before keeps it, on its old terms.
                 Some(known) => {
                     own.clone_from(known);
                     true
@@ -274,6 +277,22 @@ impl Reloader {
     fn live(&self, root: Arc<sandbox::Root>, own: &RootSettings, next: &Settings) -> Arc<LiveRoot> {
         live_root(root, own, next, (self.reopening, self.cluster.as_ref()))
     }
+}
+
+/// The keys of a root that are others now, apart from its path.
+fn changed_beside_path(known: &RootSettings, own: &RootSettings) -> Vec<&'static str> {
+    let changed = [
+        ("allowed_tools", known.tools != own.tools),
+        ("read_only", known.access != own.access),
+        ("quota", known.quota != own.quota),
+        ("history", known.history != own.history),
+        ("confirm", known.confirm != own.confirm),
+        ("deny", known.deny != own.deny),
+        ("on_missing", known.on_missing != own.on_missing),
+        ("host_paths", known.host_paths != own.host_paths),
+    ];
+    let changed = changed.into_iter().filter(|(_, is_other)| *is_other);
+    changed.map(|(key, _)| key).collect()
 }
 
 /// The issuer of access tokens stays what it was; whom its scopes stand for may change.

@@ -37,7 +37,14 @@ async fn ready_says_whether_the_roots_answer() {
     std::fs::rename(tree.join("root"), tree.join("elsewhere")).unwrap();
     let is_told = becomes(async || server.http().get("/ready").await.status == 503);
     assert!(is_told.await, "a root that is gone is not ready");
+    let reply = server.http().get("/ready").await;
+    assert_eq!(reply.body, "a root does not answer", "and names none");
     assert_eq!(server.http().get("/health").await.status, 200);
+    let logged = server.stop().await.log();
+    let is_named = |line: &Value| line["level"] == "WARN" && line["root"] == "workspace";
+    let words = "a root does not answer: the server is not ready";
+    let told = logged.iter().filter(|line| line["message"] == words);
+    assert_eq!(told.filter(|line| is_named(line)).count(), 1, "{logged:?}");
 }
 
 #[tokio::test]

@@ -253,6 +253,24 @@ async fn roots_come_and_go_as_far_as_the_process_is_locked_in() {
 }
 
 #[tokio::test]
+async fn every_key_of_a_root_that_stays_where_it_was_is_named() {
+    let (tree, other) = (tree(), Tree::new());
+    let wire = Workspace::setup(&tree).wire(Transport::Http).await;
+    if !is_locked_in(&started(&wire).await) {
+        return left_out("this kernel has no Landlock");
+    }
+    let keys = json!({"allowed_tools": ["read_file"], "deny": ["open.md"], "read_only": true});
+    let moved = program().root_with("workspace", other.path(), keys);
+    let lines = wire.reconfigure(&moved).await;
+    let told = told(&lines, "WARN");
+    for key in ["path", "deny", "read_only", "allowed_tools"] {
+        let named = format!("roots[0].{key} (workspace)");
+        assert!(told.contains(&named), "{key}: {told}");
+    }
+    assert!(!told.contains("quota"), "{told}");
+}
+
+#[tokio::test]
 async fn without_landlock_roots_come_from_anywhere_and_read_only_ones_can_be_opened() {
     let (tree, other) = (tree(), Tree::new().file("f", "elsewhere"));
     let setup = |keys: Value| {
@@ -369,10 +387,15 @@ async fn without_a_config_file_no_other_tools_are_announced() {
 }
 
 /// A stream of events over HTTP.
-struct Events(Lines<BufReader<TcpStream>>);
+pub(super) struct Events(Lines<BufReader<TcpStream>>);
 
 impl Events {
-    async fn open(http: &Http, verb: &str, headers: &[(&str, &str)], body: &str) -> Events {
+    pub(super) async fn open(
+        http: &Http,
+        verb: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Events {
         let address = http.address();
         let mut stream = TcpStream::connect(address).await.expect("a connection");
         let mut request = format!(
@@ -390,7 +413,7 @@ impl Events {
     }
 
     /// The next message; none once the stream has ended.
-    async fn next(&mut self) -> Option<Value> {
+    pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
             let line = timeout(PATIENCE, self.0.next_line()).await;
             let line = line.expect("no line in time").ok().flatten()?;

@@ -1,4 +1,4 @@
-//! Three roots with marked names and contents, four clients, and who may know which mark.
+//! Three roots with marked names and contents, five clients, and who may know which mark.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,8 +19,8 @@ pub(super) const SETS: [&str; 6] = [
 ];
 /// The names of the roots. The client `narrow` has only the first.
 pub(super) const ROOTS: [&str; 3] = ["meadow", "ocelot-2", "ocelot-3"];
-/// What the roots deny.
-const DENY: [&str; 2] = ["**/*.pem", "**/walrus"];
+/// What the roots deny. The shipped list has exceptions in every directory.
+const DENY: [&str; 2] = ["secrets", "**/walrus"];
 /// Where a root without a state directory keeps what was changed.
 const HISTORY: &str = ".mcp-filesystem";
 
@@ -39,8 +39,10 @@ pub(super) const DOCS: usize = 1;
 pub(super) const READER: usize = 2;
 /// One directory of one root.
 pub(super) const NARROW: usize = 3;
+/// Files of one kind in every directory.
+pub(super) const MARKDOWN: usize = 4;
 
-pub(super) const CLIENTS: [Client; 4] = [
+pub(super) const CLIENTS: [Client; 5] = [
     Client {
         name: "whole",
         token: "whole-token-0123456789",
@@ -61,14 +63,22 @@ pub(super) const CLIENTS: [Client; 4] = [
         token: "narrow-token-0123456789",
         digest: "sha256:88454bee88cd4df0eb7240415c9f5e4d36e7f81ef38bc504ae3e398deade547a",
     },
+    Client {
+        name: "markdown",
+        token: "markdown-token-0123456789",
+        digest: "sha256:bfef6d9c4f61423029abbdc7bc25e39650ae918d52f48883de5b6a9b5b87bc98",
+    },
 ];
 
 /// What links to secrets are called, and links to what is missing: neither name tells anything.
 const WAY: &str = "way-real-";
 const NEAR_WAY: &str = "way-near-";
 
-const ALL: &[usize] = &[WHOLE, DOCS, READER, NARROW];
-const BUT_WHOLE: &[usize] = &[DOCS, READER, NARROW];
+const ALL: &[usize] = &[WHOLE, DOCS, READER, NARROW, MARKDOWN];
+const BUT_WHOLE: &[usize] = &[DOCS, READER, NARROW, MARKDOWN];
+const BUT_READER: &[usize] = &[DOCS, NARROW, MARKDOWN];
+/// Directories may lead to a file that `markdown` may have.
+const IN_DIRECTORIES: &[usize] = &[DOCS, READER, NARROW];
 const DOCS_AND_NARROW: &[usize] = &[DOCS, NARROW];
 
 /// What is hidden in each root: its word, where it is, and from whom. `{}` is the word with the root's number.
@@ -77,11 +87,11 @@ const HIDDEN: [(&str, &str, &[usize]); 10] = [
     ("narwhal", "open/walrus/{}.txt", ALL),
     ("zebrafish", "lobster/{}.txt", BUT_WHOLE),
     ("pangolin", "lobster/deep/{}.txt", BUT_WHOLE),
-    ("axolotl", "open/marmoset/{}.txt", DOCS_AND_NARROW),
-    ("capybara", "{}.txt", DOCS_AND_NARROW),
-    ("quokka", "open/{}.txt", &[NARROW]),
+    ("axolotl", "open/marmoset/{}.txt", BUT_READER),
+    ("capybara", "{}.txt", BUT_READER),
+    ("quokka", "open/{}.txt", &[NARROW, MARKDOWN]),
     ("walrus", "open/walrus", ALL),
-    ("lobster", "lobster", BUT_WHOLE),
+    ("lobster", "lobster", IN_DIRECTORIES),
     ("marmoset", "open/marmoset", DOCS_AND_NARROW),
 ];
 
@@ -204,6 +214,7 @@ impl Ground {
         let write = |path: &str, content: &str| tree.write(path, content);
         write("open/sub/file.txt", &plain(root));
         write("open/sub/deeper/more.txt", "more\n");
+        write("open/sub/notes.md", "notes\n");
         tree.write("open/sub/image.png", b"\x89PNG\r\n\x1a\n0000");
         for secret in self.secrets.iter().filter(|secret| secret.root == root) {
             if let Some(content) = &secret.content {
@@ -332,6 +343,7 @@ fn clients() -> Value {
             everywhere(json!({"paths": ["!lobster"], "rights": ["read"]}))
         ),
         of(NARROW, json!({(ROOTS[0]): {"paths": ["open/sub/**"]}})),
+        of(MARKDOWN, everywhere(json!({"paths": ["**/*.md"]}))),
     ])
 }
 

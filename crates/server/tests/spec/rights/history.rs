@@ -4,13 +4,13 @@ use std::fs;
 
 use testkit::{Http, Value, json};
 
-use super::ground::{CLIENTS, DOCS, NARROW, READER, ROOTS, WHOLE};
+use super::ground::{CLIENTS, DOCS, MARKDOWN, NARROW, READER, ROOTS, WHOLE};
 use super::scene::Scene;
 use crate::resources::subscriptions::Told;
 use crate::resources::{Era, headers, message};
 
 const ROOT: &str = ROOTS[0];
-const ASKING: [usize; 3] = [DOCS, READER, NARROW];
+const ASKING: [usize; 4] = [DOCS, READER, NARROW, MARKDOWN];
 
 /// Calls a tool of `workspace` as the client that may do everything; it has to succeed. Returns the change.
 async fn done(scene: &mut Scene, tool: &str, arguments: Value) -> String {
@@ -43,6 +43,14 @@ async fn hidden_changes(scene: &mut Scene) -> Vec<String> {
     changes.push(done(scene, "copy", out).await);
     let gone = json!({"root": ROOT, "path": "lobster/out.txt"});
     changes.push(done(scene, "remove_file", gone).await);
+    for secret in &secrets[3..7] {
+        let at = match secret.path == *pangolin {
+            true => pangolin.replace("deep/pangolin-0", "zebrafish-moved-pangolin-0"),
+            false => secret.path.clone(),
+        };
+        let gone = json!({"root": ROOT, "path": at});
+        changes.push(done(scene, "remove_file", gone).await);
+    }
     changes
 }
 
@@ -302,6 +310,14 @@ async fn refusal(http: &Http, client: usize, path: &str) -> String {
     told.to_string()
 }
 
+/// A file that exists for this client.
+fn own_file(client: usize) -> &'static str {
+    match client {
+        MARKDOWN => "open/sub/notes.md",
+        _ => "open/sub/file.txt",
+    }
+}
+
 #[tokio::test]
 async fn nobody_hears_of_changes_of_what_is_hidden() {
     let scene = Scene::start(0).await;
@@ -311,23 +327,23 @@ async fn nobody_hears_of_changes_of_what_is_hidden() {
         let hidden = refusal(http, client, "lobster/zebrafish-0.txt").await;
         let missing = refusal(http, client, "lobster/zebrzfish-0.txt").await;
         assert_eq!(hidden, missing.replace("zebrzfish", "zebrafish"));
-        let (request, headers) = listening(client, &["", "open/sub", "open/sub/file.txt"]);
+        let (request, headers) = listening(client, &["", "open/sub", own_file(client)]);
         let mut told = Told::stream(http, "POST", &headers, &request.to_string()).await;
         let granted = told.next().await;
-        assert!(
-            granted.to_string().contains("open/sub/file.txt"),
-            "{granted}"
-        );
+        assert!(granted.to_string().contains(own_file(client)), "{granted}");
+        let tree = &scene.ground.trees[0];
         for path in [
             "lobster/zebrafish-0.txt",
             "lobster/new-zebrafish-0.txt",
             "capybara-0.txt",
             "open/wolverine-0.pem",
         ] {
-            scene.ground.trees[0].write(path, "changed");
+            tree.write(path, "changed");
+            fs::remove_file(tree.join(path)).expect("it is removed");
         }
-        scene.ground.trees[0].write("open/sub/file.txt", "changed");
-        let wanted = format!("fs://{ROOT}/open/sub/file.txt");
+        let own = own_file(client);
+        tree.write(own, "changed");
+        let wanted = format!("fs://{ROOT}/{own}");
         loop {
             let update = told.next().await;
             let leaks = scene.ground.leaks(client, &update.to_string(), "");

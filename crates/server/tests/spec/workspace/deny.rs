@@ -1,4 +1,8 @@
 //! What a root denies does not exist, for any tool.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change the roots from outside the sandbox"
+)]
 
 use testkit::{Tree, json};
 
@@ -119,4 +123,69 @@ async fn what_is_denied_is_refused_as_missing() {
         assert_eq!(example.ok()["content"], "open");
     })
     .await;
+}
+
+/// Exceptions in every directory make a name possible as that of a directory: the past is judged by what was there.
+#[tokio::test]
+async fn the_past_of_what_is_denied_is_not_told() {
+    let tree = tree();
+    let [all, denied] = ["[]", "secrets"].map(|deny| {
+        let config = config(&tree, deny).replace("deny: []", "");
+        program().config_text(config)
+    });
+    let server = all.start(testkit::Transport::Stdio).await;
+    let write = |path: &str| json!({"root": "workspace", "path": path, "content": "HIDDEN new"});
+    let change = server.call("write_file", write(".env")).await.ok()["change"].clone();
+    let gone = json!({"root": "workspace", "path": ".env"});
+    server.call("remove_file", gone).await.ok();
+    let gone = json!({"root": "workspace", "path": "mixed"});
+    server.call("remove_folder", gone).await.ok();
+    drop(server);
+    let server = denied.start(testkit::Transport::Stdio).await;
+    let at = |path: &str| json!({"root": "workspace", "path": path, "at": change});
+    let compared = json!({"root": "workspace", "path": ".env", "at": change, "other": "a.txt"});
+    for (tool, arguments) in [
+        (
+            "changes",
+            json!({"root": "workspace", "path": "", "diff": true}),
+        ),
+        (
+            "watch",
+            json!({"root": "workspace", "path": "", "since": "2020-01-01T00:00:00Z", "timeout_seconds": 1}),
+        ),
+        ("read_file", at(".env")),
+        ("read_file", at("mixed/server.pem")),
+        ("compare", compared),
+        ("undo", json!({"root": "workspace", "dry_run": true})),
+    ] {
+        let told = format!("{:?}", server.call(tool, arguments.clone()).await);
+        let names_it = told.contains("server.pem") || told.contains(".env\\\"");
+        let names_it = names_it && tool != "read_file" && tool != "compare";
+        assert!(
+            !names_it && !told.contains("HIDDEN"),
+            "{tool} {arguments}: {told}"
+        );
+    }
+    let told = server.call("read_file", at("mixed/b.txt")).await;
+    assert_eq!(told.ok()["content"], "open MARK");
+}
+
+#[tokio::test]
+async fn that_something_denied_goes_is_not_told() {
+    let tree = tree();
+    let server = program().config_text(config(&tree, "secrets"));
+    let server = server.start(testkit::Transport::Stdio).await;
+    let remove = async || {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let gone = [".env", "mixed/server.pem", "a.txt"];
+        gone.map(|path| std::fs::remove_file(tree.join("root").join(path)).expect("it is there"));
+    };
+    let watch = json!({"root": "workspace", "path": "", "timeout_seconds": 2});
+    let (told, ()) = tokio::join!(server.call("watch", watch), remove());
+    let told = format!("{told:?}");
+    assert!(told.contains("a.txt"), "{told}");
+    assert!(
+        !told.contains(".env") && !told.contains("server.pem"),
+        "{told}"
+    );
 }
