@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::corpus::ONCE;
+use crate::goals::Goals;
 use crate::measure::{self, Cost, Line};
 use crate::pair::{Pair, Peer, Subject};
 use crate::rows::Bench;
@@ -56,7 +57,7 @@ impl Bench {
             part: CHANGES,
             name: format!("remove a tree of {files} files"),
             peer_name: "rm -rf".to_owned(),
-            goal: 0.9,
+            goals: Goals::wall(0.9),
             subject: self.removal(source, files),
             peer: self.removal_peer(source, files),
         };
@@ -64,11 +65,15 @@ impl Bench {
     }
 
     fn copy_row(&self, source: &str, files: usize, durability: Durability) -> Pair {
+        let (peer_name, goal) = match durability {
+            Durability::Fast => ("cp -r", 0.8),
+            Durability::Fsync => ("cp -r, sync -f", 0.9),
+        };
         Pair {
             part: CHANGES,
             name: format!("copy a tree of {files} files{}", said(durability)),
-            peer_name: "cp -r".to_owned(),
-            goal: 0.8,
+            peer_name: peer_name.to_owned(),
+            goals: Goals::wall(goal),
             subject: copy(source, files, durability),
             peer: self.copy_peer(source, files, durability),
         }
@@ -101,7 +106,12 @@ impl Bench {
         let (root, source) = (self.corpus.root.clone(), source.to_owned());
         Box::new(move |round| {
             let path = copied("peer", &source, files, durability, round);
-            Ok(measure::run(&Line::new(&root, &["cp", "-r", &source, &path]))?.0)
+            let synced = format!("cp -r {source} {path} && sync -f {path}");
+            let line = match durability {
+                Durability::Fast => Line::new(&root, &["cp", "-r", &source, &path]),
+                Durability::Fsync => Line::new(&root, &["sh", "-c", &synced]),
+            };
+            Ok(measure::run(&line)?.0)
         })
     }
 
@@ -115,7 +125,7 @@ impl Bench {
             part: CHANGES,
             name: format!("copy one large file{}", said(Durability::Fast)),
             peer_name: "cp".to_owned(),
-            goal: 1.1,
+            goals: Goals::wall(1.1),
             subject: Box::new(move |servers, round| {
                 let path = format!("scratch/own-large-{round}");
                 let server = servers.get("workspace", Durability::Fast)?;
@@ -143,7 +153,7 @@ impl Bench {
             part: CHANGES,
             name: format!("apply {HUNKS} hunks to 1 MB{}", said(durability)),
             peer_name: "git apply".to_owned(),
-            goal: 0.15,
+            goals: Goals::wall(0.15),
             subject: Box::new(move |servers, _| {
                 fs::create_dir_all(&own_directory)?;
                 fs::write(own_directory.join("own.txt"), &own_before)?;
@@ -178,7 +188,7 @@ impl Bench {
                 said(durability)
             ),
             peer_name: "sed -i".to_owned(),
-            goal: 0.2,
+            goals: Goals::wall(0.2),
             subject: Box::new(move |servers, round| {
                 if round == 0 {
                     fs::copy(&own_log, &own_place)?;

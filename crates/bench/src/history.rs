@@ -10,10 +10,11 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::changes::{called, needle};
+use crate::goals::Goals;
 use crate::measure::{self, Cost, Line};
 use crate::pair::{Pair, Servers};
 use crate::rows::Bench;
-use crate::server::{Durability, Server};
+use crate::server::{Durability, Own, Server};
 
 const HISTORY: &str = "History";
 /// The sizes of files that are replaced.
@@ -23,6 +24,11 @@ const TREES: [usize; 2] = [5_000, 50_000];
 const RECORDS: usize = 100_000;
 /// How many files a directory of a tree has.
 const PER_DIRECTORY: usize = 100;
+/// How long after a removal that is kept for a second it is pruned.
+const KEPT: Duration = Duration::from_millis(1_200);
+/// What a start with many records may take more than one without, and what they may take of memory, in KiB.
+const START_MORE: Duration = Duration::from_millis(20);
+const RECORDS_MEMORY: u64 = 8 * 1024;
 
 /// A server without a history, which the subject of a pair starts and its peer uses.
 type Without = Rc<RefCell<Option<Server>>>;
@@ -37,15 +43,18 @@ impl Bench {
                 rows.push(undo_replace(size, word, durability, goal));
             }
         }
-        rows.push(self.edit());
+        rows.push(self.edit(false));
+        rows.push(self.edit(true));
         for files in TREES {
             let files = files / self.corpus.divisor;
             rows.push(self.remove(files, false));
             rows.push(self.remove(files, true));
         }
+        rows.push(self.prune(TREES[0] / self.corpus.divisor));
         let records = Records::new(RECORDS / self.corpus.divisor);
         rows.push(start(&records));
         rows.push(start_unfinished(&records));
+        rows.push(records_memory(&records));
         rows.push(with_records(
             &records,
             "changes, one of",
@@ -76,28 +85,42 @@ impl Bench {
         rows
     }
 
-    /// One string in 100 MB.
-    fn edit(&self) -> Pair {
+    /// One string in 100 MB, or the undo of that, beside the edit without a history.
+    fn edit(&self, is_undo: bool) -> Pair {
         let log = self.corpus.root.join(self.corpus.edited_log());
-        let scratch = self.corpus.root.join("scratch");
-        let (with, without) = ("scratch/history-with.log", "scratch/history-without.log");
+        let root = self.corpus.root.clone();
+        let (of, name) = match is_undo {
+            false => ("edit", "edit one string in the large log"),
+            true => ("undo", "undo an edit of one string in the large log"),
+        };
+        let copies = ["with", "without"].map(|side| format!("scratch/history-{of}-{side}.log"));
+        let [with, without] = copies.clone();
         let (own, other) = sides("memory", Durability::Fast);
         let edit = |path: &str, round: usize| json!({"path": path, "old_str": needle(round), "new_str": needle(round + 1)});
         Pair {
             part: HISTORY,
-            name: "edit one string in the large log".to_owned(),
-            peer_name: "the same without".to_owned(),
-            goal: 1.05,
+            name: name.to_owned(),
+            peer_name: "an edit without".to_owned(),
+            goals: Goals::wall(1.05),
             subject: Box::new(move |servers, round| {
                 if round == 0 {
-                    fs::copy(&log, scratch.join("history-with.log"))?;
-                    fs::copy(&log, scratch.join("history-without.log"))?;
+                    for copy in &copies {
+                        fs::copy(&log, root.join(copy))?;
+                    }
                 }
                 own(servers)?;
-                let server = servers.get("memory", Durability::Fast)?;
-                called(server, "str_replace", &edit(with, round))
+                if !is_undo {
+                    let server = servers.get("memory", Durability::Fast)?;
+                    return called(server, "str_replace", &edit(&with, round));
+                }
+                // The set `memory` does not name its changes, so another undoes an edit of its own.
+                let server = servers.get("workspace", Durability::Fast)?;
+                let edits = json!([{"old": needle(0), "new": needle(1)}]);
+                let arguments = json!({"root": "bench", "path": with, "edits": edits});
+                called(server, "edit_file", &arguments)?;
+                undo(server)
             }),
-            peer: Box::new(move |round| other("str_replace", &edit(without, round))),
+            peer: Box::new(move |round| other("str_replace", &edit(&without, round))),
         }
     }
 
@@ -114,7 +137,7 @@ impl Bench {
             part: HISTORY,
             name,
             peer_name: "rm -rf".to_owned(),
-            goal: 0.05,
+            goals: Goals::wall(0.05),
             subject: Box::new(move |servers, round| {
                 let path = tree_of("own", files, is_undo, round);
                 make_tree(&root.join(&path), files)?;
@@ -133,6 +156,38 @@ impl Bench {
             }),
         }
     }
+
+    /// What removes a kept tree for good, beside `rm -rf` of such a tree.
+    fn prune(&self, files: usize) -> Pair {
+        let top = self.corpus.root.join("scratch/pruned");
+        let peer_top = top.clone();
+        let place = |side: &str, round: usize| format!("{side}-{round}");
+        Pair {
+            part: HISTORY,
+            name: format!("prune {files} removed files, by the command"),
+            peer_name: "rm -rf".to_owned(),
+            // It runs while nobody waits: what it takes is told, not judged.
+            goals: Goals::none(),
+            subject: Box::new(move |servers, round| {
+                make_tree(&top.join(place("own", round)), files)?;
+                let own = Own {
+                    root: top.clone(),
+                    ..servers.own().clone()
+                };
+                let mut server = own.start_guarded("prune", "    history: { keep: 1s }\n", "")?;
+                let arguments = json!({"root": "bench", "path": place("own", round)});
+                called(&mut server, "remove_folder", &arguments)?;
+                drop(server);
+                std::thread::sleep(KEPT);
+                Ok(measure::run(&own.command("prune", &["history", "prune"]))?.0)
+            }),
+            peer: Box::new(move |round| {
+                let path = place("peer", round);
+                make_tree(&peer_top.join(&path), files)?;
+                Ok(measure::run(&Line::new(&peer_top, &["rm", "-rf", &path]))?.0)
+            }),
+        }
+    }
 }
 
 fn replace(size: usize, word: &str, durability: Durability, goal: f64) -> Pair {
@@ -142,7 +197,7 @@ fn replace(size: usize, word: &str, durability: Durability, goal: f64) -> Pair {
         part: HISTORY,
         name: format!("replace {word}, {}", durability.word()),
         peer_name: "the same without".to_owned(),
-        goal,
+        goals: Goals::wall(goal),
         subject: Box::new(move |servers, round| {
             own(servers)?;
             let server = servers.get("workspace", durability)?;
@@ -161,7 +216,7 @@ fn undo_replace(size: usize, word: &str, durability: Durability, goal: f64) -> P
         part: HISTORY,
         name: format!("undo a replacement of {word}, {}", durability.word()),
         peer_name: "a replacement without".to_owned(),
-        goal,
+        goals: Goals::wall(goal),
         subject: Box::new(move |servers, round| {
             own(servers)?;
             let server = servers.get("workspace", durability)?;
@@ -215,7 +270,7 @@ fn with_records(
         part: HISTORY,
         name: format!("{what} {} records", records.count),
         peer_name: format!("{milliseconds} ms"),
-        goal: 1.0,
+        goals: Goals::wall(1.0),
         subject: Box::new(move |servers, round| {
             records.make(servers)?;
             call(servers.get("workspace", Durability::Fast)?, round)
@@ -234,30 +289,78 @@ fn at_most(milliseconds: u64) -> Cost {
     }
 }
 
-/// The time to the first reply and the memory then, with many records and without a history.
+/// The time to the first reply with many records, beside that without a history and 20 ms.
 fn start(records: &Records) -> Pair {
+    beside_without(
+        records,
+        format!("start with {} records", records.count),
+        "start without, and 20 ms",
+        Goals::wall(1.0),
+        |server| Ok(started(server)),
+        |cost| Cost {
+            wall: cost.wall + START_MORE,
+            cpu: cost.cpu + START_MORE,
+            ..cost
+        },
+    )
+}
+
+/// The memory that is resident once many records were looked at, beside that of a server without a history and 8 MiB.
+fn records_memory(records: &Records) -> Pair {
+    beside_without(
+        records,
+        format!("memory once `changes` saw {} records", records.count),
+        "memory without, and 8 MiB",
+        Goals::peak(1.0),
+        |server| {
+            let arguments = json!({"root": "bench", "limit": 1});
+            // Without a history there is no such tool; a small call takes its place.
+            if server
+                .ask("changes", &arguments)
+                .and(server.reply())
+                .is_err()
+            {
+                server.ask("list_roots", &json!({}))?;
+            }
+            Ok(Cost {
+                peak: server.resident(),
+                ..Cost::default()
+            })
+        },
+        |cost| Cost {
+            peak: cost.peak + RECORDS_MEMORY,
+            ..cost
+        },
+    )
+}
+
+/// A fresh server with many records beside a fresh one without a history, with what it may have more.
+fn beside_without(
+    records: &Records,
+    name: String,
+    peer_name: &str,
+    goals: Goals,
+    cost: impl Fn(&mut Server) -> Result<Cost> + 'static,
+    allowed: impl Fn(Cost) -> Cost + 'static,
+) -> Pair {
     let records = records.clone();
-    let without: Rc<RefCell<Vec<Cost>>> = Rc::default();
+    let without: Rc<Cell<Cost>> = Rc::default();
     let told = Rc::clone(&without);
     Pair {
         part: HISTORY,
-        name: format!("start with {} records", records.count),
-        peer_name: "start without".to_owned(),
-        goal: 1.5,
+        name,
+        peer_name: peer_name.to_owned(),
+        goals,
         subject: Box::new(move |servers, _| {
             records.make(servers)?;
             let own = servers.own().clone();
             // Who begins changes from round to round; here both sides start in one go.
-            let plain = own.start_without_history("workspace", Durability::Fast)?;
-            without.borrow_mut().push(started(&plain));
+            let mut plain = own.start_without_history("workspace", Durability::Fast)?;
+            without.set(allowed(cost(&mut plain)?));
             drop(plain);
-            let server = own.start("workspace", Durability::Fast)?;
-            Ok(started(&server))
+            cost(&mut own.start("workspace", Durability::Fast)?)
         }),
-        peer: Box::new(move |_| {
-            let last = told.borrow().last().copied();
-            Ok(last.unwrap_or(at_most(0)))
-        }),
+        peer: Box::new(move |_| Ok(told.get())),
     }
 }
 
@@ -268,7 +371,7 @@ fn start_unfinished(records: &Records) -> Pair {
         part: HISTORY,
         name: format!("start after a kill with {} records", records.count),
         peer_name: "100 ms".to_owned(),
-        goal: 1.0,
+        goals: Goals::wall(1.0),
         subject: Box::new(move |servers, round| {
             records.make(servers)?;
             servers.stop();

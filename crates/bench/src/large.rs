@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
+use crate::goals::Goals;
 use crate::measure::Line;
 use crate::pair::{Pair, Subject, as_many, call, program};
 use crate::rows::Bench;
@@ -30,7 +31,7 @@ impl Bench {
             part: LARGE,
             name,
             peer_name: peer_name.to_owned(),
-            goal,
+            goals: Goals::wall(goal),
             subject,
             peer: program(peer),
         };
@@ -38,7 +39,7 @@ impl Bench {
             row(
                 format!("lines {first} to {last}, file not seen before"),
                 "sed -n q",
-                0.5,
+                1.0,
                 self.unseen("workspace", "read_file", lines.clone()),
                 sed.clone(),
             ),

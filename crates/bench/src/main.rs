@@ -12,6 +12,8 @@
 
 mod changes;
 mod corpus;
+mod edits;
+mod goals;
 mod growth;
 mod history;
 mod large;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::goals::{Goals, Ratios};
 use crate::measure::{self, Cost, Costs, Line};
 use crate::server::{Durability, Own, Server};
 
@@ -27,8 +28,8 @@ pub(crate) struct Pair {
     pub(crate) part: &'static str,
     pub(crate) name: String,
     pub(crate) peer_name: String,
-    /// The ratio of wall times that is wanted at most.
-    pub(crate) goal: f64,
+    /// The ratios that are wanted at most.
+    pub(crate) goals: Goals,
     pub(crate) subject: Subject,
     pub(crate) peer: Peer,
 }
@@ -38,20 +39,26 @@ pub(crate) struct Compared {
     pub(crate) part: &'static str,
     pub(crate) name: String,
     pub(crate) peer_name: String,
-    pub(crate) goal: f64,
+    pub(crate) goals: Goals,
     pub(crate) subject: Costs,
     pub(crate) peer: Costs,
 }
 
 impl Compared {
-    /// The wall time of ours in parts of the peer's.
-    pub(crate) fn wall_ratio(&self) -> f64 {
-        self.subject.wall() / self.peer.wall().max(f64::MIN_POSITIVE)
+    /// What ours took in parts of what the peer took.
+    #[expect(clippy::cast_precision_loss, reason = "kibibytes of memory")]
+    pub(crate) fn ratios(&self) -> Ratios {
+        let over = |own: f64, peer: f64| own / peer.max(f64::MIN_POSITIVE);
+        Ratios {
+            wall: over(self.subject.wall(), self.peer.wall()),
+            cpu: over(self.subject.cpu(), self.peer.cpu()),
+            peak: over(self.subject.peak() as f64, self.peer.peak() as f64),
+        }
     }
 
-    /// The same of processor time.
-    pub(crate) fn cpu_ratio(&self) -> f64 {
-        self.subject.cpu() / self.peer.cpu().max(f64::MIN_POSITIVE)
+    /// Tells whether all goals are met.
+    pub(crate) fn is_met(&self) -> bool {
+        self.goals.are_met(self.ratios())
     }
 }
 
@@ -75,7 +82,7 @@ impl Pair {
             part: self.part,
             name: self.name,
             peer_name: self.peer_name,
-            goal: self.goal,
+            goals: self.goals,
             subject,
             peer,
         })
@@ -117,6 +124,14 @@ impl Servers {
     pub(crate) fn stop(&mut self) {
         self.running.clear();
         self.configured.clear();
+    }
+
+    /// A server of `workspace` that remembers nothing of earlier searches.
+    pub(crate) fn unremembered(&mut self) -> Result<&mut Server> {
+        self.configured(
+            "unremembered",
+            "limits: { search_memory: 0, request_timeout: 600 }\n",
+        )
     }
 
     /// A server of `workspace` with more lines in its config, told from others by a word.
@@ -173,10 +188,7 @@ pub(crate) fn call_unremembered(
     check: impl Fn(&Value) -> Result<()> + 'static,
 ) -> Subject {
     Box::new(move |servers, round| {
-        let server = servers.configured(
-            "unremembered",
-            "limits: { search_memory: 0, request_timeout: 600 }\n",
-        )?;
+        let server = servers.unremembered()?;
         let cost = server.call(tool, &arguments)?;
         if round == 0 {
             check(&server.reply()?).with_context(|| format!("{tool} {arguments}"))?;

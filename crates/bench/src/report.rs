@@ -7,17 +7,17 @@ use crate::pair::Compared;
 
 /// What the figures are, and how many goals they meet.
 pub(crate) fn opening(rows: &[Compared]) -> String {
-    let met = rows
-        .iter()
-        .filter(|row| row.wall_ratio() <= row.goal)
-        .count();
+    let judged = rows.iter().filter(|row| !row.goals.are_none());
+    let (met, judged) = (
+        judged.clone().filter(|row| row.is_met()).count(),
+        judged.count(),
+    );
     format!(
         "# Results\n\n`make bench` writes this file. Each row is one tool call of the release server, warm, over stdio, \
          JSON included, beside a program that does the same work, in turn in one run; below 1 we are faster. Programs \
          include their start, and write into a pipe that is read. Ours returns matches in path order, with line numbers \
          or size and time, as JSON twice (text and structured). Medians; spread is half the distance of the quartiles. \
-         Goals are for the wall.\n\n{met} of {} goals met.\n",
-        rows.len()
+         A goal without a word is for the wall; a row is met if all its goals are.\n\nThe goals of {met} of {judged} rows are met.\n"
     )
 }
 
@@ -28,20 +28,21 @@ pub(crate) fn table(rows: &[&Compared]) -> String {
          |---|---|--:|--:|--:|---|--:|--:|--:|--:|--:|\n",
     );
     for row in rows {
-        let met = if row.wall_ratio() <= row.goal {
-            "met"
-        } else {
-            "**missed**"
+        let met = match row.is_met() {
+            _ if row.goals.are_none() => "",
+            true => "met",
+            false => "**missed**",
         };
+        let ratios = row.ratios();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {:.2} | {:.2} | ≤ {} | {met} | {} | {} | ±{:.0} %, ±{:.0} % | {} | {} / {} |",
+            "| {} | {} | {} | {} | {} | {met} | {} | {} | ±{:.0} %, ±{:.0} % | {} | {} / {} |",
             row.name,
             row.peer_name,
-            row.wall_ratio(),
-            row.cpu_ratio(),
-            row.goal,
+            ratio(ratios.wall, row.peer.wall()),
+            ratio(ratios.cpu, row.peer.cpu()),
+            row.goals.told(),
             time(row.subject.wall()),
             time(row.peer.wall()),
             row.subject.spread() * 100.0,
@@ -52,6 +53,15 @@ pub(crate) fn table(rows: &[&Compared]) -> String {
         );
     }
     text
+}
+
+/// A ratio; nothing if the other side has no such figure.
+fn ratio(ratio: f64, other: f64) -> String {
+    if other > 0.0 {
+        format!("{ratio:.2}")
+    } else {
+        "–".to_owned()
+    }
 }
 
 /// A time in the unit that fits it.

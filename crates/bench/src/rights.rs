@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::corpus::{COMMON, RARE};
+use crate::goals::Goals;
 use crate::measure::Cost;
 use crate::pair::{Pair, Servers};
 use crate::server::Server;
@@ -105,7 +106,7 @@ fn row(
         part: RIGHTS,
         name,
         peer_name: "the same without rights".to_owned(),
-        goal,
+        goals: Goals::wall(goal),
         subject: Box::new(move |servers, round| {
             let mut sides = own.borrow_mut();
             sides.start(servers, more)?;

@@ -1,10 +1,14 @@
 //! The comparisons of the table, as data: what is asked of our server, and the program that does the same.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::corpus::{COMMON, Corpus, FREQUENT, RARE};
-use crate::measure::Line;
+use crate::goals::Goals;
+use crate::measure::{Cost, Line};
 use crate::pair::{Pair, as_many, call, call_unremembered, program};
 use crate::peers::Peers;
 use crate::rights;
@@ -24,6 +28,9 @@ impl Bench {
         let mut rows = Vec::new();
         if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches(&rg));
+        }
+        rows.push(large_reply());
+        if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches_again(&rg));
         }
         if let Some(fd) = self.peers.path("fd") {
@@ -33,6 +40,7 @@ impl Bench {
         rows.extend(self.listings());
         rows.extend(self.large_files());
         rows.extend(self.changes());
+        rows.extend(self.edits());
         rows.extend(self.history());
         rows.extend(rights::rows(self.corpus.divisor));
         rows.extend(self.comparisons());
@@ -140,7 +148,7 @@ impl Bench {
             part: SEARCH,
             name: name.to_owned(),
             peer_name: "ripgrep".to_owned(),
-            goal,
+            goals: Goals::wall(goal),
             subject: call_unremembered("grep", arguments, checked_count(counts, checked)),
             peer: program(line),
         }
@@ -216,7 +224,7 @@ impl Bench {
             part: NAMES,
             name: name.to_owned(),
             peer_name: peer_name.to_owned(),
-            goal,
+            goals: Goals::wall(goal),
             subject: call_unremembered("glob", arguments, as_many("/total_matches", line.clone())),
             peer: program(line),
         }
@@ -231,7 +239,7 @@ impl Bench {
                 part: NAMES,
                 name: format!("list {entries} with metadata, sorted"),
                 peer_name: "ls -lU, unsorted".to_owned(),
-                goal: 0.4,
+                goals: Goals::wall(0.4),
                 subject: call(
                     "workspace",
                     "list_folder",
@@ -242,6 +250,34 @@ impl Bench {
             }
         };
         self.corpus.flat.iter().map(list).collect()
+    }
+}
+
+/// The memory that a large reply takes, beside twice its length.
+fn large_reply() -> Pair {
+    let length = Rc::new(Cell::new(0));
+    let told = Rc::clone(&length);
+    let arguments =
+        json!({"root": "bench", "path": "tree", "pattern": COMMON, "max_results": 1_000_000});
+    Pair {
+        part: SEARCH,
+        name: "memory of the reply with all results of the common literal".to_owned(),
+        peer_name: "twice its length".to_owned(),
+        goals: Goals::peak(1.0),
+        subject: Box::new(move |servers, round| {
+            let server = servers.unremembered()?;
+            if round == 0 {
+                server.ask("grep", &arguments)?;
+                length.set(server.reply_bytes());
+            }
+            server.call("grep", &arguments)
+        }),
+        peer: Box::new(move |_| {
+            Ok(Cost {
+                peak: told.get() * 2 / 1024,
+                ..Cost::default()
+            })
+        }),
     }
 }
 

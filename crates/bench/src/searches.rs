@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::corpus::RARE;
+use crate::goals::Goals;
 use crate::measure::{self, Line};
 use crate::pair::{Pair, Subject, call, program};
 use crate::rows::Bench;
@@ -20,7 +21,7 @@ const AGAIN: &str = "Searches made again";
 const COMPARISONS: &str = "Comparisons of directories";
 const FORMS: &str = "Replies of each form";
 /// How many searches are made before the tenth.
-const BEFORE_TENTH: usize = 9;
+pub(crate) const BEFORE_TENTH: usize = 9;
 /// One file of so many is written anew.
 const CHANGED_OF: usize = 100;
 /// How long until files that were written are remembered.
@@ -35,48 +36,48 @@ impl Bench {
         let search = |pattern: &str| json!({"root": "bench", "path": "tree", "pattern": pattern, "max_results": 1_000_000});
         let mut ignoring = search("ZYZZYVA_Marker");
         ignoring["case_insensitive"] = json!(true);
-        let row = |name: &str, goal, words: &[&str], subject| Pair {
+        let row = |name: &str, goals, words: &[&str], subject| Pair {
             part: AGAIN,
             name: name.to_owned(),
             peer_name: "ripgrep".to_owned(),
-            goal,
+            goals,
             subject,
             peer: program(self.ripgrep(rg, words)),
         };
         vec![
             row(
                 "rare literal, the first search of a server",
-                1.0,
+                Goals::wall(1.0).and_cpu(1.0),
                 &literal,
                 fresh(search(RARE), 0),
             ),
             row(
                 "rare literal, the second",
-                1.0,
+                Goals::wall(1.0).and_cpu(1.0),
                 &literal,
                 fresh(search(RARE), 1),
             ),
             row(
                 "rare literal, the tenth",
-                0.3,
+                Goals::wall(0.3).and_cpu(0.3),
                 &literal,
                 late("grep", search(RARE)),
             ),
             row(
                 "case-insensitive, the tenth",
-                0.3,
+                Goals::wall(0.3).and_cpu(0.3),
                 &no_case,
                 late("grep", ignoring),
             ),
             row(
                 "no literal, the tenth",
-                0.85,
+                Goals::wall(0.8),
                 &["-e", anything],
                 late("grep", search(anything)),
             ),
             row(
                 "rare literal, 1 % of the files changed since",
-                0.35,
+                Goals::wall(0.35),
                 &literal,
                 self.after_changes(search(RARE)),
             ),
@@ -98,7 +99,7 @@ impl Bench {
             part: AGAIN,
             name: "`*.rs` of 200,000 names, the tenth".to_owned(),
             peer_name: "fd".to_owned(),
-            goal: 0.4,
+            goals: Goals::wall(0.4),
             subject: late("glob", arguments),
             peer: program(Line::new(&self.corpus.root, &words)),
         }]
@@ -123,7 +124,7 @@ impl Bench {
             part: COMPARISONS,
             name: format!("two equal trees of {} files", group.files),
             peer_name: "diff -rq".to_owned(),
-            goal: 0.6,
+            goals: Goals::wall(0.6),
             subject,
             peer: program(Line::new(&self.corpus.root, &["diff", "-rq", &tree, copy])),
         }]
@@ -154,7 +155,7 @@ impl Bench {
                 part: FORMS,
                 name: format!("{smallest} bytes of text, {name}"),
                 peer_name: "cat".to_owned(),
-                goal: 5.0,
+                goals: Goals::wall(5.0),
                 subject,
                 peer: program(Line::new(&self.corpus.root, &["cat", &log])),
             }

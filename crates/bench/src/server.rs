@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::measure::Cost;
+use crate::measure::{Cost, Line};
 
 /// The protocol revision all peers know.
 const REVISION: &str = "2025-06-18";
@@ -111,6 +111,11 @@ impl Server {
         }
         let structured = result.get("structuredContent");
         Ok(structured.cloned().unwrap_or(Value::Null))
+    }
+
+    /// How long the last reply was on its way, in bytes.
+    pub(crate) fn reply_bytes(&self) -> u64 {
+        self.line.len() as u64
     }
 
     /// The memory that is resident now, in KiB.
@@ -256,6 +261,18 @@ impl Own {
         let server = Server::start(&words.map(str::to_owned), &self.base)?;
         server.settle()?;
         Ok(server)
+    }
+
+    /// A command of the same program on the histories of a server that was started with this word.
+    pub(crate) fn command(&self, word: &str, arguments: &[&str]) -> Line {
+        let state = format!("XDG_STATE_HOME={}", self.base.join("state").display());
+        let program = self.program.display().to_string();
+        let config = self.base.join(format!("workspace-{word}.yaml"));
+        let config = config.display().to_string();
+        let mut words = vec!["env", "-u", "STATE_DIRECTORY", &state, &program];
+        words.extend(["--config", &config]);
+        words.extend(arguments);
+        Line::new(&self.base, &words)
     }
 
     /// Starts one over stdio.
