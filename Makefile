@@ -15,6 +15,9 @@ FUZZ_SECONDS ?= 60
 LOAD_CLIENTS ?= 1000
 LOAD_SECONDS ?= 120
 
+# How many reads, and as many writes, `make bench-race` makes; 100000 are 200,000 operations.
+CALLS ?= 20000
+
 # The target of the binary that needs no library.
 STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 
@@ -139,9 +142,9 @@ bench-agent: ## agents' tasks through this server and others; writes bench/AGENT
 	$(CARGO) build --release --locked --package $(CMD)
 	bench/agent/run.py target/release/$(CMD) --save
 
-bench-race: ## reads and writes while links are swapped, beside the reference server if REFERENCE names its program; writes bench/RACE.md (needs Python)
+bench-race: ## CALLS reads and writes while links are swapped, beside the reference server if REFERENCE names its program; writes bench/RACE.md (needs Python)
 	$(CARGO) build --release --locked --package $(CMD)
-	bench/race.py target/release/$(CMD) $(if $(REFERENCE),--reference $(REFERENCE)) --save
+	bench/race.py target/release/$(CMD) --calls $(CALLS) $(if $(REFERENCE),--reference $(REFERENCE)) --save
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -99,6 +99,13 @@ def total(server: dict, key: str) -> int:
     return sum(row[key] for row in server["rows"])
 
 
+def cell(row: dict) -> str:
+    """What one task took on one server."""
+    if not row["has_tool"]:
+        return "no tool"
+    return f"{row['calls']} / {row['sent']:,} / {row['text']:,}" + ("" if row["right"] else " **wrong**")
+
+
 def report(servers: list[dict], missing: list[str], log_lines: int) -> str:
     lines = [
         "# Agents' work", "",
@@ -121,11 +128,11 @@ def report(servers: list[dict], missing: list[str], log_lines: int) -> str:
         cells = []
         for server in servers:
             row = server["rows"][at]
-            cells.append(f"{row['calls']} / {row['sent']:,} / {row['text']:,}" + ("" if row["right"] else " **wrong**"))
+            cells.append(cell(row))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     reasons = [f"- {server['name']}, {row['task']}: {row['why']}" for server in servers for row in server["rows"] if row["why"]]
     if reasons:
-        lines += ["", "What servers said where a task went wrong:", "", *reasons]
+        lines += ["", "Why a task is not right:", "", *reasons]
     return "\n".join(lines) + "\n" + FAULTY
 
 

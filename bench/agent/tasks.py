@@ -14,6 +14,16 @@ NEW_FILES = {f"app/docs/page{number}.md": f"# Page {number}\n\nText of page {num
 PARTS = [f"parts/part{number}.txt" for number in range(10)]
 CRLF_OLD = "line 90 of the list\nline 91 of the list"
 CRLF_NEW = "line 90 of the list\nline 90b of the list\nline 91 of the list"
+# A reply above this, a million tokens of four bytes, is more than a model takes in: it does not count as an answer.
+TAKEN_IN = 4_000_000
+
+
+class NoTool(Exception):
+    """The server has no tool for a task."""
+
+
+class TooMuch(Exception):
+    """A reply has what was asked for, among more than a model takes in."""
 
 
 class Tasks:
@@ -242,10 +252,16 @@ class Reference(Tasks):
         return self.told_errors(self.call("read_text_file", path=self.at("logs/server.log"), tail=40))
 
     def middle(self) -> bool:
-        return False  # `head` alone would bring a million lines.
+        first = min(1_000_000, self.lines // 2)
+        # The shortest reply that has the lines: from the first of them to the end, and what is behind the last line end.
+        text = self.call("read_text_file", path=self.at("logs/server.log"), tail=self.lines - first + 2)
+        right = all(line in text for line in self.wanted_lines())
+        if right and len(text) > TAKEN_IN:
+            raise TooMuch(f"`tail` gets there, in a reply of {len(text):,} bytes; no model takes that in, and its tokens are not counted")
+        return right
 
     def delete(self) -> bool:
-        return False  # There is no tool for it.
+        raise NoTool("it has no tool that removes")
 
     def compare(self) -> bool:
         left, right = self.listed("left"), self.listed("right")
@@ -335,13 +351,24 @@ def run(tasks: Tasks) -> list[dict]:
     rows = []
     for name, task in zip(Tasks.NAMES, tasks.all()):
         start = len(tasks.client.sent)
-        why = ""
+        why, has_tool = "", True
         try:
             right = task()
         except Refused as refused:
-            right, why = False, str(refused).splitlines()[0][:160]
+            right, why = False, "refused: " + shortened(str(refused), tasks.base)
+        except TooMuch as much:
+            right, why = False, str(much)
+            tasks.client.text[-1] = tasks.client.shown[-1] = ""
+        except NoTool as none:
+            right, why, has_tool = False, str(none), False
         if not right:
+            why = why or "what is there afterwards, or what was told, is not what was asked for"
             # The next task is judged against what is there now.
             tasks.before = {path: path.read_bytes() for path in tasks.before if path.exists()}
-        rows.append({"task": name, "right": right, "why": why, "calls": slice(start, len(tasks.client.sent))})
+        rows.append({"task": name, "right": right, "why": why, "has_tool": has_tool, "calls": slice(start, len(tasks.client.sent))})
     return rows
+
+
+def shortened(message: str, base: Path) -> str:
+    """The first line of a message, without the directory that the corpus happens to be in."""
+    return message.splitlines()[0].replace(str(base), "…")[:160]

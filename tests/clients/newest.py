@@ -1,11 +1,13 @@
 """The newest Python SDK: lists the tools and calls three of them."""
 
 import asyncio
+import os
 import sys
 
 from mcp import Client, StdioServerParameters
 
-TOOLS = 20
+# How many tools `mcp-filesystem tools` tells, from tests/clients/run.
+TOOLS = int(os.environ["TOOLS"])
 
 
 async def use(target) -> None:

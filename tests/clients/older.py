@@ -1,13 +1,15 @@
 """A Python SDK of an older revision: lists the tools and calls three of them."""
 
 import asyncio
+import os
 import sys
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
-TOOLS = 20
+# How many tools `mcp-filesystem tools` tells, from tests/clients/run.
+TOOLS = int(os.environ["TOOLS"])
 
 
 async def use(session: ClientSession) -> None:

@@ -8,13 +8,15 @@ usage of the scripts: SCRIPT stdio BINARY WORKSPACE | SCRIPT http URL | SCRIPT s
 
 import asyncio
 import logging
+import os
 import sys
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urljoin
 from urllib.request import urlopen
 
-TOOLS = 20
+# How many tools `mcp-filesystem tools` tells, from tests/clients/run.
+TOOLS = int(os.environ["TOOLS"])
 HELLO = {"root": "workspace", "path": "hello.txt"}
 TEXT = "first line\nzweite Größe\n"
 

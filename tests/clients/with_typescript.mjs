@@ -10,7 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 const [name, modules, kind, ...target] = process.argv.slice(2);
 const first = name === 'sdk';
 const require = createRequire(`${modules}/`);
-const TOOLS = 20;
+// How many tools `mcp-filesystem tools` tells, from tests/clients/run.
+const TOOLS = Number(process.env.TOOLS);
 const TEXT = 'first line\nzweite Größe\n';
 const FILES = { 'docs/plan.md': '# Plan\n', 'docs/größe.txt': 'naïve\n' };
 

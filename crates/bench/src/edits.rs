@@ -71,7 +71,7 @@ impl Bench {
 fn ready<'a>(
     server: &'a mut Option<Server>,
     line: &[String],
-    root: &PathBuf,
+    root: &Path,
 ) -> Result<&'a mut Server> {
     if server.is_none() {
         let started = Server::start(line, root)?;

@@ -81,15 +81,20 @@ impl AgreedRequest<'_> {
         }
     }
 
-    fn answer_at_once(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+    /// Fails if the operator has suspended the client. Calls are refused on their own road, where they are recorded.
+    pub(crate) fn refuse_suspended(&self) -> Result<(), ErrorData> {
         let service = self.context.server.service();
-        // Calls are refused on their own road, where they are recorded.
         if service.is_suspended(&self.context.origin.allowance()) {
             return Err(ErrorData::invalid_request(
                 "the operator has suspended this client for now",
                 None,
             ));
         }
+        Ok(())
+    }
+
+    fn answer_at_once(self, method: &str, params: Params) -> Result<Vec<u8>, ErrorData> {
+        self.refuse_suspended()?;
         match method {
             INITIALIZE if self.agreed.is_legacy => self.initialize(params),
             DISCOVER => Ok(result::result(self.id, &self.context.server.discovered())),

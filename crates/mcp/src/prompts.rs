@@ -7,7 +7,7 @@ use toolset::shortened;
 
 use crate::message::Params;
 use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
-use crate::resources::refuse_cursor;
+use crate::resources::{VALUES_MAX, refuse_cursor};
 
 impl AgreedRequest<'_> {
     /// Whether some root keeps a history that clients may see.
@@ -92,6 +92,20 @@ impl AgreedRequest<'_> {
             .and_then(|given| given.get("root"))
             .and_then(Value::as_str);
         self.prompt_root(root.map(str::to_owned))
+    }
+
+    /// The names of roots that go on with what is typed.
+    pub(crate) fn completed_roots(
+        &self,
+        prompt: &str,
+        typed: &str,
+    ) -> Result<Vec<&str>, ErrorData> {
+        if !self.prompts().iter().any(|own| own.name == prompt) || !self.offers_prompts() {
+            return Err(self.unknown_prompt(prompt));
+        }
+        let roots = self.prompt_roots().into_iter();
+        let fitting = roots.filter(|root| root.starts_with(typed));
+        Ok(fitting.take(VALUES_MAX).collect())
     }
 
     fn unknown_prompt(&self, name: &str) -> ErrorData {

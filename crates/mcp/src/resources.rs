@@ -19,6 +19,11 @@ use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
 use crate::result::{self, Lifetime, Wording};
 use crate::server::LIST_LIFETIME_MS;
 
+/// The argument of prompts that names a root.
+const ROOT_ARGUMENT: &str = "root";
+/// The most values that the protocol lets a completion have.
+pub(crate) const VALUES_MAX: usize = 100;
+
 /// A list of which all clients see the same, as the newest revision words it.
 #[derive(Serialize)]
 struct Listed {
@@ -89,10 +94,29 @@ impl AgreedRequest<'_> {
 
     /// `completion/complete`.
     pub(crate) async fn complete(self, params: Params) -> Result<HeldMessage, ErrorData> {
+        if let Some(roots) = self.completed_prompt_roots(&params)? {
+            self.refuse_suspended()?;
+            let completion = json!({ "values": roots, "total": roots.len(), "hasMore": false });
+            let mut completed = json!({ "completion": completion });
+            if self.agreed.wording() == Wording::Newest {
+                completed["resultType"] = Value::from("complete");
+            }
+            return Ok((result::result(self.id, &completed), None));
+        }
         let (root, path) = self.completed(&params)?;
         let arguments = json!({ "root": root, "path": path });
         self.run_method(COMPLETE, &root, arguments, None, None, params)
             .await
+    }
+
+    /// The roots that a completion for a prompt goes on with, if that is what is typed.
+    fn completed_prompt_roots(&self, params: &Params) -> Result<Option<Vec<&str>>, ErrorData> {
+        match Completed::read(params) {
+            Some(asked) if asked.kind == "ref/prompt" && asked.argument == ROOT_ARGUMENT => {
+                self.completed_roots(&asked.of, &asked.value).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The root and the typed path of a completion.
@@ -115,7 +139,11 @@ impl AgreedRequest<'_> {
         };
         if asked.argument != uri::TEMPLATE_ARGUMENT {
             let (name, own) = (shortened(&asked.argument), uri::TEMPLATE_ARGUMENT);
-            let fault = format!("Unknown argument {name}: what can be completed is {own}");
+            let also = match asked.kind.as_str() {
+                "ref/prompt" => " and root",
+                _ => "",
+            };
+            let fault = format!("Unknown argument {name}: what can be completed is {own}{also}");
             return Err(invalid_params(fault));
         }
         // A percent sign that is just being typed stands for itself.

@@ -201,8 +201,8 @@ pub enum Error {
     #[error("{path:?} is not empty")]
     DirectoryNotEmpty {
         path: String,
-        /// What it holds, where all of that is hidden; the first few.
-        hidden: Vec<String>,
+        /// The first few names in it, where they were looked for.
+        names: Vec<String>,
     },
     #[error("{path:?} has {size} bytes, over {limit}")]
     TooLarge { path: String, size: u64, limit: u64 },
@@ -520,7 +520,7 @@ impl From<sandbox::Error> for Error {
             },
             E::NotEmpty { path } => Error::DirectoryNotEmpty {
                 path,
-                hidden: Vec::new(),
+                names: Vec::new(),
             },
             E::Loop { path } => Error::Loop { path },
             E::RootProtected => Error::RootProtected,

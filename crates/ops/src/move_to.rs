@@ -304,7 +304,7 @@ impl Moving<'_, '_> {
             {
                 Error::DirectoryNotEmpty {
                     path: self.target.path(),
-                    hidden: Vec::new(),
+                    names: Vec::new(),
                 }
             }
             sandbox::Error::AlreadyExists { .. } => occupied(self.target),

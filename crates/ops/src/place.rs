@@ -14,8 +14,8 @@ use crate::version::Versioning;
 
 /// How many names of a directory are compared with a missing one.
 const NAMES_COMPARED: usize = 10_000;
-/// How many hidden names of a directory that is not empty are told.
-const HIDDEN_NAMED: usize = 10;
+/// How many names of a directory that is not empty are told.
+const NAMES_TOLD: usize = 10;
 /// How many names of a missing path are looked at, to find a link that leads to nothing.
 const LINKS_LOOKED_AT: usize = 64;
 
@@ -164,18 +164,15 @@ impl Place {
         }
     }
 
-    /// Adds the names of hidden entries to a "not empty" error if the directory has no visible ones.
-    pub(crate) fn with_hidden(&self, error: Error) -> Error {
+    /// Adds what the directory holds to a "not empty" error. Security: what the view hides is not named.
+    pub(crate) fn with_names(&self, error: Error) -> Error {
         let Error::DirectoryNotEmpty { path, .. } = error else {
             return error;
         };
-        let mut hidden = self.names_in(self.path.as_given()).unwrap_or_default();
-        if !hidden.iter().all(|name| name.starts_with('.')) {
-            hidden.clear();
-        }
-        hidden.sort_unstable();
-        hidden.truncate(HIDDEN_NAMED);
-        Error::DirectoryNotEmpty { path, hidden }
+        let mut names = self.names_in(self.path.as_given()).unwrap_or_default();
+        names.sort_unstable();
+        names.truncate(NAMES_TOLD);
+        Error::DirectoryNotEmpty { path, names }
     }
 
     /// Fails if the directory that it is in is missing.

@@ -110,7 +110,7 @@ impl Operation for Remove {
             Ok(Some(removal)) => removed.add(removal),
             Ok(None) => removed.uncounted = true,
             Err(fault) if self.collects(&fault) => removed.faults.push(fault),
-            Err(fault) => return Err(self.place.with_hidden(fault)),
+            Err(fault) => return Err(self.place.with_names(fault)),
         }
         Ok(removed)
     }

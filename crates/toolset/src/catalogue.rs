@@ -212,11 +212,12 @@ impl Catalogue {
             let root = admission.home(set).map(|home| home.name.clone());
             return Err(SetupError::NoTool { set, root });
         }
-        let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
+        let mut methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
         let entries: Vec<ToolEntry> = sets
             .into_iter()
             .flat_map(|set| entries(set, admission))
             .collect();
+        share_root_infos(&entries, &mut methods);
         let mut info = introduction(&entries, admission).ok_or(SetupError::Empty)?;
         declare_resources(&mut info.capabilities, &methods, admission);
         Ok(Catalogue {
@@ -240,7 +241,7 @@ impl Catalogue {
             let entries = entries.filter(|entry| client.may_use(entry.contract.name()));
             entries.cloned().collect()
         };
-        let (mut entries, methods) = (own(&self.entries), own(&self.methods));
+        let (mut entries, mut methods) = (own(&self.entries), own(&self.methods));
         let infos: HashMap<&str, Arc<[RootInfo]>> = entries
             .chunk_by(|one, next| one.contract.name() == next.contract.name())
             .filter_map(|set| Some((set.first()?.contract, set)))
@@ -251,6 +252,7 @@ impl Catalogue {
                 entry.root_infos = Arc::clone(infos);
             }
         }
+        share_root_infos(&entries, &mut methods);
         let mut info = introduction(&entries, admission)?;
         declare_resources(&mut info.capabilities, &methods, admission);
         Some(Catalogue {
@@ -481,6 +483,17 @@ fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
         entry.root_infos = Arc::clone(&infos);
     }
     entries
+}
+
+/// Lets the methods of each set know what its tools know of every root.
+fn share_root_infos(entries: &[ToolEntry], methods: &mut [ToolEntry]) {
+    for method in methods {
+        let set = method.contract.name();
+        let of_set = entries.iter().find(|entry| entry.contract.name() == set);
+        if let Some(entry) = of_set {
+            method.root_infos = Arc::clone(&entry.root_infos);
+        }
+    }
 }
 
 /// The methods of a set whose files are resources.

@@ -394,7 +394,7 @@ impl<'call> Dispatch<'call> {
             replies: self.halves(),
             text_form: deployment.text,
             form: definition.form,
-            resource_reader: entry.contract.resources().map(|tools| tools.read),
+            resource_tools: entry.contract.resources(),
             host_roots: entry.contract.tells_host_paths().then(host_roots),
             request_timeout: timeout,
             may_change,

@@ -2,13 +2,13 @@
 //!
 //! A prompt is made by a [`Tool`] that no client can call as one, so it takes the road of every call.
 
-use ops::{ChangeFilter, PartKind, ToldChange, change_id, changes};
+use ops::{ChangeFilter, Diff, PartKind, Place, ToldChange, change_diff, change_id, changes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::history::account_of;
 use crate::iso_time::iso;
-use crate::resources::uri;
+use crate::reply::ResourceLink;
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
@@ -24,6 +24,8 @@ const CHANGES_MAX: usize = 20;
 const LOOKED_AT: usize = 1000;
 /// How many files a prompt links to.
 const LINKS_MAX: usize = 20;
+/// How many bytes of diffs a prompt has.
+const DIFFS_MAX: usize = 32 * 1024;
 
 /// A prompt as it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,14 +112,15 @@ impl Message {
         }
     }
 
-    fn link(root: &str, path: &str) -> Message {
-        let name = path.rsplit('/').next().unwrap_or(path);
+    fn link(link: ResourceLink) -> Message {
+        let name = link.name.rsplit('/').next().unwrap_or_default().to_owned();
+        let content = Content::ResourceLink {
+            uri: link.uri,
+            name,
+        };
         Message {
             role: "user",
-            content: Content::ResourceLink {
-                uri: uri::of(root, path),
-                name: name.to_owned(),
-            },
+            content,
         }
     }
 }
@@ -150,7 +153,12 @@ impl Tool for GetPrompt {
             told.retain(|change| is_own(change, call));
         }
         told.truncate(CHANGES_MAX);
-        Ok(worded(&arguments, &told))
+        let mut reply = worded(&arguments, &told, call);
+        if arguments.name == PromptName::Review {
+            reply.add_diffs(&diffs(&place, &told, call)?);
+            reply.messages.extend(links(&told, call));
+        }
+        Ok(reply)
     }
 }
 
@@ -172,7 +180,66 @@ fn is_own(change: &ToldChange, call: &Call) -> bool {
     change.record.author.account == account_of(&call.caller)
 }
 
-fn worded(arguments: &Arguments, told: &[ToldChange]) -> Reply {
+impl Reply {
+    /// Adds text to the first message.
+    fn add_diffs(&mut self, diffs: &str) {
+        if let Some(Content::Text { text }) =
+            self.messages.first_mut().map(|first| &mut first.content)
+        {
+            text.push_str("\n\nTheir diffs, newest first:\n");
+            text.push_str(diffs);
+        }
+    }
+}
+
+/// Whether the client may read the files of the root. Who may not is told no lines and given no links.
+fn may_read(call: &Call) -> bool {
+    call.resource_link("").is_some()
+}
+
+/// What the changes that still hold did to lines, as far as there is room.
+fn diffs(place: &Place, told: &[ToldChange], call: &Call) -> ops::Result<String> {
+    let mut lines = TextLines::default();
+    let mut room = DIFFS_MAX;
+    let holding = told.iter().filter(|change| change.undone_by.is_none());
+    for change in holding.filter(|_| may_read(call)) {
+        call.context.cancel.check()?;
+        let number = change.record.number;
+        // One that is not kept any more has no lines.
+        let diff = change_diff(&place.root, number, &call.context).unwrap_or_default();
+        let Some(diff) = diff.filter(|diff| !diff.text.is_empty()) else {
+            continue;
+        };
+        if diff.text.len() > room {
+            lines.note("older diffs are left out here; read the files");
+            break;
+        }
+        room -= diff.text.len();
+        lines.line(format_args!("{}", one_diff(change, &diff)));
+    }
+    if lines.is_empty() {
+        lines.note("none can be told; read the files");
+    }
+    Ok(lines.finish())
+}
+
+fn one_diff(change: &ToldChange, diff: &Diff) -> String {
+    let number = change_id(change.record.number);
+    let (added, removed) = (diff.added, diff.removed);
+    let cut = if diff.truncated { ", cut" } else { "" };
+    let text = diff.text.trim_end_matches('\n');
+    format!("change {number} (+{added} -{removed}{cut}):\n{text}")
+}
+
+/// Links to what was changed, as far as it is still there.
+fn links(told: &[ToldChange], call: &Call) -> Vec<Message> {
+    let is_there = |path: &&str| call.place(path).is_ok_and(|place| place.is_there());
+    let there = paths(told).into_iter().filter(is_there).take(LINKS_MAX);
+    let links = there.filter_map(|path| call.resource_link(path));
+    links.map(Message::link).collect()
+}
+
+fn worded(arguments: &Arguments, told: &[ToldChange], call: &Call) -> Reply {
     let root = shown(&arguments.root);
     let of = match &arguments.path {
         Some(path) => format!("{} in root {root}", shown(path)),
@@ -181,7 +248,7 @@ fn worded(arguments: &Arguments, told: &[ToldChange]) -> Reply {
     let (description, request) = match arguments.name {
         PromptName::Undo => (
             format!("Undo the last change of {of}"),
-            undo_request(arguments, &of, told),
+            undo_request(arguments, &of, told, call),
         ),
         PromptName::Changes => (
             format!("Changes of {of}"),
@@ -190,33 +257,31 @@ fn worded(arguments: &Arguments, told: &[ToldChange]) -> Reply {
         PromptName::Review => (
             format!("Review of my changes of {of}"),
             format!(
-                "Review what I changed in {of}: read each changed file, and where the tool changes is there, its diffs. Tell me \
-                 of mistakes, of what was left half done, and of what should be taken back. Change nothing."
+                "Review what I changed in {of}, by the diffs below, and by the files where those leave something out. Tell me of \
+                 mistakes, of what was left half done, and of what should be taken back. Change nothing."
             ),
         ),
     };
     let list = lines(told);
-    let mut messages = vec![Message::text(format!(
-        "{request}\n\nThe changes, newest first:\n{list}"
-    ))];
-    if arguments.name == PromptName::Review {
-        let links = paths(told).into_iter().take(LINKS_MAX);
-        messages.extend(links.map(|path| Message::link(&arguments.root, path)));
-    }
+    let text = format!("{request}\n\nThe changes, newest first:\n{list}");
     Reply {
         description,
-        messages,
+        messages: vec![Message::text(text)],
     }
 }
 
-fn undo_request(arguments: &Arguments, of: &str, told: &[ToldChange]) -> String {
+fn undo_request(arguments: &Arguments, of: &str, told: &[ToldChange], call: &Call) -> String {
+    // The tools of a set with one root do not take its name.
+    let root = match call.resource_tools {
+        Some(tools) if tools.one_root => String::new(),
+        _ => format!("root {} and ", shown(&arguments.root)),
+    };
     let mut holding = told.iter().filter(|change| change.undone_by.is_none());
     match holding.find(|change| change.record.author.undoes.is_empty()) {
         Some(last) => format!(
-            "Take back my last change of {of}, {}: call the tool undo with root {} and change {}, first with dry_run: true. Say in \
-             one line what it took back.",
+            "Take back my last change of {of}, {}: call the tool undo with {root}change {}, first with dry_run: true. Say in one \
+             line what it took back.",
             summary(last),
-            shown(&arguments.root),
             change_id(last.record.number)
         ),
         None => format!("Tell me that there is nothing of mine to take back in {of}."),

@@ -19,7 +19,7 @@ use crate::arguments::BadArgument;
 use crate::audit::{self, CallRecord};
 use crate::client::Caller;
 use crate::client_stats::StatsTable;
-use crate::contract::{CallSubject, Contract, Failure, FoundPaths, NamedPlace};
+use crate::contract::{CallSubject, Contract, Failure, FoundPaths, NamedPlace, ResourceTools};
 use crate::deployment::{MemoryToolChoices, ReplyHalves, TextForm};
 use crate::host_paths::HostRoots;
 use crate::json_text::JsonText;
@@ -268,8 +268,8 @@ pub struct Call {
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
     pub(crate) form: ReplyForm,
-    /// The tool that has to be allowed on a root for its files to be resources, if they can be.
-    pub(crate) resource_reader: Option<&'static str>,
+    /// The tools that have to be allowed on a root for its files to be resources, if they can be.
+    pub(crate) resource_tools: Option<ResourceTools>,
     /// Where paths on the host lead, for sets whose clients give such paths.
     pub(crate) host_roots: Option<HostRoots>,
     /// How long a call takes at most that says nothing else.
@@ -302,7 +302,7 @@ impl Call {
 
     /// A link to a file of the first root, if the client may read files there as resources.
     pub(crate) fn resource_link(&self, path: &str) -> Option<ResourceLink> {
-        let reader = self.resource_reader?;
+        let reader = self.resource_tools?.read;
         let info = self.root_infos.get(self.root_index?)?;
         info.allowed_tools.contains(&reader).then(|| ResourceLink {
             uri: uri::of(&info.name, path),

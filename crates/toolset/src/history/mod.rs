@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use ops::{Error, Moment, parse_change_id};
 
 pub(crate) use changes::ChangesReply;
+#[cfg(test)]
+pub(crate) use refusal::REFUSAL_CODES;
 pub(crate) use refusal::refusal_code;
 pub use refusal::refusal_words;
 pub(crate) use undo::{OneRootArguments, UndoChanges, UndoRequest, UndoTool};

@@ -6,17 +6,32 @@ use ops::{ChangeRecord, Diff, Found, PartKind, UndoRefusal, change_id};
 const LINES_QUOTED: usize = 3;
 const LINE_MAX: usize = 120;
 
-/// The code of a refusal, in every set.
+/// Every code of a refusal, in every set.
+#[cfg(test)]
+pub(crate) const REFUSAL_CODES: [&str; 5] = [
+    NOT_FOUND,
+    GONE,
+    VERSION_CONFLICT,
+    PERMISSION_DENIED,
+    IO_ERROR,
+];
+const NOT_FOUND: &str = "not_found";
+const GONE: &str = "gone";
+const VERSION_CONFLICT: &str = "version_conflict";
+const PERMISSION_DENIED: &str = "permission_denied";
+const IO_ERROR: &str = "io_error";
+
+/// The code of a refusal.
 pub(crate) fn refusal_code(refusal: &UndoRefusal) -> &'static str {
     match refusal {
-        UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => "not_found",
-        UndoRefusal::Gone { .. } => "gone",
+        UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => NOT_FOUND,
+        UndoRefusal::Gone { .. } => GONE,
         UndoRefusal::Conflict { .. }
         | UndoRefusal::AlreadyUndone(_)
         | UndoRefusal::Together(_)
-        | UndoRefusal::UnderWay => "version_conflict",
-        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => "permission_denied",
-        UndoRefusal::Failed { .. } => "io_error",
+        | UndoRefusal::UnderWay => VERSION_CONFLICT,
+        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => PERMISSION_DENIED,
+        UndoRefusal::Failed { .. } => IO_ERROR,
     }
 }
 

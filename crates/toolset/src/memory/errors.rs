@@ -21,7 +21,7 @@ const PATH_MAX: usize = 4096;
 const BAD_PATH_SHOWN: usize = 256;
 
 /// Every code of the set.
-const CODES: [&str; 22] = [
+const CODES: [&str; 24] = [
     "file_not_found",
     "file_exists",
     "path_security",
@@ -39,6 +39,8 @@ const CODES: [&str; 22] = [
     "not_a_file",
     "too_large",
     "version_conflict",
+    "not_found",
+    "gone",
     "invalid_arguments",
     "rate_limited",
     "timeout",
@@ -131,9 +133,9 @@ impl Contract for Memory {
                     "description": "With string_not_unique: the lines where old_str begins, the first 20 of them.",
                     "items": { "type": "integer" }
                 },
-                "hidden": {
+                "holds": {
                     "type": "array",
-                    "description": "With directory_not_empty: the entries, if all of them are hidden.",
+                    "description": "With directory_not_empty: what the directory holds, hidden names too; the first ten names.",
                     "items": { "type": "string" }
                 },
                 "near": {
@@ -190,7 +192,7 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
     match failure {
         Failure::Operation(Error::UndoRefused(refusal)) => refusal_code(refusal),
         Failure::Operation(error) | Failure::LeftRunning(error) => {
-            operation_code(error, tool, path)
+            kind_code(error.kind(), is_nul(error), tool, path)
         }
         Failure::ToolNotAllowed { .. } | Failure::ReadOnly { .. } => "permission_denied",
         Failure::NotConfirmed { .. } => "permission_denied",
@@ -204,10 +206,10 @@ fn code(failure: &Failure, tool: &str, path: &str) -> &'static str {
     }
 }
 
-fn operation_code(error: &Error, tool: &str, path: &str) -> &'static str {
-    match error.kind() {
+fn kind_code(kind: ErrorKind, is_nul: bool, tool: &str, path: &str) -> &'static str {
+    match kind {
         ErrorKind::Outside => "path_security",
-        ErrorKind::InvalidPath if is_nul(error) => "path_security",
+        ErrorKind::InvalidPath if is_nul => "path_security",
         ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
         ErrorKind::NotFound => "file_not_found",
         // A path below a file does not exist; but nothing can be created there either.
@@ -255,7 +257,8 @@ fn is_nul(error: &Error) -> bool {
 fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
     if let Failure::Operation(Error::Unfinished { done, cause }) = failure {
         let told = cause.path().unwrap_or(path);
-        let cause = specified(code, tool, told).unwrap_or_else(|| operation_message(cause, told));
+        let cause =
+            specified(code, tool, told).unwrap_or_else(|| operation_message(cause, tool, told));
         return unfinished_words(done, &cause);
     }
     if let Failure::Operation(Error::UndoRefused(refusal)) = failure {
@@ -273,7 +276,7 @@ fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
         return message;
     }
     match failure {
-        Failure::Operation(error) => operation_message(error, path),
+        Failure::Operation(error) => operation_message(error, tool, path),
         Failure::RootGone { root } => root_gone(root),
         Failure::Unrecordable => UNRECORDABLE.to_owned(),
         Failure::LeftRunning(_) => LEFT_RUNNING.to_owned(),
@@ -303,7 +306,7 @@ fn specified(code: &str, tool: &str, path: &str) -> Option<String> {
     })
 }
 
-fn operation_message(error: &Error, path: &str) -> String {
+fn operation_message(error: &Error, tool: &str, path: &str) -> String {
     match error {
         Error::StringNotUnique { count, .. } => {
             format!("String appears {count} times, must be unique")
@@ -319,7 +322,11 @@ fn operation_message(error: &Error, path: &str) -> String {
         Error::IsADirectory { .. } => format!("Is a directory: {path}"),
         Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
         Error::TooLarge { size, limit, .. } => {
-            format!("File too large: {path} has {size} bytes, the limit is {limit}")
+            let part = match tool {
+                "view" => "; view a part of it with view_range",
+                _ => "",
+            };
+            format!("File too large: {path} has {size} bytes, the limit is {limit}{part}")
         }
         Error::Unfolds { most, .. } => {
             format!("File too large: {path} unfolds to more than {most} bytes")
@@ -363,8 +370,8 @@ fn operation_help(error: &Error, path: &str) -> Value {
         } => json!({ "hint": { "line": line, "text": text } }),
         Error::StringNotUnique { lines, .. } => json!({ "lines": lines }),
         Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
-        Error::DirectoryNotEmpty { hidden, .. } if !hidden.is_empty() => {
-            json!({ "hidden": hidden })
+        Error::DirectoryNotEmpty { names, .. } if !names.is_empty() => {
+            json!({ "holds": names })
         }
         Error::InvalidEncoding { reason } => json!({ "reason": reason }),
         Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
@@ -465,6 +472,57 @@ mod tests {
             worded("view", &["link"], Failure::Operation(outside)),
             json!({ "code": "path_security", "message": "Path escapes base directory", "path": "link" })
         );
+    }
+
+    /// The kind that follows one; the compiler wants each of them.
+    fn after(kind: ErrorKind) -> Option<ErrorKind> {
+        use ErrorKind as K;
+        Some(match kind {
+            K::InvalidPath => K::Outside,
+            K::Outside => K::Loop,
+            K::Loop => K::NotFound,
+            K::NotFound => K::AlreadyExists,
+            K::AlreadyExists => K::NotADirectory,
+            K::NotADirectory => K::IsADirectory,
+            K::IsADirectory => K::NotAFile,
+            K::NotAFile => K::DirectoryNotEmpty,
+            K::DirectoryNotEmpty => K::TooLarge,
+            K::TooLarge => K::PatchFailed,
+            K::PatchFailed => K::InvalidPattern,
+            K::InvalidPattern => K::InvalidArgument,
+            K::InvalidArgument => K::NotText,
+            K::NotText => K::EditRefused,
+            K::EditRefused => K::InvalidEncoding,
+            K::InvalidEncoding => K::StringNotFound,
+            K::StringNotFound => K::StringNotUnique,
+            K::StringNotUnique => K::LineOutOfRange,
+            K::LineOutOfRange => K::PermissionDenied,
+            K::PermissionDenied => K::DiskFull,
+            K::DiskFull => K::RootProtected,
+            K::RootProtected => K::IntoItself,
+            K::IntoItself => K::VersionConflict,
+            K::VersionConflict => K::Gone,
+            K::Gone => K::NoRoom,
+            K::NoRoom => K::Timeout,
+            K::Timeout => K::Cancelled,
+            K::Cancelled => K::Io,
+            K::Io => return None,
+        })
+    }
+
+    #[test]
+    fn every_code_that_a_failure_can_have_is_listed() {
+        for kind in std::iter::successors(Some(ErrorKind::InvalidPath), |kind| after(*kind)) {
+            for tool in ["view", "create", "rename", "undo"] {
+                for (is_nul, path) in [(false, "a"), (true, "a"), (false, "a/")] {
+                    let code = kind_code(kind, is_nul, tool, path);
+                    assert!(CODES.contains(&code), "{kind:?}: {code}");
+                }
+            }
+        }
+        for code in crate::history::REFUSAL_CODES {
+            assert!(CODES.contains(&code), "{code}");
+        }
     }
 
     #[test]

@@ -49,9 +49,13 @@ pub(super) struct Reply {
     /// The names in a directory, sorted by Unicode code point, without hidden ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<String>>,
-    /// Said only if it is true: the directory holds more than a million names, and the rest is left out.
+    /// Said only if it is true: lines of view_range are left out because they are too much for a reply, or the directory
+    /// holds more than a million names.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Where lines are left out: the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_line: Option<u64>,
     /// Said only if it is true: bytes of some names are not UTF-8. The names shown here still open the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid_utf8: Option<bool>,
@@ -105,11 +109,16 @@ impl Tool for View {
             return Some(names(entries, reply.truncated == Some(true)).into());
         }
         let content = reply.content.as_ref()?.text();
-        if reply.encoding == Some("utf-8") {
-            return Some(content.clone());
+        let mut text = match reply.encoding {
+            Some("utf-8") => content.clone(),
+            _ => binary("the file", reply.size.unwrap_or(0), content, replies),
+        };
+        if let Some(line) = reply.next_line {
+            text.note(&[&format!(
+                "cut, because it is too much for a reply; go on with view_range [{line}, -1]"
+            )]);
         }
-        let size = reply.size.unwrap_or(0);
-        Some(binary("the file", size, content, replies))
+        Some(text)
     }
 }
 
@@ -149,6 +158,9 @@ fn names(entries: &[String], is_truncated: bool) -> String {
 
 fn file(contents: Contents) -> Reply {
     let size = contents.size;
+    // A line that is too long by itself is cut within, and the rest of it left out.
+    let next_line = contents.end_line.filter(|_| contents.cut);
+    let next_line = next_line.map(|last| last.saturating_add(1));
     let (content, encoding) = match contents.body {
         Body::Text(text) => (text.into(), "utf-8"),
         Body::Bytes(bytes) => (JsonContent::of_base64(to_base64(&bytes)), "base64"),
@@ -159,7 +171,8 @@ fn file(contents: Contents) -> Reply {
         encoding: Some(encoding),
         size: Some(size),
         entries: None,
-        truncated: None,
+        truncated: contents.cut.then_some(true),
+        next_line,
         invalid_utf8: None,
     }
 }
@@ -177,6 +190,7 @@ fn directory(listed: &Listed) -> Reply {
         size: None,
         entries: Some(names),
         truncated: listed.truncated.then_some(true),
+        next_line: None,
         invalid_utf8: is_odd.then_some(true),
     }
 }

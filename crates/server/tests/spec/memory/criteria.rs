@@ -200,7 +200,7 @@ async fn memory_ac_11_hidden_files_count() {
         let failure = memory.failure("delete", json!({"path": "d"})).await;
         let message = "Directory not empty: d";
         let mut expected = error("directory_not_empty", message, "d");
-        expected["hidden"] = json!([".hidden"]);
+        expected["holds"] = json!([".hidden"]);
         assert_eq!(failure, expected);
         memory.ok("delete", json!({"path": "empty/"})).await;
         memory.ok("delete", json!({"path": "d/.hidden"})).await;

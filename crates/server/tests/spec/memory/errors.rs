@@ -79,6 +79,7 @@ async fn memory_what_the_specification_does_not_name() {
         let long = "n".repeat(300);
         let too_long = format!("Invalid path: {long}: a path has at most 4095 bytes, a name 255");
         let too_large = "File too large: huge has 104857601 bytes, the limit is 104857600";
+        let in_parts = format!("{too_large}; view a part of it with view_range");
         let cases = [
             (
                 "str_replace",
@@ -116,7 +117,7 @@ async fn memory_what_the_specification_does_not_name() {
                 "loop",
             ),
             ("view", view(&long), "invalid_path", &too_long, &long),
-            ("view", view("huge"), "too_large", too_large, "huge"),
+            ("view", view("huge"), "too_large", &in_parts, "huge"),
             ("str_replace", edit("huge"), "too_large", too_large, "huge"),
             (
                 "rename",
@@ -274,24 +275,33 @@ async fn memory_a_way_out_through_a_file_is_told_and_logged() {
 }
 
 #[tokio::test]
-async fn memory_hidden_entries_of_a_directory_are_named() {
+async fn memory_entries_of_a_directory_that_is_not_empty_are_named() {
     Memory::both(
         || {
-            Tree::new()
+            let tree = Tree::new()
                 .file("d/.a", "")
                 .file("d/.b", "")
                 .file("e/.a", "")
                 .file("e/c", "")
+                .dir("e/d");
+            (0..20).fold(tree, |tree, number| {
+                tree.file(format!("many/f{number:02}"), "")
+            })
         },
         async |memory| {
             let error = memory
                 .fails("directory_not_empty", "delete", json!({"path": "d"}))
                 .await;
-            assert_eq!(error["hidden"], json!([".a", ".b"]));
+            assert_eq!(error["holds"], json!([".a", ".b"]));
             let error = memory
                 .fails("directory_not_empty", "delete", json!({"path": "e"}))
                 .await;
-            assert!(error.get("hidden").is_none(), "{error}");
+            assert_eq!(error["holds"], json!([".a", "c", "d"]));
+            let error = memory
+                .fails("directory_not_empty", "delete", json!({"path": "many"}))
+                .await;
+            let first = (0..10).map(|number| format!("f{number:02}"));
+            assert_eq!(error["holds"], json!(first.collect::<Vec<_>>()));
         },
     )
     .await;
@@ -316,10 +326,26 @@ async fn memory_a_part_of_a_file_is_viewed() {
             for range in [[0, 1], [2, 1], [1, -2]] {
                 memory.fails("invalid_arguments", "view", view(range)).await;
             }
-            // The operator's limit holds for the whole file.
-            memory
+            // The operator's limit holds for the whole file, and for a part: what is left out is said.
+            let error = memory
                 .fails("too_large", "view", json!({"path": "f"}))
                 .await;
+            let message = error["message"].as_str().expect("a message");
+            assert!(
+                message.ends_with("view a part of it with view_range"),
+                "{message}"
+            );
+            let cut = memory.ok("view", view([1, -1])).await;
+            assert_eq!(cut["content"], "one\ntwo\n");
+            assert_eq!(
+                (&cut["truncated"], &cut["next_line"]),
+                (&json!(true), &json!(3))
+            );
+            let rest = memory.ok("view", view([3, -1])).await;
+            assert!(
+                rest.get("truncated").is_none() && rest.get("next_line").is_none(),
+                "{rest}"
+            );
         },
     )
     .await;
@@ -333,5 +359,39 @@ async fn memory_every_code_is_listed() {
         let codes = &tool["outputSchema"]["properties"]["code"]["enum"];
         let codes = codes.as_array().expect("codes");
         assert!(codes.iter().any(|code| code == "path_security"), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn memory_the_text_of_a_part_that_is_cut_says_how_to_go_on() {
+    let tree = Tree::new().file("f", "one\ntwo\nthree\n");
+    let setup = Memory::setup(&tree).arguments(["--max-file-size", "10"]);
+    let server = setup.start(testkit::Transport::Stdio).await;
+    let part = json!({"path": "f", "view_range": [1, -1]});
+    let viewed = server.call("view", part).await;
+    let note = "[cut, because it is too much for a reply; go on with view_range [3, -1]]";
+    assert_eq!(viewed.text, format!("one\ntwo\n{note}"));
+}
+
+/// What `undo` says of a change that is not there, or not kept, has a code of the list.
+#[tokio::test]
+async fn memory_undo_of_an_unknown_change_has_a_listed_code() {
+    let tree = Tree::new();
+    let memory = json!({"root": "data", "undo": true});
+    let setup = program().root("data", tree.path());
+    let setup = setup
+        .set("toolsets", json!(["memory"]))
+        .set("memory", memory);
+    let server = setup.start(testkit::Transport::Stdio).await;
+    let failed = server.call("undo", json!({"change": "4f2a"})).await;
+    let code = &failed.error()["code"];
+    assert_eq!(code, "not_found", "{}", failed.story());
+    for tool in server.list_tools().await {
+        let codes = tool["outputSchema"]["properties"]["code"]["enum"].clone();
+        let codes = codes.as_array().expect("codes").clone();
+        assert!(
+            codes.contains(code) && codes.contains(&json!("gone")),
+            "{tool}"
+        );
     }
 }

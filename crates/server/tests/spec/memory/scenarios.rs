@@ -131,7 +131,7 @@ async fn memory_scenario_9_deletion_with_hidden_files() {
         async |memory| {
             let failure = memory.failure("delete", json!({"path": "temp/"})).await;
             let mut expected = error("directory_not_empty", "Directory not empty: temp/", "temp/");
-            expected["hidden"] = json!([".gitkeep"]);
+            expected["holds"] = json!([".gitkeep"]);
             assert_eq!(failure, expected);
             assert!(memory.tree().has("temp/.gitkeep"));
         },

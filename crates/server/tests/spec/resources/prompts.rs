@@ -1,6 +1,6 @@
 //! Prompts about the changes of roots that keep a history.
 
-use testkit::{Setup, Tree, Value, json};
+use testkit::{Setup, Transport, Tree, Value, json};
 
 use super::{Era, Peer, over_all};
 use crate::harness::program;
@@ -53,6 +53,7 @@ async fn prompts_tell_the_changes_of_a_root_with_a_history() {
                 let found = peer.ok("server/discover", json!({})).await;
                 assert_eq!(found["capabilities"]["prompts"], json!({}));
             }
+            tree.write("notes.md", "old\n");
             write(peer, "notes.md", "new\n").await;
             write(peer, "other.md", "else\n").await;
 
@@ -72,6 +73,7 @@ async fn prompts_tell_the_changes_of_a_root_with_a_history() {
                 told.contains("notes.md") && !told.contains("other.md"),
                 "{told}"
             );
+            assert!(told.contains("\n-old\n+new"), "{told}");
             let link = &review["messages"][1]["content"];
             assert_eq!(link["type"], "resource_link", "{review}");
             let read = peer.ok("resources/read", json!({"uri": link["uri"]})).await;
@@ -79,8 +81,21 @@ async fn prompts_tell_the_changes_of_a_root_with_a_history() {
 
             if can_undo {
                 let undo = peer.ok("prompts/get", json!({"name": "undo"})).await;
-                assert!(text(&undo).contains("call the tool undo"), "{undo}");
+                let told = text(&undo);
+                assert!(
+                    told.contains("call the tool undo with root kept and change "),
+                    "{undo}"
+                );
             }
+            let remove = json!({"name": "remove_file", "arguments": {"path": "other.md"}});
+            peer.ok("tools/call", remove).await;
+            let review = peer.ok("prompts/get", json!({"name": "review"})).await;
+            let messages = review["messages"].to_string();
+            assert!(messages.contains("fs://kept/notes.md"), "{messages}");
+            assert!(
+                !messages.contains("fs://kept/other.md"),
+                "it is gone: {messages}"
+            );
         },
     )
     .await;
@@ -133,6 +148,18 @@ async fn prompts_say_what_is_wrong() {
             });
             let completed = peer.ok("completion/complete", completion).await;
             assert_eq!(completed["completion"]["values"], json!(["notes.md"]));
+            for (typed, values) in [
+                ("", json!(["kept"])),
+                ("ke", json!(["kept"])),
+                ("x", json!([])),
+            ] {
+                let completion = json!({
+                    "ref": {"type": "ref/prompt", "name": "changes"},
+                    "argument": {"name": "root", "value": typed},
+                });
+                let completed = peer.ok("completion/complete", completion).await;
+                assert_eq!(completed["completion"]["values"], values, "{completed}");
+            }
         },
     )
     .await;
@@ -151,4 +178,60 @@ async fn prompts_are_not_there_without_a_history() {
         },
     )
     .await;
+}
+
+/// A set with one root has no `root` in its tools: what a prompt asks for can be done as it is said.
+#[tokio::test]
+async fn prompts_of_files_and_memory_ask_for_what_their_tools_take() {
+    let (files, memory) = (
+        Tree::new().file("a.md", "old\n"),
+        Tree::new().file("a.md", "old\n"),
+    );
+    let of = |tree: &Tree, set: &str| {
+        let setup = program().root("data", tree.path());
+        setup.set("toolsets", json!([set]))
+    };
+    let write = json!({"name": "write", "arguments": {"path": "a.md", "content": "new\n"}});
+    let replace = json!({"path": "a.md", "old_str": "old", "new_str": "new"});
+    let replace = json!({"name": "str_replace", "arguments": replace});
+    let undoing = json!({"root": "data", "undo": true});
+    for (setup, change) in [
+        (of(&files, "files"), write),
+        (of(&memory, "memory").set("memory", undoing), replace),
+    ] {
+        let mut peer = Peer::new(setup, Transport::Stdio, Era::Older).await;
+        let reply = peer.ok("tools/call", change).await;
+        assert_eq!(reply["isError"], false, "{reply}");
+        let review = peer.ok("prompts/get", json!({"name": "review"})).await;
+        let told = text(&review);
+        assert!(told.contains("-old\n+new"), "{told}");
+        assert!(!told.contains("tool changes"), "{told}");
+        let link = &review["messages"][1]["content"];
+        let read = peer.ok("resources/read", json!({"uri": link["uri"]})).await;
+        assert_eq!(read["contents"][0]["text"], "new\n", "{review}");
+        let undo = peer.ok("prompts/get", json!({"name": "undo"})).await;
+        let told = text(&undo);
+        let (_, change) = told
+            .split_once("call the tool undo with change ")
+            .unwrap_or_else(|| panic!("{told}"));
+        let change = change.split(',').next().expect("a change");
+        let undo = json!({"name": "undo", "arguments": {"change": change, "dry_run": true}});
+        let undone = peer.ok("tools/call", undo).await;
+        assert_eq!(undone["isError"], false, "{undone}");
+    }
+}
+
+/// Who may see the changes but not the files is told no line of them, and given no link.
+#[tokio::test]
+async fn prompts_show_no_lines_to_whom_may_not_read() {
+    let tree = Tree::new().file("notes.md", "old\n");
+    let keys = json!({"allowed_tools": ["changes", "write_file", "list_folder"], "history": {"place": "root"}});
+    let setup = program().root_with("kept", tree.path(), keys);
+    let mut peer = Peer::new(setup, Transport::Stdio, Era::Older).await;
+    write(&mut peer, "notes.md", "new\n").await;
+    let review = peer.ok("prompts/get", json!({"name": "review"})).await;
+    let messages = review["messages"].as_array().expect("messages");
+    assert_eq!(messages.len(), 1, "{review}");
+    assert!(text(&review).contains("write_file notes.md"), "{review}");
+    assert!(!text(&review).contains("+new"), "{review}");
 }
