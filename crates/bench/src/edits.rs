@@ -1,7 +1,7 @@
 //! One small edit after the other through our server, beside other servers that have the same tool.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -465,7 +465,10 @@ fn count_instructions(bench: &Bench, table: &mut impl Write) -> Result<()> {
         )?;
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
-        writeln!(table, "| large calls: not counted without valgrind | | | | |")?;
+        writeln!(
+            table,
+            "| large calls: not counted without valgrind | | | | |"
+        )?;
         return Ok(());
     }
     let ours = bench.instructions(Who::Ours)?;

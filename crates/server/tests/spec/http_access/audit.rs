@@ -236,7 +236,10 @@ async fn audit_a_file_that_takes_no_byte_holds_up_changes_and_nothing_else() {
     });
     let late: Vec<JoinHandle<Reply>> = late.chain([first]).collect();
     // With everything tried it goes on for twenty seconds.
-    let (begun, stuck) = (Instant::now(), Duration::from_millis(20 * share(1000) as u64));
+    let (begun, stuck) = (
+        Instant::now(),
+        Duration::from_millis(20 * share(1000) as u64),
+    );
     let mut reads = 0;
     while reads < 10 || begun.elapsed() < stuck {
         reads += 1;
