@@ -143,7 +143,7 @@ def lost_changes(replicas, look, kind, count=300):
         status, done, _ = call(replicas[number % len(replicas)].port, tool, arguments, endpoint)
         return leaves if status == 200 and done else None
 
-    confirmed = [leaves for leaves in in_parallel(count, one) if isinstance(leaves, str)]
+    confirmed = [leaves for leaves in in_parallel(count, one, threads=count) if isinstance(leaves, str)]
     with open(os.path.join(look, "shared.txt"), encoding="utf-8") as file:
         text = file.read()
     lost = [leaves for leaves in confirmed if leaves not in text]
@@ -161,6 +161,8 @@ def quota_held(replicas, look, limit):
     in_parallel(tried, one)
     # A call that fails gives its room back after others were refused; now nobody is under way, and all room has to be had.
     for number in range(6):
+        # Right after a refusal nothing is counted anew.
+        time.sleep(1.1)
         one(tried + number)
     total = 0
     for directory, directories, files in os.walk(look):

@@ -169,7 +169,7 @@ def interrupted(program, mounts, look):
     replicas = replicas_on(program, mounts, True)
     try:
         run = Interruption(replicas)
-        confirmed = [leaves for leaves in in_parallel(INTERRUPTED, run.one) if isinstance(leaves, str)]
+        confirmed = [leaves for leaves in in_parallel(INTERRUPTED, run.one, threads=INTERRUPTED) if isinstance(leaves, str)]
         left = leftovers(look)
         until = time.monotonic() + CLEARED
         while left and time.monotonic() < until:

@@ -45,7 +45,8 @@ impl Operation for MakeDirectory {
         context.cancel.check()?;
         // The directory it will be in must not be moved away meanwhile.
         let look_up = || self.place.locate(Follow::Last);
-        let (_lock, located) = EditLock::take_entry(&look_up, &context.cancel)?;
+        let (lock, located) = EditLock::take_entry(&look_up, &context.cancel)?;
+        lock.confirm()?;
         let path = located.path();
         let created = match (
             located.require().ok().map(|metadata| metadata.kind),

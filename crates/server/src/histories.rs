@@ -68,6 +68,11 @@ pub(crate) fn heed_the_dead(roots: &Roots) {
     let heed = move || {
         loop {
             std::thread::sleep(SETTLED_EVERY);
+            if cluster.keep_alive() {
+                tracing::warn!(
+                    "other replicas took this one for dead: its locks were lost for a while"
+                );
+            }
             for root in &writable {
                 if let Some(history) = root.root.history() {
                     settle(&root.name, &root.root, history);

@@ -165,7 +165,7 @@ impl Undo {
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let keys = || lock_keys(&self.root, &chosen);
-            let (_lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
+            let (lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
             // While it waited, another call may have taken them back.
             let ledger = history.ledger();
             if self.choose(&ledger, history).as_ref() != Ok(&chosen) {
@@ -176,6 +176,7 @@ impl Undo {
             } else {
                 context.change(planned(&chosen))?
             };
+            lock.confirm()?;
             let undone = match self.changed_inside(&ledger, &chosen) {
                 Some(path) => Err(UndoFault::Conflict {
                     path,

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::chain;
 use super::lines::each_line;
@@ -17,7 +17,8 @@ use super::store::{Store, errno_of};
 use crate::change::Durability;
 use crate::leftovers;
 use crate::name::Name;
-use crate::syscall::{self, Clobber, Errno, Purpose, SysResult};
+use crate::syscall::{self, Clobber, Errno, HowLocked, Purpose, SysResult};
+use crate::together::has_name;
 
 /// How many lines a file has before the next one is begun, so that old ones can be removed whole.
 const LINES_MAX: u64 = if cfg!(test) { 50 } else { 20_000 };
@@ -25,6 +26,13 @@ const LINES_MAX: u64 = if cfg!(test) { 50 } else { 20_000 };
 const OPEN: &str = ".open";
 /// The end of the name of a file that is finished.
 const FINISHED: &str = ".jsonl";
+
+/// How long a look at the lock on the own record file holds. File servers take locks away after a longer silence.
+const HELD_FOR: Duration = if cfg!(test) {
+    Duration::ZERO
+} else {
+    Duration::from_secs(1)
+};
 
 /// What this process writes down about the changes of one root.
 #[derive(Debug, Default)]
@@ -143,6 +151,11 @@ impl Journal {
         self.lock().open.contains_key(&number)
     }
 
+    /// Begins another file with the next change if others took this process for dead.
+    pub(super) fn heed_loss(&self) {
+        self.lock().drop_lost();
+    }
+
     fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,7 +169,13 @@ fn end_line(number: u64, end: End) -> Line {
 }
 
 impl JournalState {
+    /// Others finish the file of a process that they take for dead: what it added later nobody would read.
+    fn drop_lost(&mut self) {
+        self.current.take_if(|file| !file.is_held());
+    }
+
     fn file_for(&mut self, store: &Store) -> SysResult<Arc<RecordFile>> {
+        self.drop_lost();
         let before = match &self.current {
             Some(file) if file.lines() < LINES_MAX => return Ok(Arc::clone(file)),
             // Changes under way still add to it, so that others follow the line that the next file does.
@@ -177,6 +196,8 @@ struct RecordFile {
     stem: String,
     /// Other machines read it.
     shared: bool,
+    /// When the lock was looked at; `None` once it is lost.
+    held: Mutex<Option<Instant>>,
     tail: Mutex<FileTail>,
 }
 
@@ -215,12 +236,34 @@ impl RecordFile {
             records,
             stem,
             shared: store.is_shared(),
+            held: Mutex::new(Some(Instant::now())),
             tail: Mutex::new(FileTail {
                 hash: before,
                 lines: 0,
                 length: 0,
             }),
         })
+    }
+
+    /// Tells whether others still see that its process lives.
+    fn is_held(&self) -> bool {
+        if !self.shared {
+            return true;
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |looked: Instant| looked.elapsed() < HELD_FOR;
+        if !held.is_some_and(is_recent) {
+            let is_ours = held.is_some()
+                && syscall::hold_surely_unchecked(self.file.as_fd(), HowLocked::Exclusive)
+                    == Ok(true)
+                && has_name(
+                    self.records.as_fd(),
+                    format!("{}{OPEN}", self.stem).as_bytes(),
+                    self.file.as_fd(),
+                );
+            *held = is_ours.then(Instant::now);
+        }
+        held.is_some()
     }
 
     fn append(&self, mut line: Line) -> SysResult<()> {
@@ -275,6 +318,11 @@ impl RecordFile {
 impl Drop for RecordFile {
     /// Nobody needs to look at the file again after a process that ended in order.
     fn drop(&mut self) {
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Whoever took this process for dead finishes it when it has settled all of it.
+        if held.is_none() {
+            return;
+        }
         // Others read a finished file to its end once.
         let _ = self.sync_if_shared();
         if let (Ok(open), Ok(finished)) = (name(&self.stem, OPEN), name(&self.stem, FINISHED)) {
@@ -425,6 +473,15 @@ pub(crate) fn unfinished(found: &FoundFile) -> SysResult<Vec<u64>> {
         None => {}
     })?;
     Ok(open.into_iter().collect())
+}
+
+#[cfg(test)]
+impl Journal {
+    /// Loses the lock of the record file, as a file server may take it away.
+    pub(super) fn lose_lock(&self) {
+        let current = self.lock().current.clone().expect("a file");
+        syscall::unlock_unchecked(current.file.as_fd()).expect("a lock");
+    }
 }
 
 #[cfg(test)]

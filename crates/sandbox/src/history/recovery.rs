@@ -51,6 +51,7 @@ impl History {
         let Some(store) = self.existing_store() else {
             return recovered;
         };
+        self.journal.heed_loss();
         let Ok(files) = journal::unfinished_files(store) else {
             return recovered;
         };

@@ -230,3 +230,21 @@ fn what_others_have_locked_waits() {
         return;
     }
 }
+
+/// A file server took the locks of a replica away that was out of reach, and others settled what it had begun.
+#[test]
+fn a_replica_that_was_taken_for_dead_goes_on_in_a_file_that_others_read() {
+    let ground = Ground::new();
+    let (one, other) = (ground.replica(), ground.replica());
+    let numbers =
+        |replica: &Replica| -> Vec<u64> { replica.made().iter().map(|made| made.number).collect() };
+    let first = super::tests::write(&one.root, "a", "first");
+    one.history().journal.lose_lock();
+    other.heed_the_dead();
+    assert_eq!(numbers(&other), [first]);
+    let second = super::tests::write(&one.root, "a", "second");
+    assert_eq!(numbers(&other), [first, second]);
+    assert!(matches!(other.history().verify(), Some(Ok(_))));
+    undo(&other.root, second).unwrap();
+    assert_eq!(ground.text("a"), "first");
+}

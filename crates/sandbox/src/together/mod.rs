@@ -25,8 +25,8 @@ use crate::root::Root;
 use crate::syscall::{self, Errno, FileSystem, HowLocked, SysResult};
 
 pub(crate) use shared_account::{AccountRecord, LockedRecord, SharedAccount};
-pub(crate) use slots::name_hash;
 pub use slots::{Cluster, DeadReplica};
+pub(crate) use slots::{has_name, name_hash};
 
 /// How much a call locks at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +184,8 @@ pub struct HeldPlaces {
     found: Vec<Option<Option<FileId>>>,
     /// How many of them are slots, which a file server may have taken from us.
     slots: usize,
+    /// What is looked at again before a change: a directory, a name in it, and what was there.
+    watched: Vec<(OwnedFd, Name, Option<FileId>)>,
     /// The first place, for an error.
     path: String,
 }
@@ -251,7 +253,7 @@ impl HeldPlaces {
     pub fn confirm(&self) -> Result<()> {
         let mut slots = self.open.iter().take(self.slots);
         let is_ours = |held: &Held| syscall::hold_surely_unchecked(held.file.as_fd(), held.how);
-        if slots.all(|held| is_ours(held) == Ok(true)) {
+        if slots.all(|held| is_ours(held) == Ok(true)) && self.is_as_found() {
             return Ok(());
         }
         Err(Error::Stale {

@@ -62,7 +62,7 @@ impl SharedAccount {
         let mut text = String::new();
         let read = (&mut file).take(RECORD_MAX).read_to_string(&mut text);
         read.map_err(|_| Errno::IO)?;
-        let (record, others) = parse(&text, self.cluster.replica());
+        let (record, others) = parse(&text, &self.cluster.replica());
         Ok(LockedRecord {
             file,
             cluster: Arc::clone(&self.cluster),
@@ -92,7 +92,7 @@ impl LockedRecord {
 
     /// Writes the record if it is another one now.
     pub(crate) fn store(&mut self, record: AccountRecord) {
-        let text = written(record, self.cluster.replica(), &self.others);
+        let text = written(record, &self.cluster.replica(), &self.others);
         if text == self.text {
             return;
         }

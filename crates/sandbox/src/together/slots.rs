@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::descent::open_content;
 use super::{ChangePlace, Extent, FileId, HeldPlaces, Means, RootLocks, id_of};
@@ -33,9 +33,40 @@ pub struct Cluster {
     dir: OwnedFd,
     /// A number that only the replicas know.
     id: String,
-    /// The name of this replica's own file, and that file, locked while the replica lives.
+    life: Mutex<Life>,
+}
+
+/// What shows that a replica lives.
+#[derive(Debug)]
+struct Life {
+    /// The name of its own file, and that file, locked while the replica lives.
     replica: String,
-    _alive: OwnedFd,
+    alive: OwnedFd,
+}
+
+impl Life {
+    fn begin(dir: BorrowedFd<'_>) -> SysResult<Life> {
+        let replica = own_name();
+        let alive = show_life(dir, &replica)?;
+        Ok(Life { replica, alive })
+    }
+
+    /// Tells whether others still see that it lives. A replica that was out of reach may have been cleared up after.
+    fn is_shown(&self, dir: BorrowedFd<'_>) -> bool {
+        let is_held = syscall::hold_surely_unchecked(self.alive.as_fd(), HowLocked::Exclusive);
+        is_held == Ok(true) && has_name(dir, self.replica.as_bytes(), self.alive.as_fd())
+    }
+}
+
+/// Tells whether an open file of a shared directory still has its name there.
+pub(crate) fn has_name(dir: BorrowedFd<'_>, name: &[u8], file: BorrowedFd<'_>) -> bool {
+    let Some(name) = Name::new(name) else {
+        return false;
+    };
+    let named = syscall::sync_attributes_unchecked(dir)
+        .and_then(|()| syscall::stat_at_unchecked(dir, &name));
+    let file = syscall::stat_unchecked(file);
+    named.is_ok_and(|named| file.is_ok_and(|file| file.same_file(&named)))
 }
 
 /// A replica that ended without a word. Nobody else clears up after it while this lives.
@@ -59,15 +90,13 @@ impl Cluster {
         let mut maker = std::fs::DirBuilder::new();
         maker.recursive(true).mode(0o700).create(path)?;
         let dir = syscall::open_root_unchecked(&std::fs::canonicalize(path)?)?;
-        let replica = own_name();
         // A directory that cannot be written, or locked in, is found at the start, not by the first change.
-        let alive = show_life(dir.as_fd(), &replica)?;
+        let life = Life::begin(dir.as_fd())?;
         let id = shared_id(dir.as_fd())?;
         Ok(Arc::new(Cluster {
             dir,
             id,
-            replica,
-            _alive: alive,
+            life: Mutex::new(life),
         }))
     }
 
@@ -77,8 +106,26 @@ impl Cluster {
     }
 
     /// The name of this replica.
-    pub(super) fn replica(&self) -> &str {
-        &self.replica
+    pub(super) fn replica(&self) -> String {
+        self.life().replica.clone()
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows that this replica lives under another name if others took it for dead, as they may where it was out of reach of
+    /// the file server. Tells whether they did.
+    pub fn keep_alive(&self) -> bool {
+        let mut life = self.life();
+        if life.is_shown(self.fd()) {
+            return false;
+        }
+        // What fails now is tried again at the next turn.
+        if let Ok(next) = Life::begin(self.fd()) {
+            *life = next;
+        }
+        true
     }
 
     /// Tells whether a replica lives.
@@ -142,7 +189,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(name) = Name::new(self.replica.as_bytes()) {
+        if let Some(name) = Name::new(self.replica().as_bytes()) {
             let _ = syscall::unlink_unchecked(self.dir.as_fd(), &name);
         }
     }
@@ -240,6 +287,20 @@ fn slots_of(root: &str, path: &[u8], extent: Extent) -> Vec<(u64, HowLocked)> {
 }
 
 impl HeldPlaces {
+    /// Tells whether the file server has at each place what was there when it was locked: a lock that was lost and is free
+    /// again looks like one that was held all the time.
+    pub(super) fn is_as_found(&self) -> bool {
+        let is_as_found = |(dir, name, found): &(OwnedFd, Name, Option<FileId>)| {
+            syscall::sync_attributes_unchecked(dir.as_fd())?;
+            let now = match syscall::look_unchecked(dir.as_fd(), name) {
+                Err(Errno::NOENT | Errno::NOTDIR) => None,
+                entry => Some(id_of(&syscall::stat_content_unchecked(entry?.as_fd())?)),
+            };
+            Ok::<bool, Errno>(now == *found)
+        };
+        self.watched.iter().all(|one| is_as_found(one) == Ok(true))
+    }
+
     /// Locks the slots of all places, each once, in ascending order. Returns whether all locks were free.
     pub(super) fn take_slots(&mut self, places: &[(&ChangePlace, Extent)]) -> SysResult<bool> {
         let mut wanted: BTreeMap<u64, HowLocked> = BTreeMap::new();
@@ -290,11 +351,19 @@ impl HeldPlaces {
         }
         syscall::sync_attributes_unchecked(dir.as_fd())?;
         let entry = match syscall::look_unchecked(dir.as_fd(), last) {
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Some(None)),
+            Err(Errno::NOENT | Errno::NOTDIR) => {
+                self.watched.push((dir, last.clone(), None));
+                return Ok(Some(None));
+            }
             found => found?,
         };
         let metadata = syscall::stat_content_unchecked(entry.as_fd())?;
         let id = id_of(&metadata);
+        self.watched.push((
+            dir.try_clone().map_err(|_| Errno::MFILE)?,
+            last.clone(),
+            Some(id),
+        ));
         if metadata.kind != FileKind::File {
             return Ok(Some(Some(id)));
         }
@@ -313,6 +382,24 @@ impl HeldPlaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A replica that was out of reach lost its lock, and others cleared up after it.
+    #[test]
+    fn a_replica_that_was_taken_for_dead_shows_that_it_lives() {
+        let temp = tempfile::tempdir().unwrap();
+        let open = || Cluster::open(temp.path()).unwrap();
+        let (one, other) = (open(), open());
+        assert!(!one.keep_alive());
+        let before = one.replica();
+        syscall::unlock_unchecked(one.life().alive.as_fd()).unwrap();
+        let dead = other.dead();
+        assert_eq!(dead.len(), 1);
+        dead.into_iter().for_each(|dead| other.forget(dead));
+        assert!(!other.lives(&before));
+        assert!(one.keep_alive());
+        assert!(other.lives(&one.replica()) && other.dead().is_empty());
+        assert!(!one.keep_alive());
+    }
 
     #[test]
     fn an_edit_below_a_tree_meets_the_lock_of_its_top_and_no_other_edit() {

@@ -105,3 +105,28 @@ fn a_file_that_is_swapped_while_it_is_locked_is_not_taken_for_the_one_before() {
     // The swap comes before the first lock, so the descent finds the new file, which is not the one that was looked up.
     assert!(held.unwrap().is_none_or(|held| !held.fits([&place])));
 }
+
+/// A file server may give a lock away while its holder is out of reach, and be asked for it again when it is free.
+#[test]
+fn a_lock_that_was_lost_is_not_taken_for_one_that_was_held() {
+    let temp = tree();
+    let [_, (one, other)] = twice(temp.path());
+    let hold_one = |path: &str| {
+        let held = hold(&one, path, Extent::Entry).unwrap();
+        for lost in &held.open {
+            syscall::unlock_unchecked(lost.file.as_fd()).unwrap();
+        }
+        held
+    };
+    let lost = hold_one("a/b/file");
+    let theirs = hold(&other, "a/b/file", Extent::Entry).unwrap();
+    assert!(lost.confirm().is_err(), "another has it");
+    fs::write(temp.path().join("new"), "theirs").unwrap();
+    fs::rename(temp.path().join("new"), temp.path().join("a/b/file")).unwrap();
+    drop(theirs);
+    assert!(lost.confirm().is_err(), "another had it");
+    drop(lost);
+    let lost = hold_one("a/b/new");
+    fs::write(temp.path().join("a/b/new"), "theirs").unwrap();
+    assert!(lost.confirm().is_err(), "another made the file");
+}
