@@ -122,13 +122,13 @@ impl<T: Tool> BlockingWork for Decoded<T> {
 }
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
+    // Also of a call that failed: what it did before may be told, and this thread may wait for the disk.
+    let settled = match T::EFFECT {
+        ToolEffect::Read => Ok(()),
+        ToolEffect::Write { .. } => call.context.change_notes.settle(),
+    };
     let mut reply = reply?;
-    if T::EFFECT != ToolEffect::Read {
-        call.context
-            .change_notes
-            .settle()
-            .map_err(ops::Error::from)?;
-    }
+    settled.map_err(ops::Error::from)?;
     let media = T::media(&mut reply);
     let own_text = |reply: &T::Reply| match call.text_form {
         TextForm::Compact => T::json_text(reply, call.replies),

@@ -452,11 +452,11 @@ async fn history_what_came_back_is_told_as_it_was() {
         "one\ntwo\n"
     );
     let compared = ok(&server, "compare", past).await;
-    assert_eq!(compared["equal"], true, "{compared}");
+    assert_eq!(compared["identical"], true, "{compared}");
     let outcome = server.call("changes", json!({})).await;
     let lines: Vec<&str> = outcome.text.lines().collect();
     assert!(
-        lines[0].contains("undo a (+1 -2) by "),
+        lines[0].contains(" of a (+1 -2) by "),
         "{}",
         outcome.story()
     );

@@ -188,7 +188,8 @@ async fn an_undo_takes_along_nothing_that_is_hidden() {
     let refusal = removed["result"]["structuredContent"]["error"].to_string();
     assert!(refusal.contains("permission_denied"), "{removed}");
     let told = undo_refused(&mut scene, NARROW, &copied).await;
-    assert_eq!(told, refusal);
+    let words = "permission denied: open/sub/tree";
+    assert!(told.contains(words) && refusal.contains(words), "{told}");
     assert!(in_copied.exists());
     fs::remove_file(&in_copied).expect("it was there");
 
