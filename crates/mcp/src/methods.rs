@@ -209,6 +209,7 @@ impl AgreedRequest<'_> {
             account: origin.account(),
             account_kind: origin.account_kind(),
             allowance,
+            subject: origin.subject(),
             answers,
             narrowed: None,
             client: Arc::new(RequestClient {
