@@ -5,6 +5,7 @@ use testkit::{Http, Reply, Setup, Transport, Tree, Value, json};
 use super::issuer::{ISSUER, KeyEndpoint, SERVER, SigningKey, base64, claims, message, now, with};
 use super::list_roots;
 use super::reload::Events;
+use super::tls::certified;
 use crate::harness::message::{initialize, tool_call};
 use crate::harness::{ToolSet, program};
 use crate::workspace::Workspace;
@@ -290,6 +291,23 @@ async fn a_server_starts_before_its_issuer_does() {
         wire.http().post("/mcp", &[], &list_roots()).await.status,
         401
     );
+}
+
+/// The authorities are read before the process locks itself in.
+#[tokio::test]
+async fn keys_are_fetched_over_https_from_an_issuer_that_is_trusted() {
+    let (tree, key) = (Tree::new(), SigningKey::new("a"));
+    let ((_, files), (_, others)) = (certified(), certified());
+    let issuer = KeyEndpoint::start_encrypted(&[&key], &files).await;
+    let token = key.token(&claims("alice", SCOPE));
+    for (trusted, status) in [(&files, 200), (&others, 503)] {
+        let authorities = trusted.join("cert.pem");
+        let setup = of_issuer(&tree, &issuer)
+            .variable("SSL_CERT_FILE", authorities.to_str().expect("text"));
+        let wire = setup.wire(Transport::Http).await;
+        let reply = ask(wire.http(), &token).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
 }
 
 #[tokio::test]
