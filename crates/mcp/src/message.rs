@@ -69,11 +69,17 @@ impl Request {
 }
 
 impl Request {
+    /// Whether it only waits for news, until its client hangs up.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        self.method == LISTEN
+    }
+
     /// Whether its client wants to hear something before the reply: how far the work is, or what changes.
     #[must_use]
     pub fn wants_notifications(&self) -> bool {
         let meta = self.params.meta();
-        self.method == LISTEN || meta.is_some_and(|meta| meta.contains_key("progressToken"))
+        self.listens() || meta.is_some_and(|meta| meta.contains_key("progressToken"))
     }
 }
 

@@ -214,6 +214,7 @@ impl AgreedRequest<'_> {
             account: origin.account(),
             account_kind: origin.account_kind(),
             allowance,
+            subject: origin.subject(),
             answers,
             narrowed: None,
             client: Arc::new(RequestClient {

@@ -30,6 +30,8 @@ pub struct HttpClient {
     host: Arc<str>,
     /// The operator's name for its token.
     pub token: Option<Arc<str>>,
+    /// What tells the subject of its access token from all others, if it has one.
+    pub subject: Option<Arc<str>>,
     /// The session it is in.
     pub session: Option<Arc<str>>,
 }
@@ -58,6 +60,14 @@ impl Origin {
         match self {
             Origin::Stdio => Arc::default(),
             Origin::Http(client) => client.allowance(),
+        }
+    }
+
+    /// The subject of its access token.
+    pub(crate) fn subject(&self) -> Option<Arc<str>> {
+        match self {
+            Origin::Stdio => None,
+            Origin::Http(client) => client.subject.clone(),
         }
     }
 
@@ -103,6 +113,7 @@ impl HttpClient {
             address: shown.into(),
             host: host_of(address).into(),
             token: None,
+            subject: None,
             session: None,
         }
     }

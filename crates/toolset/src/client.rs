@@ -130,6 +130,8 @@ pub struct Caller {
     pub account_kind: AccountKind,
     /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
     pub allowance: Arc<str>,
+    /// What tells the subject of an access token from all others, whatever the operator calls it.
+    pub subject: Option<Arc<str>>,
     /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
     /// How many bytes the request has on the wire; 0 if it came over none.
@@ -189,6 +191,7 @@ impl Default for Caller {
             account: Arc::default(),
             account_kind: AccountKind::Connection,
             allowance: Arc::default(),
+            subject: None,
             room: None,
             request_size: 0,
             trace: None,

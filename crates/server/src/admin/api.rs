@@ -1,7 +1,7 @@
 //! The interface behind the page: what it answers to each request, as JSON.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -38,9 +38,17 @@ pub(crate) struct AdminState {
     pub(crate) warnings: Arc<InForce<Vec<String>>>,
     /// The clients that the settings name.
     pub(crate) clients: Arc<InForce<Vec<String>>>,
-    pub(crate) settings: Settings,
+    /// The settings in force.
+    pub(crate) settings: Arc<InForce<Settings>>,
     /// What `check` warns of in each root, once somebody asked.
-    pub(crate) root_risks: OnceLock<BTreeMap<String, Vec<String>>>,
+    pub(crate) root_risks: InForce<Option<RootRisks>>,
+}
+
+/// What `check` warns of in each root, by the settings that were in force.
+#[derive(Clone)]
+pub(crate) struct RootRisks {
+    settings: Arc<Settings>,
+    risks: Arc<BTreeMap<String, Vec<String>>>,
 }
 
 /// An answer, or the sentence that says what is wrong with the request.
@@ -159,10 +167,15 @@ impl AdminState {
         json!({ "clients": self.board.clients(&self.clients.now()) })
     }
 
-    /// What `check` warns of in each root. It looks through the roots, so it does that once.
-    async fn risks_of_roots(&self) -> Result<&BTreeMap<String, Vec<String>>, (StatusCode, String)> {
-        if let Some(risks) = self.root_risks.get() {
-            return Ok(risks);
+    /// What `check` warns of in each root. It looks through the roots, so it does that once for the settings in force.
+    async fn risks_of_roots(
+        &self,
+    ) -> Result<Arc<BTreeMap<String, Vec<String>>>, (StatusCode, String)> {
+        let settings = self.settings.now();
+        if let Some(known) = &*self.root_risks.now()
+            && Arc::ptr_eq(&known.settings, &settings)
+        {
+            return Ok(Arc::clone(&known.risks));
         }
         let admission = self.admission.now();
         let grants = admission.deployment().roots.iter();
@@ -173,9 +186,13 @@ impl AdminState {
                 read_only: grant.read_only,
             })
         });
-        let (roots, settings) = (roots.collect::<Vec<_>>(), self.settings.clone());
-        let risks = blocking(move || root_risks(&roots, &settings)).await?;
-        Ok(self.root_risks.get_or_init(|| risks))
+        let (roots, own) = (roots.collect::<Vec<_>>(), Arc::clone(&settings));
+        let risks = Arc::new(blocking(move || root_risks(&roots, &own)).await?);
+        self.root_risks.replace(Some(RootRisks {
+            settings,
+            risks: Arc::clone(&risks),
+        }));
+        Ok(risks)
     }
 
     fn suspend(&self, body: &Bytes) -> Answer {

@@ -119,6 +119,8 @@ pub(super) struct LiveCalls {
     next: u64,
     /// How many calls ended that are not kept any more.
     missed: u64,
+    /// How many later ones are to be asked for at once.
+    more: usize,
     ended: Vec<EndedCall>,
     running: Vec<ToldRunning>,
     running_total: usize,
@@ -144,13 +146,13 @@ impl CallBoard {
         let from = after.max(first_kept);
         let skipped = usize::try_from(from - first_kept).unwrap_or(usize::MAX);
         let waiting = state.ended.len().saturating_sub(skipped);
-        // The newest matter most.
-        let cut = waiting.saturating_sub(ANSWER_MAX);
-        let ended = state.ended.iter().skip(skipped + cut).cloned().collect();
+        let ended = state.ended.iter().skip(skipped).take(ANSWER_MAX);
+        let ended: Vec<EndedCall> = ended.cloned().collect();
         let running = state.running.values().take(RUNNING_SHOWN);
         LiveCalls {
-            next: state.count,
-            missed: (from - after) + cut as u64,
+            next: from + ended.len() as u64,
+            missed: from - after,
+            more: waiting - ended.len(),
             ended,
             running: running.map(RunningCall::told).collect(),
             running_total: state.running.len(),
@@ -366,8 +368,19 @@ mod tests {
             call(&board, &format!("client {number}"), OK);
         }
         let live = board.live(0);
-        assert_eq!(live.ended.len(), ANSWER_MAX);
-        assert_eq!(live.missed, (ENDED_MAX + 5 - ANSWER_MAX) as u64);
+        assert_eq!(live.missed, 5);
+        let (mut live, mut told) = (live, Vec::new());
+        loop {
+            assert_eq!(live.ended.len(), ANSWER_MAX);
+            told.extend(live.ended.iter().map(|call| call.number));
+            if live.more == 0 {
+                break;
+            }
+            live = board.live(live.next);
+            assert_eq!(live.missed, 0);
+        }
+        let kept = 6..=(ENDED_MAX + 5) as u64;
+        assert!(told.into_iter().eq(kept), "all that are kept, in order");
         assert_eq!(live.next, (ENDED_MAX + 5) as u64);
         assert_eq!(board.clients(&[]).len(), CLIENTS_MAX + 1);
         let recent = board.live(live.next - 3);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use mcp::Owner;
 use tokio_rustls::TlsAcceptor;
 
-use super::oauth::ResourceServer;
+use super::oauth::{KeySet, Remapped, ResourceServer};
 use super::tls;
 use super::tokens::{TokenHolder, Tokens};
 use crate::operator_files::{self, reason};
@@ -64,28 +64,43 @@ impl CredentialStore {
     }
 
     /// Reads the files that the settings name now; nothing is in force yet.
-    pub(crate) fn read(&self, settings: &Settings) -> Result<Credentials> {
-        if let Some(oauth) = &self.oauth {
-            oauth.reload()?;
-        }
-        Credentials::load(settings)
+    pub(crate) fn read(&self, settings: &Settings) -> Result<NextCredentials> {
+        let keys = self.oauth.as_ref().map(|oauth| oauth.read_keys());
+        Ok(NextCredentials {
+            keys: keys.transpose()?.flatten(),
+            credentials: Credentials::load(settings)?,
+        })
     }
 
-    /// Puts credentials in force, and whom access tokens stand for. Returns the tokens that let nobody in any more.
-    pub(crate) fn replace(&self, next: Credentials, settings: &Settings) -> RevokedTokens {
+    /// Puts credentials in force, and whom access tokens stand for. Returns who is not let in any more as before.
+    pub(crate) fn replace(&self, next: NextCredentials, settings: &Settings) -> RevokedTokens {
+        let before = self.current();
+        let mut revoked = RevokedTokens::between(&before, &next.credentials);
         if let (Some(oauth), Some(own)) = (&self.oauth, &settings.oauth) {
-            oauth.set_clients(own, &settings.clients);
+            revoked.remapped = oauth.set_clients(own, &settings.clients);
+            if let Some(keys) = next.keys {
+                oauth.put_in_force(keys);
+            }
         }
-        let revoked = RevokedTokens::between(&self.current(), &next);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next.credentials;
         revoked
     }
+}
+
+/// What was read, and is not in force yet.
+pub(crate) struct NextCredentials {
+    credentials: Credentials,
+    keys: Option<KeySet>,
 }
 
 /// The tokens that a reload took away.
 #[derive(Debug, Default)]
 pub(crate) struct RevokedTokens {
     tokens: Vec<TokenHolder>,
+    /// All tokens of the operator's own that were there before. Other owners have access tokens.
+    before: Vec<TokenHolder>,
+    /// The clients whose access tokens may be somebody else's now.
+    remapped: Remapped,
     /// Callers without a token were let in before, and are not any more.
     pub(crate) without_token: bool,
 }
@@ -96,28 +111,34 @@ impl RevokedTokens {
             let tokens = credentials.tokens.as_ref();
             tokens.map(|tokens| tokens.holders()).unwrap_or_default()
         };
-        let kept = holders(now);
-        let gone = holders(before).into_iter();
+        let (kept, own) = (holders(now), holders(before));
+        let gone = own.iter().filter(|holder| !kept.contains(holder));
         RevokedTokens {
-            tokens: gone.filter(|holder| !kept.contains(holder)).collect(),
+            tokens: gone.cloned().collect(),
+            before: own,
+            remapped: Remapped::default(),
             without_token: before.tokens.is_none() && now.tokens.is_some(),
         }
     }
 
-    /// Whether the owner of a session has lost its token.
-    pub(crate) fn owned(&self, owner: Owner) -> bool {
+    /// Whether the owner of a session, which has what this client has, may have lost its token or be another client now.
+    pub(crate) fn owned(&self, owner: Owner, client: Option<&str>) -> bool {
+        let is_in =
+            |tokens: &[TokenHolder], owner| tokens.iter().any(|holder| holder.digest == owner);
         match owner {
             None => self.without_token,
-            Some(owner) => self.tokens.iter().any(|holder| holder.digest == owner),
+            Some(owner) if is_in(&self.before, owner) => is_in(&self.tokens, owner),
+            Some(_) => self.remapped.has(client),
         }
     }
 
     /// Whether a named client, or one that is not named, lost a token.
     pub(crate) fn has_of(&self, client: Option<&str>) -> bool {
-        self.tokens.iter().any(|holder| match client {
+        let has_lost = self.tokens.iter().any(|holder| match client {
             Some(client) => holder.is_named && *holder.client == *client,
             None => !holder.is_named,
-        })
+        });
+        has_lost || self.remapped.has(client)
     }
 }
 

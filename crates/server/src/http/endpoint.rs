@@ -16,6 +16,7 @@ use mcp::{
 };
 use ops::Reserved;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::Instant;
 
 use super::answers::{self, HttpReply};
 use super::body::{self, BodyLimits, BodyRoom, HeldBody};
@@ -78,6 +79,10 @@ pub(super) struct Holder {
     pub(super) client: Option<Arc<str>>,
     /// Whose sessions are its own.
     pub(super) owner: [u8; 32],
+    /// What tells the subject of an access token from all others.
+    pub(super) subject: Option<Arc<str>>,
+    /// When its token is good no more, if it ever is.
+    pub(super) expires: Option<Instant>,
 }
 
 impl From<TokenHolder> for Holder {
@@ -86,6 +91,8 @@ impl From<TokenHolder> for Holder {
             client: holder.is_named.then(|| Arc::clone(&holder.client)),
             name: holder.client,
             owner: holder.digest,
+            subject: None,
+            expires: None,
         }
     }
 }
@@ -95,9 +102,17 @@ impl Admitted {
         self.holder.as_ref().map(|holder| holder.owner)
     }
 
+    /// Until when it may listen.
+    fn expires(&self) -> Option<Instant> {
+        self.holder.as_ref().and_then(|holder| holder.expires)
+    }
+
     fn client(&self) -> HttpClient {
         let mut client = self.client.clone();
-        client.token = self.holder.as_ref().map(|holder| Arc::clone(&holder.name));
+        if let Some(holder) = &self.holder {
+            client.token = Some(Arc::clone(&holder.name));
+            client.subject.clone_from(&holder.subject);
+        }
         client
     }
 }
@@ -168,10 +183,16 @@ impl Endpoint {
             self.server.cut();
         }
         if let Some(sessions) = &self.sessions {
-            let is_served = |session: &Session| {
-                session.has(&self.server) || clients.values().any(|live| session.has(live))
+            let part_of = |session: &Session| {
+                let mut named = clients.iter();
+                let named = named.find(|(_, live)| session.has(live));
+                let named = named.map(|(name, _)| Some(&**name));
+                named.or_else(|| session.has(&self.server).then_some(None))
             };
-            sessions.end_unless(|session| is_served(session) && !revoked.owned(session.owner()));
+            sessions.end_unless(|session| {
+                let client = part_of(session);
+                client.is_some_and(|client| !revoked.owned(session.owner(), client))
+            });
         }
     }
 
@@ -300,6 +321,7 @@ impl Endpoint {
                 return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
             }
         };
+        let until = from.expires().filter(|_| request.listens());
         let connection = Connection::for_one_request(from.live.clone(), &judged.revision);
         let origin = Origin::Http(from.client());
         let (serving, notifications) = if request.wants_notifications() {
@@ -310,7 +332,7 @@ impl Endpoint {
             (connection.serve(request, origin, Arc::new(Nowhere)), None)
         };
         match serving {
-            Ok(serving) => Ok(replied(serving, notifications, judged).await),
+            Ok(serving) => Ok(replied(serving, (notifications, until), judged).await),
             Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
         }
     }
@@ -356,7 +378,7 @@ impl Endpoint {
 /// Waits for the reply: JSON if no notification comes first, else a stream.
 async fn replied(
     mut serving: mcp::Serving,
-    notifications: Option<Receiver<Vec<u8>>>,
+    (notifications, until): (Option<Receiver<Vec<u8>>>, Option<Instant>),
     judged: &Judged,
 ) -> HttpReply {
     let Some(mut notifications) = notifications else {
@@ -366,7 +388,8 @@ async fn replied(
         biased;
         reply = &mut serving => whole(reply, judged),
         Some(first) = notifications.recv() => {
-            answers::events(EventBody::new(Notified::new(first, notifications, serving)))
+            let events = EventBody::new(Notified::new(first, notifications, serving));
+            answers::events(events.until(until))
         }
     }
 }
@@ -408,7 +431,8 @@ fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<H
         Some(last_event) => session.resume(last_event),
         None => session.listen(),
     };
-    Ok(answers::events(EventBody::new(stream)))
+    let events = EventBody::new(stream).until(from.expires());
+    Ok(answers::events(events))
 }
 
 fn end_session(

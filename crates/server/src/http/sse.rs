@@ -75,6 +75,8 @@ impl Events for Notified {
 pub(super) struct EventBody<E> {
     events: E,
     silence: Pin<Box<Sleep>>,
+    /// The end of the right to hear anything.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 impl<E: Events> EventBody<E> {
@@ -82,7 +84,19 @@ impl<E: Events> EventBody<E> {
         EventBody {
             events,
             silence: Box::pin(tokio::time::sleep(SILENT_FOR)),
+            end: None,
         }
+    }
+
+    /// Ends the stream at this time, whatever is to come.
+    pub(super) fn until(mut self, end: Option<Instant>) -> EventBody<E> {
+        self.end = end.map(|end| Box::pin(tokio::time::sleep_until(end)));
+        self
+    }
+
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let end = self.end.as_mut();
+        end.is_some_and(|end| end.as_mut().poll(context).is_ready())
     }
 
     fn begin_silence(&mut self) {
@@ -98,6 +112,9 @@ impl<E: Events> Body for EventBody<E> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_over(context) {
+            return Poll::Ready(None);
+        }
         let event = match self.events.poll_next(context) {
             Poll::Ready(Some(event)) => event,
             Poll::Ready(None) => return Poll::Ready(None),

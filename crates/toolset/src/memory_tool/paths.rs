@@ -3,6 +3,7 @@
 use ops::text::encoding::to_base64;
 use ops::{Error, Place, is_within};
 
+use crate::client::Caller;
 use crate::deployment::MemoryStore;
 use crate::tool::Call;
 
@@ -81,13 +82,19 @@ fn escape_if_invalid(error: Error, path: &str) -> Error {
 fn store(call: &Call) -> String {
     match call.memory_tool.store {
         MemoryStore::Shared => String::new(),
-        // Every byte of the account counts, and none may mean anything in a path.
-        MemoryStore::PerClient => {
-            let name = to_base64(call.caller.account.as_bytes());
-            let name = name.trim_end_matches('=').replace('/', "_");
-            format!("client-{name}")
-        }
+        MemoryStore::PerClient => format!("client-{}", store_name(&call.caller)),
     }
+}
+
+/// A session is no client: its store would be empty the next time. A subject keeps its store whatever client it is.
+fn store_name(caller: &Caller) -> String {
+    if let Some(subject) = &caller.subject {
+        // No other name has a hyphen.
+        return format!("subject-{subject}");
+    }
+    // Every byte of the name counts, and none may mean anything in a path.
+    let name = to_base64(caller.allowance.as_bytes());
+    name.trim_end_matches('=').replace('/', "_")
 }
 
 #[cfg(test)]

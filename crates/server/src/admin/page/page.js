@@ -205,6 +205,8 @@ async function refresh() {
   addCalls(live.calls);
   if (!paused) drawRunning(live.calls);
   say(`connected, ${clock(Date.now())}`);
+  // One answer holds a part of what is kept.
+  if (live.calls.more > 0) await refresh();
 }
 
 // Roots

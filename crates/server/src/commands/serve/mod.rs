@@ -9,7 +9,7 @@ mod welcome;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -84,7 +84,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
         guide_state: opened.project.map(|project| project.state),
     };
     let page = admin.zip(board);
-    let page = page.map(|(admin, board)| (admin, shared.page(board, &protection, settings)));
+    let page = page.map(|(admin, board)| (admin, shared.page(board, &protection)));
     let ended = runtime.block_on(async {
         let served = Arc::new(shared.served(settings)?);
         let reloader = shared.reloader(settings, &served, read_again, (&roots, &protection));
@@ -264,12 +264,7 @@ struct SharedParts {
 
 impl SharedParts {
     /// The operator's page.
-    fn page(
-        &self,
-        board: Arc<CallBoard>,
-        protection: &Protection,
-        settings: &Settings,
-    ) -> AdminOptions {
+    fn page(&self, board: Arc<CallBoard>, protection: &Protection) -> AdminOptions {
         let state = AdminState {
             board,
             admission: Arc::clone(&self.admission),
@@ -278,8 +273,8 @@ impl SharedParts {
             protection: protection.to_string(),
             warnings: Arc::clone(&self.places.warnings),
             clients: Arc::clone(&self.places.clients),
-            settings: settings.clone(),
-            root_risks: OnceLock::new(),
+            settings: Arc::clone(&self.places.settings),
+            root_risks: InForce::new(None),
         };
         AdminOptions {
             host_check: Arc::clone(&self.places.page_host_check),

@@ -44,6 +44,8 @@ pub(super) struct ServedPlaces {
     pub(super) warnings: Arc<InForce<Vec<String>>>,
     /// The names of the clients.
     pub(super) clients: Arc<InForce<Vec<String>>>,
+    /// All settings, for the operator's page.
+    pub(super) settings: Arc<InForce<Settings>>,
 }
 
 impl ServedPlaces {
@@ -53,6 +55,7 @@ impl ServedPlaces {
             page_host_check: Arc::new(InForce::new(page_host_check(settings))),
             warnings: Arc::new(InForce::new(settings_risks(settings))),
             clients: Arc::new(InForce::new(client_names(settings))),
+            settings: Arc::new(InForce::new(settings.clone())),
         }
     }
 
@@ -61,6 +64,7 @@ impl ServedPlaces {
         self.page_host_check.replace(page_host_check(settings));
         self.warnings.replace(settings_risks(settings));
         self.clients.replace(client_names(settings));
+        self.settings.replace(settings.clone());
     }
 }
 

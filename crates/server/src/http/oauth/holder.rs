@@ -60,6 +60,8 @@ impl ResourceServer {
             name: format!("{client}:{}", shown_subject(&claims)).into(),
             client: clients.are_named.then(|| Arc::clone(client)),
             owner: claims.owner,
+            subject: Some(hex(&claims.owner).into()),
+            expires: claims.expires(),
         })
     }
 
@@ -137,7 +139,10 @@ impl TokenClients {
 fn matches(selector: &OAuthSelector, claims: &TokenClaims) -> bool {
     match selector {
         OAuthSelector::Scope(scope) => claims.scopes.contains(scope),
-        OAuthSelector::Subject(subject) => claims.subject == *subject,
+        // Security: a program that is called what a person is called is somebody else.
+        OAuthSelector::Subject(subject) => {
+            claims.claims.get("sub").and_then(Value::as_str) == Some(subject)
+        }
         OAuthSelector::Claim(name, value) => match claims.claims.get(name) {
             Some(Value::String(own)) => own == value,
             Some(Value::Array(own)) => own.iter().any(|one| one == value),
@@ -166,6 +171,10 @@ fn shown_subject(claims: &TokenClaims) -> String {
     if subject.len() <= SHOWN && subject.bytes().all(is_plain) {
         return subject.clone();
     }
-    let start = claims.owner.iter().take(8);
-    start.map(|byte| format!("{byte:02x}")).collect()
+    let start = claims.owner.get(..8).unwrap_or_default();
+    hex(start)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The keys of one moment.
 #[derive(Debug, Default)]
-pub(super) struct KeySet(Vec<IssuerKey>);
+pub(crate) struct KeySet(Vec<IssuerKey>);
 
 #[derive(Debug)]
 struct IssuerKey {

@@ -92,12 +92,12 @@ impl KeyStore {
         }
     }
 
-    /// Reads a file of keys again. A mistake in it leaves the old keys in force.
-    pub(super) fn reload(&self) -> Result<()> {
-        if let KeySource::File(path) = &self.source {
-            self.replace(read_file(path)?);
+    /// Reads a file of keys again; the old keys stay in force.
+    pub(super) fn read_again(&self) -> Result<Option<KeySet>> {
+        match &self.source {
+            KeySource::File(path) => read_file(path).map(Some),
+            KeySource::Issuer(_) => Ok(None),
         }
-        Ok(())
     }
 
     async fn fetch(&self, issuer: &dyn FetchKeys) -> bool {
@@ -125,7 +125,7 @@ impl KeyStore {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn replace(&self, keys: KeySet) {
+    pub(super) fn replace(&self, keys: KeySet) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 }

@@ -18,6 +18,7 @@ use hyper::Method;
 
 use self::fetch::KeyFetcher;
 pub(super) use self::holder::{OAuthRefused, Resource};
+pub(crate) use self::key_set::KeySet;
 use self::keys::{KeySource, KeyStore};
 use self::token::{TokenClaims, TokenFault};
 use super::answers::HttpReply;
@@ -37,6 +38,24 @@ struct TokenClients {
     selectors: Vec<(OAuthSelector, Arc<str>)>,
     /// Whether the settings name clients; otherwise all have the same rights.
     are_named: bool,
+}
+
+/// The clients whose access tokens may be somebody else's now.
+#[derive(Debug, Default)]
+pub(crate) struct Remapped {
+    clients: Vec<Arc<str>>,
+    /// Callers that are no named client.
+    unnamed: bool,
+}
+
+impl Remapped {
+    /// Tells whether this client is one of them, or callers that are no named client.
+    pub(crate) fn has(&self, client: Option<&str>) -> bool {
+        match client {
+            Some(client) => self.clients.iter().any(|own| **own == *client),
+            None => self.unnamed,
+        }
+    }
 }
 
 /// Why a request with an access token is not let in.
@@ -71,14 +90,26 @@ impl ResourceServer {
         self.keys.keep_fresh().await;
     }
 
-    /// Reads a file of keys again.
-    pub(crate) fn reload(&self) -> Result<()> {
-        self.keys.reload()
+    /// Reads a file of keys again, if the keys are in one; they are not in force yet.
+    pub(crate) fn read_keys(&self) -> Result<Option<KeySet>> {
+        self.keys.read_again()
     }
 
-    /// Decides by other settings from now on whom tokens stand for.
-    pub(crate) fn set_clients(&self, settings: &OAuthSettings, clients: &[ClientSettings]) {
-        self.clients.replace(TokenClients::new(settings, clients));
+    /// Puts keys in force.
+    pub(crate) fn put_in_force(&self, keys: KeySet) {
+        self.keys.replace(keys);
+    }
+
+    /// Decides by other settings from now on whom tokens stand for. Returns the clients whose tokens that may concern.
+    pub(crate) fn set_clients(
+        &self,
+        settings: &OAuthSettings,
+        clients: &[ClientSettings],
+    ) -> Remapped {
+        let next = TokenClients::new(settings, clients);
+        let remapped = self.clients.now().remapped(&next);
+        self.clients.replace(next);
+        remapped
     }
 
     /// Judges a token that came with a request to an endpoint, which may have several paths.
@@ -126,6 +157,27 @@ impl TokenClients {
         TokenClients {
             selectors: selectors(settings, clients),
             are_named: !clients.is_empty(),
+        }
+    }
+
+    /// Whom other selectors may concern. The first that matches decides, so those before the first difference stay.
+    fn remapped(&self, next: &TokenClients) -> Remapped {
+        let pairs = self.selectors.iter().zip(&next.selectors);
+        let same = match self.are_named == next.are_named {
+            true => pairs.take_while(|(own, next)| own == next).count(),
+            false => 0,
+        };
+        let other = self.selectors.iter().skip(same);
+        let clients: Vec<Arc<str>> = other.map(|(_, client)| Arc::clone(client)).collect();
+        match self.are_named {
+            true => Remapped {
+                clients,
+                unnamed: false,
+            },
+            false => Remapped {
+                unnamed: !clients.is_empty(),
+                clients: Vec::new(),
+            },
         }
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! Nothing of a token is kept but its claims, and no message repeats any of it.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 /// The longest token, in bytes; real ones have one or two thousand.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -25,6 +28,16 @@ pub(crate) struct TokenClaims {
     pub(crate) claims: Map<String, Value>,
     /// Identifies the subject of this issuer.
     pub(crate) owner: [u8; 32],
+}
+
+impl TokenClaims {
+    /// When the token is good no more; `None` if that is too far away to matter.
+    pub(super) fn expires(&self) -> Option<Instant> {
+        let at = self.claims.get("exp").and_then(Value::as_f64)?;
+        let at = Duration::try_from_secs_f64(at).ok()? + Duration::from_secs(CLOCKS_DIFFER);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Instant::now().checked_add(at.saturating_sub(now))
+    }
 }
 
 /// Why a token is refused.

@@ -10,8 +10,12 @@ use crate::harness::{becomes, program};
 const TOKEN: (&str, &str) = ("authorization", "Bearer operator-token-0123456789");
 
 fn setup(tree: &Tree, tokens: &Tree) -> Setup {
-    tokens.write("admin", "operator-token-0123456789\n");
     let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}});
+    setup_with(tree, tokens, keys)
+}
+
+fn setup_with(tree: &Tree, tokens: &Tree, keys: Value) -> Setup {
+    tokens.write("admin", "operator-token-0123456789\n");
     program()
         .root_with("workspace", tree.path(), keys)
         .set("admin.listen", "127.0.0.1:0")
@@ -290,10 +294,17 @@ async fn admin_one_removed_file_is_brought_back_after_a_rehearsal() {
 #[tokio::test]
 async fn admin_each_root_tells_its_risks() {
     let (tree, tokens) = (Tree::new().file(".env", "x"), Tree::new());
-    let (_wire, admin) = served(setup(&tree, &tokens)).await;
-    let roots = asked(&admin, "roots").await;
-    let risks = roots["roots"][0]["risks"].to_string();
-    assert!(risks.contains("usually hold secrets (.env)"), "{roots}");
+    let (wire, admin) = served(setup(&tree, &tokens)).await;
+    let risks = async || {
+        let roots = asked(&admin, "roots").await;
+        roots["roots"][0]["risks"].to_string()
+    };
+    let told = risks().await;
+    assert!(told.contains("usually hold secrets (.env)"), "{told}");
+    let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}, "deny": "secrets"});
+    wire.reconfigure(&setup_with(&tree, &tokens, keys)).await;
+    let told = risks().await;
+    assert!(!told.contains(".env"), "after SIGHUP: {told}");
 }
 
 #[tokio::test]

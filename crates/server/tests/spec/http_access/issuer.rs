@@ -6,9 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
-use testkit::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use testkit::{Tree, Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring as ring_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The name of the issuer in its tokens.
 pub(super) const ISSUER: &str = "https://login.example.org";
@@ -111,6 +116,26 @@ pub(super) struct KeyEndpoint {
 
 impl KeyEndpoint {
     pub(super) async fn start(keys: &[&SigningKey]) -> KeyEndpoint {
+        KeyEndpoint::start_as(keys, None).await
+    }
+
+    /// An endpoint that speaks HTTPS with the certificate and key of these files.
+    pub(super) async fn start_encrypted(keys: &[&SigningKey], files: &Tree) -> KeyEndpoint {
+        let cert = CertificateDer::from_pem_file(files.join("cert.pem")).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(files.join("key.pem")).expect("a key");
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(ring_provider::default_provider()))
+                .with_safe_default_protocol_versions()
+                .and_then(|config| {
+                    let config = config.with_no_client_auth();
+                    config.with_single_cert(vec![cert], key)
+                });
+        let tls = TlsAcceptor::from(Arc::new(config.expect("a configuration")));
+        KeyEndpoint::start_as(keys, Some(tls)).await
+    }
+
+    async fn start_as(keys: &[&SigningKey], tls: Option<TlsAcceptor>) -> KeyEndpoint {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let document = Arc::new(Mutex::new(None));
@@ -120,12 +145,19 @@ impl KeyEndpoint {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
                 let document = told.lock().expect("a lock").clone();
-                answer(stream, document).await;
+                match &tls {
+                    None => answer(stream, document).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            answer(stream, document).await;
+                        }
+                    }
+                }
             }
         });
         let endpoint = KeyEndpoint {
             // A name: looking it up needs files that the locked process may still read.
-            url: format!("http://localhost:{}/keys", address.port()),
+            url: format!("{scheme}://localhost:{}/keys", address.port()),
             document,
             asked,
             task,
@@ -152,7 +184,7 @@ impl Drop for KeyEndpoint {
     }
 }
 
-async fn answer(mut stream: TcpStream, document: Option<Value>) {
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, document: Option<Value>) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -171,4 +203,5 @@ async fn answer(mut stream: TcpStream, document: Option<Value>) {
     let length = body.len();
     let reply = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
     let _ = stream.write_all(reply.as_bytes()).await;
+    let _ = stream.shutdown().await;
 }

@@ -4,7 +4,10 @@ use testkit::{Http, Reply, Setup, Transport, Tree, Value, json};
 
 use super::issuer::{ISSUER, KeyEndpoint, SERVER, SigningKey, base64, claims, message, now, with};
 use super::list_roots;
-use crate::harness::ToolSet;
+use super::reload::Events;
+use super::tls::certified;
+use crate::harness::message::{initialize, tool_call};
+use crate::harness::{ToolSet, program};
 use crate::workspace::Workspace;
 
 const SCOPE: &str = "files:read";
@@ -290,6 +293,23 @@ async fn a_server_starts_before_its_issuer_does() {
     );
 }
 
+/// The authorities are read before the process locks itself in.
+#[tokio::test]
+async fn keys_are_fetched_over_https_from_an_issuer_that_is_trusted() {
+    let (tree, key) = (Tree::new(), SigningKey::new("a"));
+    let ((_, files), (_, others)) = (certified(), certified());
+    let issuer = KeyEndpoint::start_encrypted(&[&key], &files).await;
+    let token = key.token(&claims("alice", SCOPE));
+    for (trusted, status) in [(&files, 200), (&others, 503)] {
+        let authorities = trusted.join("cert.pem");
+        let setup = of_issuer(&tree, &issuer)
+            .variable("SSL_CERT_FILE", authorities.to_str().expect("text"));
+        let wire = setup.wire(Transport::Http).await;
+        let reply = ask(wire.http(), &token).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_file_of_keys_is_read_again_on_hangup() {
     let (tree, files) = (Tree::new(), Tree::new());
@@ -321,6 +341,174 @@ async fn a_file_of_keys_is_read_again_on_hangup() {
     wire.reload();
     wire.logged(|line| line["level"] == "ERROR").await;
     assert_eq!(status(&new).await, 200, "the old ones stay in force");
+}
+
+/// Nothing of what was read is in force if anything else cannot be read.
+#[tokio::test]
+async fn a_mistake_elsewhere_keeps_the_old_keys() {
+    let (tree, [old, new]) = (Tree::new(), ["old", "new"].map(SigningKey::new));
+    let key_file = |key: &SigningKey| json!({"keys": [key.jwk()]}).to_string();
+    let files = Tree::new()
+        .file("keys.json", key_file(&old))
+        .file("tokens", "alpha-1-alpha-1-alpha\n");
+    let good = setup(&tree, ("jwks_file", json!(files.join("keys.json"))))
+        .set("server.bearer_tokens_file", json!(files.join("tokens")));
+    let wire = good.clone().wire(Transport::Http).await;
+    let status = async |key: &SigningKey| {
+        let token = key.token(&claims("alice", SCOPE));
+        ask(wire.http(), &token).await.status
+    };
+    files.write("keys.json", key_file(&new));
+    files.write("tokens", "short\n");
+    let lines = wire.reconfigure(&good).await;
+    let has_failed = |line: &Value| line["level"] == "ERROR";
+    assert!(lines.iter().any(has_failed), "{lines:?}");
+    assert_eq!((status(&old).await, status(&new).await), (200, 401));
+    let missing = tree.join("not there");
+    files.write("tokens", "beta-22-beta-22-beta\n");
+    let lines = wire.reconfigure(&good.clone().root("gone", &missing)).await;
+    assert!(lines.iter().any(has_failed), "{lines:?}");
+    assert_eq!((status(&old).await, status(&new).await), (200, 401));
+    assert_eq!(ask(wire.http(), "beta-22-beta-22-beta").await.status, 401);
+    files.write("keys.json", "{}");
+    let lines = wire.reconfigure(&good).await;
+    assert!(lines.iter().any(has_failed), "{lines:?}");
+    assert_eq!(ask(wire.http(), "beta-22-beta-22-beta").await.status, 401);
+    files.write("keys.json", key_file(&new));
+    wire.reconfigure(&good).await;
+    assert_eq!((status(&old).await, status(&new).await), (401, 200));
+    assert_eq!(ask(wire.http(), "beta-22-beta-22-beta").await.status, 200);
+}
+
+/// A stream of a session, and one that listens outside of any.
+async fn streams(http: &Http, token: &str) -> [Events; 2] {
+    let token = format!("Bearer {token}");
+    let begun = http
+        .post(
+            "/mcp",
+            &[("authorization", &token)],
+            &initialize(&json!({})),
+        )
+        .await;
+    let session = begun
+        .header("mcp-session-id")
+        .expect("a session")
+        .to_owned();
+    let headers = [
+        ("authorization", token.as_str()),
+        ("mcp-session-id", &session),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let events = Events::open(http, "GET", &headers, "").await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "by hand", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}
+    });
+    let listen = json!({"jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen",
+        "params": {"notifications": {"toolsListChanged": true}, "_meta": meta}});
+    let headers = [
+        ("authorization", token.as_str()),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    let mut listening = Events::open(http, "POST", &headers, &listen.to_string()).await;
+    listening.next().await.expect("an acknowledgement");
+    [events, listening]
+}
+
+/// Reads on to the end, which has to come.
+async fn end(streams: [Events; 2]) {
+    for mut stream in streams {
+        while stream.next().await.is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn streams_end_with_the_token_and_with_what_it_stands_for() {
+    let (tree, key) = (Tree::new(), SigningKey::new("a"));
+    let issuer = KeyEndpoint::start(&[&key]).await;
+    let oauth = |scopes: Value| json!({"issuer": ISSUER, "public_url": SERVER, "jwks_uri": issuer.url, "scopes": scopes});
+    let with_scopes = |scopes: Value| {
+        Workspace::setup(&tree)
+            .set("server.sessions", "on")
+            .set("auth.oauth", oauth(scopes))
+    };
+    let with_subject = |subject: &str| {
+        let people =
+            json!({"name": "people", "oauth": {"subject": subject}, "roots": {"workspace": {}}});
+        with_scopes(json!({})).set("clients", json!([people]))
+    };
+    let token = key.token(&claims("alice", SCOPE));
+    // Callers that are no named client.
+    let wire = with_scopes(json!({(SCOPE): "readers"}))
+        .wire(Transport::Http)
+        .await;
+    let open = streams(wire.http(), &token).await;
+    wire.reconfigure(&with_scopes(json!({"files:write": "readers"})))
+        .await;
+    end(open).await;
+    assert_eq!(ask(wire.http(), &token).await.status, 403);
+    // One that is named, and stays with another subject.
+    let wire = with_subject("alice").wire(Transport::Http).await;
+    let open = streams(wire.http(), &token).await;
+    wire.reconfigure(&with_subject("bob")).await;
+    end(open).await;
+    // Both clocks may differ by half a minute.
+    wire.reconfigure(&with_subject("alice")).await;
+    let short = key.token(&with(claims("alice", SCOPE), "exp", now() - 28));
+    let open = streams(wire.http(), &short).await;
+    end(open).await;
+    let told = ask(wire.http(), &token).await;
+    assert_eq!(
+        told.status, 400,
+        "it is let in, without a session: {told:?}"
+    );
+    let mut program = with(claims("x", SCOPE), "client_id", "alice");
+    program.as_object_mut().expect("claims").remove("sub");
+    let told = ask(wire.http(), &key.token(&program)).await;
+    assert_eq!(told.status, 403, "a program is no subject: {told:?}");
+}
+
+/// A store belongs to a subject: to none of another kind with the same name, and whatever client the subject is.
+#[tokio::test]
+async fn a_subject_keeps_its_memory() {
+    let (tree, key) = (Tree::new(), SigningKey::new("a"));
+    let issuer = KeyEndpoint::start(&[&key]).await;
+    let oauth =
+        json!({"issuer": ISSUER, "public_url": SERVER, "jwks_uri": issuer.url, "scopes": {}});
+    let served = |client: &str| {
+        let own =
+            json!({"name": client, "oauth": {"claim": {"iss": ISSUER}}, "roots": {"notes": {}}});
+        program()
+            .set("toolsets", json!(["memory_tool"]))
+            .set("memory_tool.store", "per_client")
+            .set("auth.oauth", oauth.clone())
+            .set("clients", json!([own]))
+            .root("notes", tree.path())
+    };
+    let wire = served("one").wire(Transport::Http).await;
+    let person = claims("x", SCOPE);
+    let mut machine = with(claims("", SCOPE), "client_id", "x");
+    machine.as_object_mut().expect("claims").remove("sub");
+    let said = async |claims: &Value, input: Value| {
+        let token = format!("Bearer {}", key.token(claims));
+        let headers = [
+            ("authorization", token.as_str()),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let call = tool_call(1, "memory", &input);
+        wire.http().post("/mcp", &headers, &call).await.body
+    };
+    let create = json!({"command": "create", "path": "/memories/me", "file_text": "of a person"});
+    let view = json!({"command": "view", "path": "/memories/me"});
+    let told = said(&person, create).await;
+    assert!(told.contains("File created successfully"), "{told}");
+    let told = said(&machine, view.clone()).await;
+    assert!(!told.contains("of a person"), "{told}");
+    wire.reconfigure(&served("two")).await;
+    let told = said(&person, view).await;
+    assert!(told.contains("of a person"), "{told}");
 }
 
 #[tokio::test]

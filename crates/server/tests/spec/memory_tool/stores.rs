@@ -3,6 +3,7 @@
 use testkit::{Transport, Tree, json};
 
 use super::MemoryTool;
+use crate::harness::message::{initialize, tool_call};
 use crate::harness::program;
 
 #[tokio::test]
@@ -67,6 +68,34 @@ async fn memory_tool_each_client_has_its_store() {
             .await
             .contains("would escape")
     );
+}
+
+/// A session ends, and its client's memory stays.
+#[tokio::test]
+async fn memory_tool_a_client_finds_its_store_in_its_next_session() {
+    let tree = Tree::new();
+    let wire = program()
+        .set("toolsets", json!(["memory_tool"]))
+        .set("memory_tool.store", "per_client")
+        .set("server.sessions", "on")
+        .root("notes", tree.path())
+        .wire(Transport::Http)
+        .await;
+    let http = wire.http();
+    let create = json!({"command": "create", "path": "/memories/me", "file_text": "kept"});
+    let view = json!({"command": "view", "path": "/memories/me"});
+    for (input, words) in [(create, "File created successfully"), (view, "kept")] {
+        let begun = http.post("/mcp", &[], &initialize(&json!({}))).await;
+        let session = begun.header("mcp-session-id").expect("a session");
+        let session = [
+            ("mcp-session-id", session),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let told = http
+            .post("/mcp", &session, &tool_call(1, "memory", &input))
+            .await;
+        assert!(told.body.contains(words), "{}", told.body);
+    }
 }
 
 #[tokio::test]

@@ -191,17 +191,19 @@ fn succeeds(reply: &Value) -> bool {
         || (reply["result"].is_object() && reply["result"].get("isError").is_none())
 }
 
+/// A text without the versions that follow this mark.
+fn without_versions(text: &str, mark: &str) -> String {
+    let mut parts = text.split(mark);
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.get(VERSION..).unwrap_or_default());
+    rest.fold(first, |all, part| all + part)
+}
+
 /// A reply without its numbers and versions: sizes and times differ between any two entries.
 fn plain(reply: &str) -> String {
+    let reply = without_versions(reply, "version ");
+    let reply = without_versions(&reply, "\"version\":\"");
     let mut plain = String::new();
-    let mut parts = reply.split("version ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let rest = parts.map(|part| part.get(VERSION..).unwrap_or_default());
-    let reply = rest.fold(first, |all, part| all + part);
-    let mut parts = reply.split("\"version\":\"");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let rest = parts.map(|part| part.get(VERSION..).unwrap_or_default());
-    let reply = rest.fold(first, |all, part| all + part);
     for letter in reply.chars() {
         if !letter.is_ascii_digit() {
             plain.push(letter);
