@@ -5,7 +5,7 @@ use sandbox::{OpenFile, WalkItem};
 use super::file::{LargeFile, PIECE};
 use super::{GrepSearch, SearchFrom};
 use crate::decompress::Compression;
-use crate::search_memory::Excluded;
+use crate::search_memory::{Excluded, Tally};
 use crate::shared_walk::{SharedStep, SharedWalk, is_invalid_utf8};
 use crate::unread::{Unread, UnreadReason};
 
@@ -93,12 +93,12 @@ impl GrepBatch {
     }
 
     /// Goes on to the next file or directory; `None` at the end.
-    pub(super) fn next(&mut self, search: &GrepSearch) -> Option<Upcoming> {
+    pub(super) fn next(&mut self, search: &GrepSearch, tally: &mut Tally) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
             return Some(Upcoming::File(opened));
         }
         Some(match self.walked.as_mut()?.step(search)? {
-            SharedStep::Item(item) => match search.known(&item) {
+            SharedStep::Item(item) => match search.known(&item, tally) {
                 Some(excluded) => Upcoming::Known(excluded),
                 None => opened(item),
             },

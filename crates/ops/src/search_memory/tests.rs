@@ -276,7 +276,7 @@ fn a_search_that_sees_the_clock_set_back_learns_nothing_more() {
     let tree = some_files();
     settle();
     let memory = eager();
-    let visit = memory.begin().unwrap();
+    let visit = memory.begin(true).unwrap();
     assert!(!memory.moment().is_behind(visit.began));
     memory.shift.store(-5_000_000_000, Ordering::Relaxed);
     assert!(memory.moment().is_behind(visit.began));
