@@ -67,8 +67,8 @@ impl Candidate {
 pub(super) enum Upcoming {
     /// A file.
     File(Candidate),
-    /// A file that was not opened, because it is known what a search of it would find.
-    Known(Excluded),
+    /// A file that was not opened, because it is known what a search of it would find; with its size.
+    Known(Excluded, u64),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable(Unread),
     Directory,
@@ -99,7 +99,7 @@ impl GrepBatch {
         }
         Some(match self.walked.as_mut()?.step(search)? {
             SharedStep::Item(item) => match search.known(&item, tally) {
-                Some(excluded) => Upcoming::Known(excluded),
+                Some((excluded, size)) => Upcoming::Known(excluded, size),
                 None => opened(item),
             },
             SharedStep::Unreadable(unread) => Upcoming::Unreadable(unread),

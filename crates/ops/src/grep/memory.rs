@@ -10,8 +10,8 @@ use crate::decompress::Compression;
 use crate::search_memory::{Excluded, Question, Tally};
 
 impl GrepSearch {
-    /// What a search of a file would find, if that is known without opening it.
-    pub(super) fn known(&self, item: &WalkItem, tally: &mut Tally) -> Option<Excluded> {
+    /// What a search of a file would find, and the file's size, if that is known without opening it.
+    pub(super) fn known(&self, item: &WalkItem, tally: &mut Tally) -> Option<(Excluded, u64)> {
         let memory = self.memory.as_ref()?;
         tally.meet();
         let is_unfolded = self.compressed == CompressedFiles::Decompressed

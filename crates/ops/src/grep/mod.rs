@@ -44,9 +44,7 @@ pub const CONTEXT_LINES_MAX: usize = 1000;
 /// How many files and directories a unit has at most.
 const FILES_PER_UNIT: usize = 64;
 const DIRECTORIES_PER_UNIT: usize = 16;
-/// How many files that are not opened are as much work as one that is.
-const KNOWN_PER_FILE: u64 = 8;
-/// How often a unit that has read nothing looks whether to stop.
+/// How often a unit that has opened nothing looks whether to stop.
 const STEPS_PER_LOOK: u64 = 16;
 /// How much a unit reads before it gives way to other calls.
 const BYTES_PER_UNIT: u64 = 4 * 1024 * 1024;
@@ -265,12 +263,11 @@ impl GrepUnit<'_> {
     /// Tells whether to stop between two files.
     fn must_pause(&mut self) -> bool {
         let files = self.found.searched + self.found.skipped;
-        let work = files - self.known + self.known / KNOWN_PER_FILE;
         // Files that are not opened go by so fast that a look at the clock for each would show.
-        let looks = self.steps.is_multiple_of(STEPS_PER_LOOK) || self.read > 0;
+        let looks = self.steps.is_multiple_of(STEPS_PER_LOOK) || files > self.known;
         self.steps += 1;
         self.read > BYTES_PER_UNIT
-            || work >= FILES_PER_UNIT as u64
+            || files >= FILES_PER_UNIT as u64
             || self.directories >= DIRECTORIES_PER_UNIT
             || (looks && self.halt.must_stop())
     }
@@ -357,8 +354,10 @@ impl GrepSearch {
             }
             let candidate = match batch.next(self, &mut unit.tally)? {
                 Upcoming::File(candidate) => candidate,
-                Upcoming::Known(excluded) => {
+                Upcoming::Known(excluded, size) => {
                     unit.known += 1;
+                    // As if it had been read: where a unit ends shows in the counts of a reply that is cut.
+                    unit.read += size;
                     match excluded {
                         Excluded::Text => unit.found.searched += 1,
                         Excluded::Binary => unit.found.skipped += 1,

@@ -26,8 +26,10 @@ use crate::pattern::Pattern;
 
 /// How many seconds must have passed since a file's last change: two changes in quick succession may leave the same times.
 const SETTLED_SECONDS: i64 = 2;
-/// One of so many files that a search meets is learned: all at once would make the first search twice as long.
-const LEARNED_OF: u64 = 8;
+/// One of so many files that a search meets is learned: all at once would make the first search twice as long. While nothing is
+/// known fewer are: the first search spares nothing that could pay for it. Eight searches learn all.
+const LEARNED_OF_FIRST: u64 = 16;
+const LEARNED_OF: u64 = 7;
 /// So many known files are looked at before a search may find that too few are excluded; then one of so many still is.
 const ASKED_FIRST: u64 = 256;
 const SPARED_OF: u64 = 8;
@@ -128,6 +130,10 @@ impl SearchMemory {
                 seconds: moment.wall.seconds.saturating_sub(self.patience),
                 ..moment.wall
             },
+            learned_of: match self.files.count() {
+                0 => LEARNED_OF_FIRST,
+                _ => LEARNED_OF,
+            },
             met: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             spared: AtomicU64::new(0),
@@ -148,6 +154,8 @@ pub(crate) struct SearchVisit {
     number: u32,
     began: Moment,
     settled_before: Time,
+    /// One of so many files is learned.
+    learned_of: u64,
     met: AtomicU64,
     asked: AtomicU64,
     spared: AtomicU64,
@@ -220,13 +228,13 @@ impl SearchVisit {
             || tally.met.is_multiple_of(SPARED_OF)
     }
 
-    /// Tells what a search of a file would find, if that is known to be nothing.
+    /// Tells what a search of a file would find, if that is known to be nothing; with the file's size.
     pub(crate) fn excludes(
         &self,
         item: &WalkItem,
         question: Question<'_>,
         tally: &mut Tally,
-    ) -> Option<Excluded> {
+    ) -> Option<(Excluded, u64)> {
         let device = item.dir.stamping_device()?;
         // The inode of the list is a hint, which spares looks at files of which nothing is known in any state.
         let inode = item.inode;
@@ -253,7 +261,7 @@ impl SearchVisit {
                     .then_some(Excluded::Text)
             })?;
         tally.spared += 1;
-        Some(excluded)
+        Some((excluded, now.size))
     }
 
     /// Decides whether an opened file is learned, before it is read. What it promises is kept by [`Lesson::learn`].
@@ -291,7 +299,7 @@ impl SearchVisit {
     fn has_turn(&self, tally: &Tally) -> bool {
         let learned = self.learned.load(Ordering::Relaxed);
         let met = self.met.load(Ordering::Relaxed) + tally.met;
-        learned.saturating_mul(LEARNED_OF) <= met
+        learned.saturating_mul(self.learned_of) <= met
     }
 }
 
