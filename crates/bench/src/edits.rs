@@ -1,7 +1,7 @@
 //! One small edit after the other through our server, beside other servers that have the same tool.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl Bench {
 fn ready<'a>(
     server: &'a mut Option<Server>,
     line: &[String],
-    root: &PathBuf,
+    root: &Path,
 ) -> Result<&'a mut Server> {
     if server.is_none() {
         let started = Server::start(line, root)?;
