@@ -1,4 +1,4 @@
-//! Any expression and any text: what is remembered of a text never excludes it from a search that finds something in it.
+//! Any expressions and any text: what is remembered of a text never excludes it from a search that finds something in it.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -7,7 +7,8 @@ use ops::{Case, Pattern, Syntax, excludes_content, matches_content};
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    expressions: Vec<Expression>,
+    /// What is searched for: any of these, each put together of pieces.
+    expressions: Vec<Vec<Expression>>,
     is_literal: bool,
     ignores_case: bool,
     /// Pieces of the text: some are taken from the expressions, so that there is something to find.
@@ -36,6 +37,9 @@ enum Piece {
     Kelvin,
     LongS,
 }
+
+/// How many expressions are searched for at once.
+const TEXTS_MAX: usize = 5;
 
 const WORDS: [&str; 12] = [
     "skip",
@@ -92,12 +96,17 @@ impl Piece {
 }
 
 fuzz_target!(|input: Input| {
-    let text: String = input.expressions.iter().map(Expression::text).collect();
-    if text.len() > 400 {
+    let texts: Vec<String> = input
+        .expressions
+        .iter()
+        .take(TEXTS_MAX)
+        .map(|pieces| pieces.iter().map(Expression::text).collect())
+        .collect();
+    if texts.is_empty() || texts.iter().any(|text: &String| text.len() > 400) {
         return;
     }
     let pattern = Pattern {
-        texts: vec![text],
+        texts,
         syntax: if input.is_literal {
             Syntax::Literal
         } else {

@@ -144,7 +144,7 @@ impl Glob {
             max_depth: self.max_depth,
             ..WalkOptions::default()
         };
-        let visit = context.search_memory.begin();
+        let visit = context.search_memory.begin(false);
         let remembered = visit.map(|visit| visit.listings());
         let walked = SharedWalk::new(&self.place, dir, options, self.ignore_rules, remembered);
         let (mut found, ending) = ordered::run(search, Some(walked), Globbed::default(), cancel)?;

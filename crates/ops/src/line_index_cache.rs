@@ -1,7 +1,9 @@
 //! The line indexes of files that were read by lines recently, so that the next read need not count again.
 //!
 //! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index is for one state of one file, known by device, inode, size and
-//! times. A file that changed a moment ago is not remembered: the next change might not show in its times.
+//! times. A file that changed a moment ago is not remembered: the next change might not show in its times. Nor is one that
+//! somebody had open for writing when it was about to be read, nor one of a file system whose times do not show every change
+//! ([`OpenFile::is_stamping`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +56,8 @@ pub struct LineIndexCache {
     held: Mutex<VecDeque<(FileVersion, Arc<LineIndex>)>>,
     /// For how many seconds a file that was just changed is not remembered.
     patience: i64,
+    /// Tests of what is remembered run on any file system.
+    trusts_all: bool,
 }
 
 impl Default for LineIndexCache {
@@ -61,6 +65,7 @@ impl Default for LineIndexCache {
         LineIndexCache {
             held: Mutex::default(),
             patience: SETTLED,
+            trusts_all: false,
         }
     }
 }
@@ -77,6 +82,13 @@ impl LineIndexCache {
         let index = Arc::clone(&entry.1);
         held.push_front(entry);
         index
+    }
+
+    /// Tells whether what is read of a file from now on may be remembered.
+    ///
+    /// Asked before it is read: what somebody stores who has it mapped by then may not show in its times.
+    pub(crate) fn may_learn(&self, open: &OpenFile) -> bool {
+        self.trusts_all || open.is_stamping()
     }
 
     /// Remembers what was learnt, unless the file changed meanwhile, or another call learnt more.
@@ -119,9 +131,14 @@ mod tests {
 
     /// A context that remembers files however new they are.
     fn eager() -> Context {
+        remembering(true)
+    }
+
+    fn remembering(trusts_all: bool) -> Context {
         Context {
             line_index_cache: Arc::new(LineIndexCache {
                 patience: 0,
+                trusts_all,
                 ..LineIndexCache::default()
             }),
             ..context()
@@ -188,6 +205,21 @@ mod tests {
             assert_eq!(contents.start_line, Some(count));
         }
         assert_eq!(context.line_index_cache.held().len(), 1);
+    }
+
+    #[test]
+    fn a_store_through_a_mapping_that_leaves_the_times_is_counted() {
+        let tree = Tree::new();
+        tree.file("file", numbered(50_000));
+        let context = remembering(false);
+        let mut mapped = lease::mapping::MappedFile::open(&tree.host("file")).unwrap();
+        // The page is dirty: what is stored from now on does not show in the file's times.
+        mapped.store(0, b'x');
+        for (at, total) in [(1, 50_000), (2, 50_001), (3, 50_002)] {
+            assert_eq!(lines(&tree, &context, 1).lines_total, Some(total));
+            mapped.store(at, b'\n');
+        }
+        assert!(context.line_index_cache.held().is_empty());
     }
 
     #[test]

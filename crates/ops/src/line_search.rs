@@ -30,19 +30,24 @@ pub(crate) struct LineSearch<'a> {
     open: &'a OpenFile,
     context: &'a Context,
     index: Arc<LineIndex>,
+    is_kept: bool,
 }
 
 impl<'a> LineSearch<'a> {
     pub(crate) fn new(open: &'a OpenFile, context: &'a Context) -> LineSearch<'a> {
-        let index = if !is_remembered(open) {
-            Arc::default()
-        } else {
+        let is_worth_it = is_remembered(open);
+        let index = if is_worth_it {
             context.line_index_cache.find(open)
+        } else {
+            Arc::default()
         };
+        let is_kept =
+            is_worth_it && index.lines().is_none() && context.line_index_cache.may_learn(open);
         LineSearch {
             open,
             context,
             index,
+            is_kept,
         }
     }
 
@@ -128,7 +133,7 @@ impl<'a> LineSearch<'a> {
 
     /// Remembers what was learnt, also by a call that failed.
     pub(crate) fn keep(self) {
-        if is_remembered(self.open) {
+        if self.is_kept {
             self.context.line_index_cache.keep(self.open, self.index);
         }
     }

@@ -21,7 +21,15 @@ use crate::view::{EntryJudge, RootView, Standing};
 use crate::watch::file_clock;
 
 /// Takes the name and the kind of an entry.
-pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], FileKind);
+pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], Listed);
+
+/// What a directory lists of an entry besides its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) kind: FileKind,
+    /// A hint only: what is mounted over an entry has another.
+    pub(crate) inode: u64,
+}
 
 /// An open directory; clones share the descriptor.
 #[derive(Debug, Clone)]
@@ -186,20 +194,17 @@ impl Dir {
     ///
     /// What is still in the making is left out.
     pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
-        self.for_each_name(Unlisted::LeftOut, &mut |name, kind| {
+        self.for_each_name(Unlisted::LeftOut, &mut |name, listed| {
             if let Some(name) = Name::new(name) {
+                let kind = listed.kind;
                 take(DirEntry { name, kind });
             }
         })
     }
 
     /// Feeds every name and kind to `take`, without allocating: for callers that keep few of many names.
-    pub(crate) fn for_each_name(
-        &self,
-        unlisted: Unlisted,
-        take: &mut dyn FnMut(&[u8], FileKind),
-    ) -> Result<()> {
-        let mut list = |take: &mut dyn FnMut(&[u8], FileKind)| self.for_each_stored(unlisted, take);
+    pub(crate) fn for_each_name(&self, unlisted: Unlisted, take: TakeName<'_>) -> Result<()> {
+        let mut list = |take: TakeName<'_>| self.for_each_stored(unlisted, take);
         self.for_each_seen(unlisted, &mut list, take)
     }
 
@@ -211,7 +216,7 @@ impl Dir {
         &self,
         unlisted: Unlisted,
         list: &mut dyn FnMut(TakeName<'_>) -> Result<()>,
-        take: &mut dyn FnMut(&[u8], FileKind),
+        take: TakeName<'_>,
     ) -> Result<()> {
         let Some(mut judge) = self.judge(unlisted) else {
             return list(take);
@@ -219,20 +224,20 @@ impl Dir {
         let begun = file_clock();
         self.confirm()?;
         let (mut names, mut entries) = (Vec::new(), Vec::new());
-        list(&mut |name, kind| {
-            if judge.shows(name, kind) {
+        list(&mut |name, listed| {
+            if judge.shows(name, listed.kind) {
                 names.extend_from_slice(name);
-                entries.push((names.len(), kind));
+                entries.push((names.len(), listed));
             }
         })?;
         let settled = syscall::stat_content_unchecked(self.fd());
         let settled = settled.is_ok_and(|now| now.changed.max(now.modified) < begun);
         let mut start = 0;
-        for (end, kind) in entries {
+        for (end, listed) in entries {
             let name = names.get(start..end).unwrap_or_default();
             start = end;
             if settled || self.is_here(name) {
-                take(name, kind);
+                take(name, listed);
             }
         }
         Ok(())
@@ -296,11 +301,7 @@ impl Dir {
         confirmed.map_err(|errno| self.failed("open", name, errno))
     }
 
-    pub(crate) fn for_each_stored(
-        &self,
-        unlisted: Unlisted,
-        take: &mut dyn FnMut(&[u8], FileKind),
-    ) -> Result<()> {
+    pub(crate) fn for_each_stored(&self, unlisted: Unlisted, take: TakeName<'_>) -> Result<()> {
         let failed = |errno| Error::from_errno("list", self.path(), errno);
         let own = !self.0.listed.swap(true, Ordering::Relaxed);
         let fresh = if own {
@@ -309,9 +310,10 @@ impl Dir {
             Some(syscall::reopen_dir_unchecked(self.fd()).map_err(failed)?)
         };
         let fd = fresh.as_ref().map_or(self.fd(), AsFd::as_fd);
-        syscall::read_dir_unchecked(fd, &mut |name, kind| {
+        syscall::read_entries_unchecked(fd, &mut |name, kind, inode| {
             if unlisted.lists(name) {
-                take(name, self.known_kind(name, kind));
+                let kind = self.known_kind(name, kind);
+                take(name, Listed { kind, inode });
             }
         })
         .map_err(failed)

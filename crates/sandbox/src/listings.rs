@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dir::{Dir, Unlisted};
+use crate::dir::{Dir, Listed, TakeName, Unlisted};
 use crate::error::Result;
 use crate::metadata::{FileKind, Metadata, Time};
 
@@ -159,26 +159,20 @@ impl ListingVisit {
         &self,
         dir: &Dir,
         unlisted: Unlisted,
-        take: &mut dyn FnMut(&[u8], FileKind),
+        take: TakeName<'_>,
     ) -> Result<()> {
         // Security: what is remembered is for everybody, so it is judged again for each.
-        let mut list =
-            |take: &mut dyn FnMut(&[u8], FileKind)| self.for_each_known(dir, unlisted, take);
+        let mut list = |take: TakeName<'_>| self.for_each_known(dir, unlisted, take);
         dir.for_each_seen(unlisted, &mut list, take)
     }
 
-    fn for_each_known(
-        &self,
-        dir: &Dir,
-        unlisted: Unlisted,
-        take: &mut dyn FnMut(&[u8], FileKind),
-    ) -> Result<()> {
+    fn for_each_known(&self, dir: &Dir, unlisted: Unlisted, take: TakeName<'_>) -> Result<()> {
         let Some(before) = dir.list_stamp() else {
             return dir.for_each_stored(unlisted, take);
         };
-        let mut feed = |name: &[u8], kind| {
+        let mut feed = |name: &[u8], listed| {
             if unlisted.lists(name) {
-                take(name, kind);
+                take(name, listed);
             }
         };
         if let Some(entries) = self.listings.find(&before, self.number) {
@@ -187,9 +181,9 @@ impl ListingVisit {
         }
         let is_settled = before.changed.max(before.modified) < self.settled_before;
         let mut lesson = is_settled.then(Vec::new);
-        dir.for_each_name(Unlisted::All, &mut |name, kind| {
-            record(&mut lesson, self.listings.limit, name, kind);
-            feed(name, kind);
+        dir.for_each_name(Unlisted::All, &mut |name, listed| {
+            record(&mut lesson, self.listings.limit, name, listed);
+            feed(name, listed);
         })?;
         let is_unchanged = || {
             dir.list_stamp()
@@ -203,19 +197,24 @@ impl ListingVisit {
     }
 }
 
-/// Adds an entry to what is to be remembered: its kind, the length of its name, and the name. Gives
-/// up if the kind is unknown or the list alone is too large.
-fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], kind: FileKind) {
+/// Adds an entry to what is to be remembered. Gives up if the kind is unknown or the list alone is too large.
+fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], listed: Listed) {
     let Some(entries) = lesson else {
         return;
     };
-    match (kind_number(kind), u8::try_from(name.len())) {
-        (Some(kind), Ok(length)) if entries.len() < limit => {
-            entries.extend([kind, length]);
-            entries.extend_from_slice(name);
-        }
-        _ => *lesson = None,
+    if entries.len() >= limit || write(entries, name, listed).is_none() {
+        *lesson = None;
     }
+}
+
+/// Writes an entry: its kind, the length of its name, its inode and the name.
+fn write(entries: &mut Vec<u8>, name: &[u8], listed: Listed) -> Option<()> {
+    let kind = kind_number(listed.kind)?;
+    let length = u8::try_from(name.len()).ok()?;
+    entries.extend([kind, length]);
+    entries.extend(listed.inode.to_ne_bytes());
+    entries.extend_from_slice(name);
+    Some(())
 }
 
 /// What can be remembered, by its number.
@@ -234,22 +233,27 @@ fn kind_number(kind: FileKind) -> Option<u8> {
     u8::try_from(at).ok()
 }
 
-fn replay(entries: &[u8], take: &mut dyn FnMut(&[u8], FileKind)) {
-    for (name, kind) in each(entries) {
-        take(name, kind);
+fn replay(entries: &[u8], take: TakeName<'_>) {
+    for (name, listed) in each(entries) {
+        take(name, listed);
     }
 }
 
-/// The names and kinds of a remembered list.
-fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], FileKind)> {
+/// The names of a remembered list, and what was listed of them.
+fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], Listed)> {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let [kind, length, behind @ ..] = rest else {
             return None;
         };
+        let (inode, behind) = behind.split_first_chunk()?;
         let (name, behind) = behind.split_at_checked(usize::from(*length))?;
         rest = behind;
-        Some((name, *KINDS.get(usize::from(*kind))?))
+        let listed = Listed {
+            kind: *KINDS.get(usize::from(*kind))?,
+            inode: u64::from_ne_bytes(*inode),
+        };
+        Some((name, listed))
     })
 }
 
@@ -258,10 +262,9 @@ fn in_path_order(entries: &[u8]) -> Arc<[u8]> {
     let mut sorted: Vec<_> = each(entries).collect();
     sorted.sort_unstable_by(|a, b| a.0.cmp(b.0));
     let mut ordered = Vec::with_capacity(entries.len());
-    for (name, kind) in sorted {
-        ordered.extend(kind_number(kind));
-        ordered.extend(u8::try_from(name.len()));
-        ordered.extend_from_slice(name);
+    for (name, listed) in sorted {
+        // All of them were written once.
+        let _ = write(&mut ordered, name, listed);
     }
     ordered.into()
 }
@@ -273,9 +276,16 @@ mod tests {
     fn entries(names: &[&str]) -> Vec<u8> {
         let mut lesson = Some(Vec::new());
         for name in names {
-            record(&mut lesson, 1000, name.as_bytes(), FileKind::File);
+            record(&mut lesson, 1000, name.as_bytes(), listed(FileKind::File));
         }
         lesson.unwrap()
+    }
+
+    fn listed(kind: FileKind) -> Listed {
+        Listed {
+            kind,
+            inode: 1 << 40,
+        }
     }
 
     fn directory(inode: u64) -> Metadata {
@@ -300,11 +310,12 @@ mod tests {
         let ordered = in_path_order(&entries(&["b", "a.txt", "a"]));
         let names: Vec<&[u8]> = each(&ordered).map(|(name, _)| name).collect();
         assert_eq!(names, [&b"a"[..], b"a.txt", b"b"]);
+        assert!(each(&ordered).all(|(_, entry)| entry == listed(FileKind::File)));
         let mut lesson = Some(Vec::new());
-        record(&mut lesson, 1000, b"odd", FileKind::Unknown);
+        record(&mut lesson, 1000, b"odd", listed(FileKind::Unknown));
         assert_eq!(lesson, None);
         let mut lesson = Some(entries(&["a name that is long enough"]));
-        record(&mut lesson, 10, b"more", FileKind::File);
+        record(&mut lesson, 10, b"more", listed(FileKind::File));
         assert_eq!(lesson, None);
     }
 

@@ -52,6 +52,14 @@ impl OpenFile {
         syscall::is_unwritten_unchecked(self.file.as_fd())
     }
 
+    /// Tells whether from now on its times show every change of its content: nobody has it open for writing, and its file
+    /// system stamps what is stored through a mapping that is made later.
+    #[must_use]
+    pub fn is_stamping(&self) -> bool {
+        let stamping = syscall::stamping_unchecked(self.file.as_fd());
+        stamping == syscall::Stamping::All && self.is_unwritten()
+    }
+
     /// Reads once from `offset` on; 0 bytes are the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some(content) = &self.content else {

@@ -460,6 +460,14 @@ pub(crate) fn read_dir_unchecked(
     dir: BorrowedFd<'_>,
     take: &mut dyn FnMut(&[u8], FileKind),
 ) -> SysResult<()> {
+    read_entries_unchecked(dir, &mut |name, kind, _| take(name, kind))
+}
+
+/// The same with the inode that the directory lists, which is not that of what is mounted there.
+pub(crate) fn read_entries_unchecked(
+    dir: BorrowedFd<'_>,
+    take: &mut dyn FnMut(&[u8], FileKind, u64),
+) -> SysResult<()> {
     let mut buffer = [MaybeUninit::uninit(); DIRENT_BUFFER];
     let mut entries = RawDir::new(dir, &mut buffer);
     before("getdents");
@@ -467,7 +475,7 @@ pub(crate) fn read_dir_unchecked(
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            take(name, kind(entry.file_type()));
+            take(name, kind(entry.file_type()), entry.ino());
         }
     }
     Ok(())

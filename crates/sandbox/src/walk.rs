@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::descent::Descent;
-use crate::dir::{Dir, Unlisted};
+use crate::dir::{Dir, Listed, TakeName, Unlisted};
 use crate::error::Error;
 use crate::listings::ListingVisit;
 use crate::metadata::FileKind;
@@ -50,6 +50,8 @@ pub struct WalkItem {
     pub kind: FileKind,
     /// How deep: 1 for the entries of the directory where the walk began.
     pub depth: usize,
+    /// The inode that its directory lists, 0 if none is known. A hint only: what is mounted over the entry has another.
+    pub inode: u64,
 }
 
 impl WalkItem {
@@ -202,6 +204,7 @@ struct WalkLevel {
 struct WalkStep {
     name: Name,
     kind: FileKind,
+    inode: u64,
     action: Action,
 }
 
@@ -287,6 +290,7 @@ impl Walker {
                 name: step.name,
                 kind: step.kind,
                 depth,
+                inode: step.inode,
             };
             return Some(match step.action {
                 Action::Emit if choice.emits(&item) => WalkEvent::Item(item),
@@ -388,6 +392,7 @@ impl Walker {
                 name,
                 kind: FileKind::Directory,
                 depth,
+                inode: 0,
             };
             let is_shared = level.is_shared;
             self.pending
@@ -401,7 +406,7 @@ impl Walker {
             .push_back(WalkEvent::Fault(WalkFault { path, error }));
     }
 
-    fn for_each_name(&self, dir: &Dir, take: &mut dyn FnMut(&[u8], FileKind)) -> crate::Result<()> {
+    fn for_each_name(&self, dir: &Dir, take: TakeName<'_>) -> crate::Result<()> {
         match &self.remembered {
             Some(visit) => visit.for_each_name(dir, self.unlisted, take),
             None => dir.for_each_name(self.unlisted, take),
@@ -415,7 +420,7 @@ impl Walker {
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
         let mut steps = Vec::new();
-        self.for_each_name(dir, &mut |name, kind| {
+        self.for_each_name(dir, &mut |name, Listed { kind, inode }| {
             path.truncate(before);
             path.extend_from_slice(name);
             let seen = Seen {
@@ -427,7 +432,12 @@ impl Walker {
             let enter = deeper && kind == FileKind::Directory && choice.enters(&seen);
             let actions = [(choice.wants(&seen), Action::Emit), (enter, Action::Enter)];
             for (_, action) in actions.into_iter().filter(|(wanted, _)| *wanted) {
-                steps.extend(Name::new(name).map(|name| WalkStep { name, kind, action }));
+                steps.extend(Name::new(name).map(|name| WalkStep {
+                    name,
+                    kind,
+                    inode,
+                    action,
+                }));
             }
         })?;
         match self.options.order {

@@ -5,7 +5,7 @@ use sandbox::{OpenFile, WalkItem};
 use super::file::{LargeFile, PIECE};
 use super::{GrepSearch, SearchFrom};
 use crate::decompress::Compression;
-use crate::search_memory::Excluded;
+use crate::search_memory::{Excluded, Tally};
 use crate::shared_walk::{SharedStep, SharedWalk, is_invalid_utf8};
 use crate::unread::{Unread, UnreadReason};
 
@@ -67,8 +67,8 @@ impl Candidate {
 pub(super) enum Upcoming {
     /// A file.
     File(Candidate),
-    /// A file that was not opened, because it is known what a search of it would find.
-    Known(Excluded),
+    /// A file that was not opened, because it is known what a search of it would find; with its size.
+    Known(Excluded, u64),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable(Unread),
     Directory,
@@ -93,13 +93,13 @@ impl GrepBatch {
     }
 
     /// Goes on to the next file or directory; `None` at the end.
-    pub(super) fn next(&mut self, search: &GrepSearch) -> Option<Upcoming> {
+    pub(super) fn next(&mut self, search: &GrepSearch, tally: &mut Tally) -> Option<Upcoming> {
         if let Some(opened) = self.opened.take() {
             return Some(Upcoming::File(opened));
         }
         Some(match self.walked.as_mut()?.step(search)? {
-            SharedStep::Item(item) => match search.known(&item) {
-                Some(excluded) => Upcoming::Known(excluded),
+            SharedStep::Item(item) => match search.known(&item, tally) {
+                Some((excluded, size)) => Upcoming::Known(excluded, size),
                 None => opened(item),
             },
             SharedStep::Unreadable(unread) => Upcoming::Unreadable(unread),

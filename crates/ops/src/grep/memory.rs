@@ -3,18 +3,17 @@
 use sandbox::WalkItem;
 
 use super::CompressedFiles;
-use super::GrepSearch;
 use super::batch::{Candidate, Named};
-use super::file::{FileSearched, HitRoom, Scratch, search_whole};
+use super::file::{FileSearched, search_whole};
+use super::{GrepSearch, GrepUnit};
 use crate::decompress::Compression;
-use crate::ordered::Halt;
-use crate::search_memory::{Excluded, Question};
+use crate::search_memory::{Excluded, Question, Tally};
 
 impl GrepSearch {
-    /// What a search of a file would find, if that is known without opening it.
-    pub(super) fn known(&self, item: &WalkItem) -> Option<Excluded> {
+    /// What a search of a file would find, and the file's size, if that is known without opening it.
+    pub(super) fn known(&self, item: &WalkItem, tally: &mut Tally) -> Option<(Excluded, u64)> {
         let memory = self.memory.as_ref()?;
-        memory.meet();
+        tally.meet();
         let is_unfolded = self.compressed == CompressedFiles::Decompressed
             && Compression::by_name(item.name.as_bytes()).is_some();
         if is_unfolded {
@@ -25,20 +24,25 @@ impl GrepSearch {
             longest_line: self.matcher.reach().line,
             largest: self.max_file_size,
         };
-        memory.excludes(item, question)
+        memory.excludes(item, question, tally)
     }
 
     /// Searches a whole file, and remembers it if it is its turn.
     pub(super) fn search_and_learn(
         &self,
         candidate: &Candidate,
-        scratch: &mut Scratch,
-        room: &mut HitRoom,
-        halt: &Halt,
+        unit: &mut GrepUnit<'_>,
     ) -> FileSearched {
+        let GrepUnit {
+            scratch,
+            room,
+            halt,
+            tally,
+            ..
+        } = unit;
         let opened = &candidate.opened;
         let lesson = match (&self.memory, &candidate.named) {
-            (Some(memory), Named::By(item)) => memory.lesson(item, opened),
+            (Some(memory), Named::By(item)) => memory.lesson(item, opened, tally),
             _ => None,
         };
         let searched = search_whole(opened, self.wanted, scratch, room, halt);

@@ -27,6 +27,7 @@ use self::file::{
 };
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
+use crate::decompress::Compression;
 use crate::error::{PatternRole, Result, Wanted};
 use crate::gathered::{Gathered, with_room};
 use crate::ignore_rules::IgnoreRules;
@@ -34,7 +35,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{self, FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::search_memory::{Excluded, Needs, SearchVisit, SketchTable};
+use crate::search_memory::{Excluded, Needs, SearchVisit, SketchTable, Tally};
 use crate::shared_walk::{SharedWalk, WalkFilter, is_file};
 use crate::unread::{Unread, UnreadTotal};
 
@@ -43,6 +44,8 @@ pub const CONTEXT_LINES_MAX: usize = 1000;
 /// How many files and directories a unit has at most.
 const FILES_PER_UNIT: usize = 64;
 const DIRECTORIES_PER_UNIT: usize = 16;
+/// How often a unit that has opened nothing looks whether to stop.
+const STEPS_PER_LOOK: u64 = 16;
 /// How much a unit reads before it gives way to other calls.
 const BYTES_PER_UNIT: u64 = 4 * 1024 * 1024;
 
@@ -248,16 +251,25 @@ struct GrepUnit<'a> {
     room: HitRoom,
     read: u64,
     directories: usize,
+    /// How often it was asked to pause.
+    steps: u64,
+    /// How many files were not opened.
+    known: u64,
+    tally: Tally,
     halt: &'a Halt,
 }
 
 impl GrepUnit<'_> {
     /// Tells whether to stop between two files.
-    fn must_pause(&self) -> bool {
+    fn must_pause(&mut self) -> bool {
+        let files = self.found.searched + self.found.skipped;
+        // Files that are not opened go by so fast that a look at the clock for each would show.
+        let looks = self.steps.is_multiple_of(STEPS_PER_LOOK) || files > self.known;
+        self.steps += 1;
         self.read > BYTES_PER_UNIT
-            || self.found.searched + self.found.skipped >= FILES_PER_UNIT as u64
+            || files >= FILES_PER_UNIT as u64
             || self.directories >= DIRECTORIES_PER_UNIT
-            || self.halt.must_stop()
+            || (looks && self.halt.must_stop())
     }
 }
 
@@ -271,13 +283,15 @@ enum Next {
 
 impl GrepSearch {
     fn new(request: &Grep, context: &Context, cancel: &Cancel) -> Result<GrepSearch> {
-        let memory = context.search_memory.begin();
+        let memory = &context.search_memory;
+        let needs = memory
+            .is_on()
+            .then(|| pattern::needs(&request.pattern))
+            .flatten();
         Ok(GrepSearch {
             matcher: LineMatcher::new(&request.pattern)?,
-            needs: memory
-                .as_ref()
-                .and_then(|_| pattern::needs(&request.pattern)),
-            memory,
+            memory: memory.begin(needs.is_some()),
+            needs,
             filter: request
                 .filter
                 .as_deref()
@@ -338,14 +352,16 @@ impl GrepSearch {
             if unit.must_pause() {
                 return Some(batch);
             }
-            let candidate = match batch.next(self)? {
+            let candidate = match batch.next(self, &mut unit.tally)? {
                 Upcoming::File(candidate) => candidate,
-                Upcoming::Known(Excluded::Text) => {
-                    unit.found.searched += 1;
-                    continue;
-                }
-                Upcoming::Known(Excluded::Binary) => {
-                    unit.found.skipped += 1;
+                Upcoming::Known(excluded, size) => {
+                    unit.known += 1;
+                    // As if it had been read: where a unit ends shows in the counts of a reply that is cut.
+                    unit.read += size;
+                    match excluded {
+                        Excluded::Text => unit.found.searched += 1,
+                        Excluded::Binary => unit.found.skipped += 1,
+                    }
                     continue;
                 }
                 Upcoming::Unreadable(unread) => {
@@ -399,18 +415,26 @@ impl GrepSearch {
                 end: size,
             });
         }
+        let searched = match compression {
+            Some(kind) => self.unfolded(&candidate, kind, unit),
+            None => self.search_and_learn(&candidate, unit),
+        };
+        self.searched(candidate, searched, unit)
+    }
+
+    fn unfolded(
+        &self,
+        candidate: &Candidate,
+        kind: Compression,
+        unit: &mut GrepUnit<'_>,
+    ) -> FileSearched {
         let GrepUnit {
             scratch,
             room,
             halt,
             ..
         } = unit;
-        let opened = &candidate.opened;
-        let searched = match compression {
-            Some(kind) => search_compressed(opened, kind, self.wanted, scratch, room, halt),
-            None => self.search_and_learn(&candidate, scratch, room, halt),
-        };
-        self.searched(candidate, searched, unit)
+        search_compressed(&candidate.opened, kind, self.wanted, scratch, room, halt)
     }
 
     /// Takes what one file gave.
@@ -533,6 +557,9 @@ impl Stages for GrepSearch {
             room: self.room(),
             read: 0,
             directories: 0,
+            steps: 0,
+            known: 0,
+            tally: Tally::default(),
             halt,
         };
         let rest = match batch.large.take() {
@@ -542,6 +569,9 @@ impl Stages for GrepSearch {
         self.cancel
             .advance(unit.found.searched + unit.found.skipped);
         self.give_back(unit.scratch);
+        if let Some(memory) = &self.memory {
+            memory.add(unit.tally);
+        }
         if !self.gathers(&unit.found) {
             // What was found is let go at once; the commit of this unit ends the search.
             unit.found = BatchMatches::default();

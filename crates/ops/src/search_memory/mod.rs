@@ -20,14 +20,19 @@ use sandbox::{FileKind, ListingVisit, Listings, Metadata, OpenFile, Time, WalkIt
 
 use self::clock::{ClockWatch, Moment};
 pub(crate) use self::needs::Needs;
-use self::remembered::{Remembered, Stamp};
+use self::remembered::{Key, Remembered, Stamp};
 pub(crate) use self::sketch::SketchTable;
 use crate::pattern::Pattern;
 
 /// How many seconds must have passed since a file's last change: two changes in quick succession may leave the same times.
 const SETTLED_SECONDS: i64 = 2;
-/// One of so many files that a search meets is learned: all at once would make the first search twice as long.
-const LEARNED_OF: u64 = 8;
+/// One of so many files that a search meets is learned: all at once would make the first search twice as long. While nothing is
+/// known fewer are: the first search spares nothing that could pay for it. Eight searches learn all.
+const LEARNED_OF_FIRST: u64 = 16;
+const LEARNED_OF: u64 = 7;
+/// So many known files are looked at before a search may find that too few are excluded; then one of so many still is.
+const ASKED_FIRST: u64 = 256;
+const SPARED_OF: u64 = 8;
 /// Larger files are searched in pieces and not remembered.
 pub(crate) const REMEMBERED_MAX: u64 = 1024 * 1024;
 /// The part of the memory that the lists of directories may take.
@@ -39,7 +44,10 @@ pub struct SearchMemory {
     listings: Arc<Listings>,
     files: Remembered,
     clock: Mutex<ClockWatch>,
+    /// How many searches of any kind have begun: each meets directories.
     searches: AtomicU32,
+    /// How many of them ask before they open files. Others meet no file here, so they do not make those that are known old.
+    asking: AtomicU32,
     /// How many searches of a file were spared.
     spared: AtomicU64,
     patience: i64,
@@ -77,6 +85,7 @@ impl SearchMemory {
             files: Remembered::new(limit - listings),
             clock: Mutex::default(),
             searches: AtomicU32::new(0),
+            asking: AtomicU32::new(0),
             spared: AtomicU64::new(0),
             patience: SETTLED_SECONDS,
             shift: AtomicI64::new(0),
@@ -94,8 +103,13 @@ impl SearchMemory {
         }
     }
 
-    /// Begins a search; `None` if nothing is remembered.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<SearchVisit> {
+    /// Whether anything may be remembered.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Begins a search, which asks before it opens files or does not; `None` if nothing is remembered.
+    pub(crate) fn begin(self: &Arc<Self>, asks: bool) -> Option<SearchVisit> {
         if !self.is_on {
             return None;
         }
@@ -107,16 +121,22 @@ impl SearchMemory {
             self.files.forget();
         }
         drop(clock);
-        let number = self.searches.fetch_add(1, Ordering::Relaxed);
         Some(SearchVisit {
             memory: Arc::clone(self),
-            number,
+            walk_number: self.searches.fetch_add(1, Ordering::Relaxed),
+            number: self.asking.fetch_add(u32::from(asks), Ordering::Relaxed),
             began: moment,
             settled_before: Time {
                 seconds: moment.wall.seconds.saturating_sub(self.patience),
                 ..moment.wall
             },
+            learned_of: match self.files.count() {
+                0 => LEARNED_OF_FIRST,
+                _ => LEARNED_OF,
+            },
             met: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            spared: AtomicU64::new(0),
             learned: AtomicU64::new(0),
         })
     }
@@ -130,11 +150,34 @@ impl SearchMemory {
 #[derive(Debug)]
 pub(crate) struct SearchVisit {
     memory: Arc<SearchMemory>,
+    walk_number: u32,
     number: u32,
     began: Moment,
     settled_before: Time,
+    /// One of so many files is learned.
+    learned_of: u64,
     met: AtomicU64,
+    asked: AtomicU64,
+    spared: AtomicU64,
     learned: AtomicU64,
+}
+
+/// What one unit of a search counted since it began: threads that share a counter for each file slow each other down.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Files that were met, excluded or not.
+    met: u64,
+    /// Those that were looked at before they were opened.
+    asked: u64,
+    /// Those that were not opened.
+    spared: u64,
+}
+
+impl Tally {
+    /// Counts a file that the search meets.
+    pub(crate) fn meet(&mut self) {
+        self.met += 1;
+    }
 }
 
 /// What a search would find in a file that is not opened.
@@ -162,19 +205,44 @@ impl SearchVisit {
     pub(crate) fn listings(&self) -> ListingVisit {
         ListingVisit {
             listings: Arc::clone(&self.memory.listings),
-            number: self.number,
+            number: self.walk_number,
             settled_before: self.settled_before,
         }
     }
 
-    /// Counts a file that the search meets, excluded or not.
-    pub(crate) fn meet(&self) {
-        self.met.fetch_add(1, Ordering::Relaxed);
+    /// Adds what a unit counted.
+    pub(crate) fn add(&self, tally: Tally) {
+        self.met.fetch_add(tally.met, Ordering::Relaxed);
+        self.asked.fetch_add(tally.asked, Ordering::Relaxed);
+        self.spared.fetch_add(tally.spared, Ordering::Relaxed);
+        let memory = &self.memory;
+        memory.spared.fetch_add(tally.spared, Ordering::Relaxed);
     }
 
-    /// Tells what a search of a file would find, if that is known to be nothing.
-    pub(crate) fn excludes(&self, item: &WalkItem, question: Question<'_>) -> Option<Excluded> {
+    /// Whether a look at one more known file is worth it: a search that excludes few files opens most of them unasked.
+    fn pays(&self, tally: &Tally) -> bool {
+        let asked = self.asked.load(Ordering::Relaxed) + tally.asked;
+        let spared = self.spared.load(Ordering::Relaxed) + tally.spared;
+        asked < ASKED_FIRST
+            || spared.saturating_mul(SPARED_OF) >= asked
+            || tally.met.is_multiple_of(SPARED_OF)
+    }
+
+    /// Tells what a search of a file would find, if that is known to be nothing; with the file's size.
+    pub(crate) fn excludes(
+        &self,
+        item: &WalkItem,
+        question: Question<'_>,
+        tally: &mut Tally,
+    ) -> Option<(Excluded, u64)> {
         let device = item.dir.stamping_device()?;
+        // The inode of the list is a hint, which spares looks at files of which nothing is known in any state.
+        let inode = item.inode;
+        let is_known = self.memory.files.has(Key { device, inode }, self.number);
+        if !is_known || !self.pays(tally) {
+            return None;
+        }
+        tally.asked += 1;
         let now = item.dir.stat(&item.name).ok()?;
         let is_own = now.kind == FileKind::File && now.device == device;
         if !is_own || now.size > question.largest {
@@ -192,15 +260,20 @@ impl SearchVisit {
                 (is_plain && question.needs.exclude(facts.has_odd_letters, sketch))
                     .then_some(Excluded::Text)
             })?;
-        self.memory.spared.fetch_add(1, Ordering::Relaxed);
-        Some(excluded)
+        tally.spared += 1;
+        Some((excluded, now.size))
     }
 
     /// Decides whether an opened file is learned, before it is read. What it promises is kept by [`Lesson::learn`].
-    pub(crate) fn lesson(&self, item: &WalkItem, opened: &OpenFile) -> Option<Lesson<'_>> {
+    pub(crate) fn lesson(
+        &self,
+        item: &WalkItem,
+        opened: &OpenFile,
+        tally: &Tally,
+    ) -> Option<Lesson<'_>> {
         let before = opened.metadata;
         let is_settled = before.changed.max(before.modified) < self.settled_before;
-        if !is_settled || before.size > REMEMBERED_MAX || !self.has_turn() {
+        if !is_settled || before.size > REMEMBERED_MAX || !self.has_turn(tally) {
             return None;
         }
         let is_own = item.dir.stamping_device() == Some(before.device);
@@ -223,9 +296,10 @@ impl SearchVisit {
         })
     }
 
-    fn has_turn(&self) -> bool {
+    fn has_turn(&self, tally: &Tally) -> bool {
         let learned = self.learned.load(Ordering::Relaxed);
-        learned.saturating_mul(LEARNED_OF) <= self.met.load(Ordering::Relaxed)
+        let met = self.met.load(Ordering::Relaxed) + tally.met;
+        learned.saturating_mul(self.learned_of) <= met
     }
 }
 

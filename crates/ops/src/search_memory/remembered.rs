@@ -11,8 +11,10 @@ use sandbox::{Metadata, Time};
 
 use super::sketch::{self, Sketch};
 
-/// How many lists there are.
-const LISTS: usize = 1024;
+/// How many lists there are at least and at most, and how much memory one is for.
+const LISTS_MIN: usize = 16;
+const LISTS_MAX: usize = 4096;
+const BYTES_PER_LIST: usize = 16 * 1024;
 /// How many searches have to pass without meeting a file until it is forgotten for want of room.
 const UNMET_MAX: u32 = 16;
 /// How often all sketches are folded at most.
@@ -29,14 +31,21 @@ pub(super) struct Stamp {
     changed: i64,
 }
 
-/// A file: its inode and device.
-type Key = (u64, u64);
+/// A file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
 
 impl Stamp {
     /// The state; `None` if its times are centuries away, and so cannot be written down here.
     pub(super) fn of(metadata: &Metadata) -> Option<Stamp> {
         Some(Stamp {
-            key: (metadata.inode, metadata.device),
+            key: Key {
+                device: metadata.device,
+                inode: metadata.inode,
+            },
             size: metadata.size,
             modified: nanoseconds(metadata.modified)?,
             changed: nanoseconds(metadata.changed)?,
@@ -56,7 +65,7 @@ pub(super) struct FileFacts {
     pub(super) is_binary: bool,
     /// It has a letter that is another form of `s` or `k`.
     pub(super) has_odd_letters: bool,
-    /// The longest line with its end, in bytes.
+    /// The longest line with its end, in bytes, or more.
     pub(super) longest_line: u32,
 }
 
@@ -75,10 +84,66 @@ impl KnownFile {
     }
 }
 
+/// Some files, by their inodes in order. The inodes lie apart: a look-up reads a few cache lines, and most find nothing.
+#[derive(Debug, Default)]
+struct FileList {
+    inodes: Vec<u64>,
+    files: Vec<KnownFile>,
+}
+
+impl FileList {
+    /// What is known of a file, in any state.
+    fn find(&mut self, key: Key) -> Option<&mut KnownFile> {
+        let at = self.inodes.binary_search(&key.inode).ok()?;
+        let known = self.files.get_mut(at)?;
+        (known.stamp.key == key).then_some(known)
+    }
+
+    /// Keeps what is known of a file and returns what was known. Of two files with one inode on two devices the last stays.
+    fn keep(&mut self, known: KnownFile) -> Option<KnownFile> {
+        let inode = known.stamp.key.inode;
+        match self.inodes.binary_search(&inode) {
+            Ok(at) => {
+                let old = self.files.get_mut(at)?;
+                Some(std::mem::replace(old, known))
+            }
+            Err(at) => {
+                if self.inodes.len() == self.inodes.capacity() {
+                    let more = self.inodes.len() / 8 + 1;
+                    self.inodes.reserve_exact(more);
+                    self.files.reserve_exact(more);
+                }
+                self.inodes.insert(at, inode);
+                self.files.insert(at, known);
+                None
+            }
+        }
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&KnownFile) -> bool) {
+        let mut kept = self.files.iter().map(&is_kept);
+        self.inodes.retain(|_| kept.next().unwrap_or(false));
+        drop(kept);
+        self.files.retain(is_kept);
+        self.inodes.shrink_to_fit();
+        self.files.shrink_to_fit();
+    }
+
+    /// What it holds but for the sketches.
+    fn room(&self) -> usize {
+        self.inodes.capacity() * size_of::<u64>() + self.files.capacity() * size_of::<KnownFile>()
+    }
+
+    fn bytes(&self) -> usize {
+        let sketches: usize = self.files.iter().map(KnownFile::sketch_bytes).sum();
+        self.room() + sketches
+    }
+}
+
 /// The files that are known.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    lists: Box<[Mutex<Vec<KnownFile>>]>,
+    lists: Box<[Mutex<FileList>]>,
     limit: usize,
     /// The bytes that are held or reserved.
     used: AtomicUsize,
@@ -98,11 +163,11 @@ pub(super) struct Reserved<'a> {
 impl Remembered {
     /// Knows nothing yet, and never takes more than `limit` bytes.
     pub(super) fn new(limit: usize) -> Remembered {
-        let lists: Box<[Mutex<Vec<KnownFile>>]> = if limit > 0 {
-            (0..LISTS).map(|_| Mutex::default()).collect()
-        } else {
-            Box::default()
+        let count = match limit {
+            0 => 0,
+            _ => (limit / BYTES_PER_LIST).clamp(LISTS_MIN, LISTS_MAX),
         };
+        let lists: Box<[Mutex<FileList>]> = (0..count).map(|_| Mutex::default()).collect();
         Remembered {
             used: AtomicUsize::new(size_of_val(&*lists)),
             lists,
@@ -137,13 +202,22 @@ impl Remembered {
         answer: impl FnOnce(&FileFacts, &Sketch) -> Option<T>,
     ) -> Option<T> {
         let mut list = self.list(stamp.key)?;
-        let at = position(&list, stamp.key).ok()?;
-        let known = list.get_mut(at)?;
+        let known = list.find(stamp.key)?;
         known.met = search;
         if known.stamp != *stamp {
             return None;
         }
         answer(&known.facts, &known.sketch)
+    }
+
+    /// Tells whether anything is known of a file, in whatever state it is.
+    pub(super) fn has(&self, key: Key, search: u32) -> bool {
+        if self.count() == 0 {
+            return false;
+        }
+        let mut list = self.list(key);
+        let known = list.as_mut().and_then(|list| list.find(key));
+        known.map(|known| known.met = search).is_some()
     }
 
     /// Tells whether the present state of a file is known.
@@ -155,7 +229,7 @@ impl Remembered {
     pub(super) fn reserve(&self, size: usize, search: u32) -> Option<Reserved<'_>> {
         let sketch = sketch::largest(size) >> self.folds.load(Ordering::Relaxed);
         // A list that is full grows by an eighth, while its old room is still taken; so much is free for every list.
-        let bytes = size_of::<KnownFile>() + sketch + SKETCH_OVERHEAD;
+        let bytes = size_of::<u64>() + size_of::<KnownFile>() + sketch + SKETCH_OVERHEAD;
         let take = || {
             let room = self.limit.saturating_sub(self.limit / 16);
             let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= room);
@@ -193,7 +267,7 @@ impl Remembered {
     fn fold(&self) {
         for list in &self.lists {
             let mut list = lock(list);
-            for known in list.iter_mut() {
+            for known in &mut list.files {
                 let before = known.sketch.len();
                 known.sketch.fold();
                 self.give_back(before - known.sketch.len());
@@ -201,15 +275,14 @@ impl Remembered {
         }
     }
 
-    fn retain(&self, mut is_kept: impl FnMut(&KnownFile) -> bool) {
+    fn retain(&self, is_kept: impl Fn(&KnownFile) -> bool) {
         for list in &self.lists {
             let mut list = lock(list);
-            let before = bytes_of(&list);
-            let length = list.len();
-            list.retain(&mut is_kept);
-            list.shrink_to_fit();
-            self.count.fetch_sub(length - list.len(), Ordering::Relaxed);
-            self.give_back(before - bytes_of(&list));
+            let (before, length) = (list.bytes(), list.files.len());
+            list.retain(&is_kept);
+            let gone = length - list.files.len();
+            self.count.fetch_sub(gone, Ordering::Relaxed);
+            self.give_back(before - list.bytes());
         }
         if self.bytes() < self.limit / 4 {
             self.folds.store(0, Ordering::Relaxed);
@@ -220,8 +293,8 @@ impl Remembered {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    fn list(&self, key: Key) -> Option<MutexGuard<'_, Vec<KnownFile>>> {
-        let spread = (key.0 ^ key.1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    fn list(&self, key: Key) -> Option<MutexGuard<'_, FileList>> {
+        let spread = (key.inode ^ key.device).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let at = usize::try_from(spread).ok()? % self.lists.len().max(1);
         self.lists.get(at).map(lock)
     }
@@ -243,26 +316,17 @@ impl Reserved<'_> {
         let Some(mut list) = remembered.list(stamp.key) else {
             return;
         };
-        let before = bytes_of(&list);
-        match position(&list, stamp.key) {
-            Ok(at) => {
-                if let Some(old) = list.get_mut(at) {
-                    *old = known;
-                }
-            }
-            Err(at) => {
-                if list.len() == list.capacity() {
-                    let more = list.len() / 8 + 1;
-                    list.reserve_exact(more);
-                }
-                list.insert(at, known);
+        let more = known.sketch_bytes();
+        let before = list.room();
+        let old = list.keep(known);
+        let more = more + list.room() - before;
+        remembered.used.fetch_add(more, Ordering::Relaxed);
+        match old {
+            Some(old) => remembered.give_back(old.sketch_bytes()),
+            None => {
                 remembered.count.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let after = bytes_of(&list);
-        let more = after.saturating_sub(before);
-        remembered.used.fetch_add(more, Ordering::Relaxed);
-        remembered.give_back(before.saturating_sub(after));
     }
 }
 
@@ -272,18 +336,8 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// What a list holds.
-fn bytes_of(list: &Vec<KnownFile>) -> usize {
-    let sketches: usize = list.iter().map(KnownFile::sketch_bytes).sum();
-    list.capacity() * size_of::<KnownFile>() + sketches
-}
-
-fn position(list: &[KnownFile], key: Key) -> Result<usize, usize> {
-    list.binary_search_by_key(&key, |known| known.stamp.key)
-}
-
-fn lock(list: &Mutex<Vec<KnownFile>>) -> MutexGuard<'_, Vec<KnownFile>> {
-    // After a panic the list is still a sorted list of files.
+fn lock(list: &Mutex<FileList>) -> MutexGuard<'_, FileList> {
+    // After a panic a list still holds files, each with its own stamp.
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -295,7 +349,7 @@ mod tests {
 
     fn stamp(inode: u64) -> Stamp {
         Stamp {
-            key: (inode, 1),
+            key: Key { inode, device: 1 },
             size: 10,
             modified: 5,
             changed: 6,
@@ -324,7 +378,7 @@ mod tests {
     /// What the lists hold, counted one by one.
     fn counted(remembered: &Remembered) -> usize {
         let lists = remembered.lists.iter();
-        size_of_val(&*remembered.lists) + lists.map(|list| bytes_of(&lock(list))).sum::<usize>()
+        size_of_val(&*remembered.lists) + lists.map(|list| lock(list).bytes()).sum::<usize>()
     }
 
     #[test]
@@ -333,6 +387,10 @@ mod tests {
         assert!(keep(&remembered, 7, "content of some length", 1));
         assert!(remembered.knows(&stamp(7), 1));
         assert!(!remembered.knows(&stamp(8), 1));
+        let elsewhere = Key {
+            device: 2,
+            inode: 7,
+        };
         for other in [
             Stamp {
                 size: 11,
@@ -347,7 +405,7 @@ mod tests {
                 ..stamp(7)
             },
             Stamp {
-                key: (7, 2),
+                key: elsewhere,
                 ..stamp(7)
             },
         ] {
@@ -358,6 +416,26 @@ mod tests {
         remembered.forget();
         assert_eq!(remembered.count(), 0);
         assert_eq!(remembered.bytes(), counted(&remembered));
+    }
+
+    #[test]
+    fn of_two_files_with_one_inode_one_is_known_and_the_room_is_counted() {
+        let remembered = Remembered::new(1 << 20);
+        let content: String = (0..2000).map(|number| format!("word{number} ")).collect();
+        let learned = learn(content.as_bytes(), false, &mut SketchTable::default());
+        for device in 1..20 {
+            let key = Key { device, inode: 7 };
+            let stamp = Stamp { key, ..stamp(7) };
+            let room = remembered.reserve(content.len(), 1).unwrap();
+            room.keep(stamp, learned.0, learned.1.clone(), 1);
+            assert!(remembered.has(key, 1) && remembered.knows(&stamp, 1));
+            assert_eq!(remembered.bytes(), counted(&remembered));
+        }
+        let known = |device| remembered.has(Key { device, inode: 7 }, 1);
+        assert_eq!(
+            (1..20).filter(|device| known(*device)).count(),
+            remembered.count()
+        );
     }
 
     #[test]

@@ -13,6 +13,9 @@ const BITS_MAX: u32 = 17;
 /// A sketch is made smaller while less than so many of a hundred bits are set.
 const FILLED_PERCENT: usize = 43;
 
+/// Content from this size on has its lines measured; a smaller one is taken for a single line.
+const MEASURED_FROM: usize = 8 * 1024;
+
 /// Letters outside ASCII that are equal to `s` and `k` where case does not count: the long s and the Kelvin sign.
 pub(super) const LONG_S: &str = "\u{17F}";
 pub(super) const KELVIN: &str = "\u{212A}";
@@ -20,7 +23,11 @@ pub(super) const KELVIN: &str = "\u{212A}";
 /// The number of a triple of bytes, the same in files and in expressions. Letters have to be in lower case.
 pub(super) fn triple(bytes: [u8; 3]) -> u32 {
     let [a, b, c] = bytes.map(u32::from);
-    ((a << 16) | (b << 8) | c).wrapping_mul(0x9E37_79B1) >> (32 - BITS_MAX)
+    number((a << 16) | (b << 8) | c)
+}
+
+fn number(key: u32) -> u32 {
+    key.wrapping_mul(0x9E37_79B1) >> (32 - BITS_MAX)
 }
 
 /// Which triples a file has, roughly.
@@ -57,14 +64,18 @@ pub(super) fn largest(size: usize) -> usize {
     (1 << bits_for(size)) / 8
 }
 
+/// Half as many bits as there are bytes: most triples occur more than once.
 fn bits_for(size: usize) -> u32 {
     let exponent = size.max(1).next_power_of_two().trailing_zeros();
-    exponent.clamp(BITS_MIN, BITS_MAX)
+    exponent.saturating_sub(1).clamp(BITS_MIN, BITS_MAX)
 }
 
-/// Space to make sketches in: a byte for each bit.
+/// Space to make sketches in: a byte for each bit, and the bits.
 #[derive(Debug, Default)]
-pub(crate) struct SketchTable(Vec<u8>);
+pub(crate) struct SketchTable {
+    slots: Vec<u8>,
+    packed: Vec<u8>,
+}
 
 /// Learns what is kept of a file's content. Of a binary file only that it is one.
 pub(super) fn learn(
@@ -80,59 +91,91 @@ pub(super) fn learn(
         return (facts, Sketch::default());
     }
     let has = |letter: &str| memmem::find(content, letter.as_bytes()).is_some();
-    facts.has_odd_letters = has(LONG_S) || has(KELVIN);
-    table.clear(1 << bits_for(content.len()));
+    facts.has_odd_letters = !content.is_ascii() && (has(LONG_S) || has(KELVIN));
+    facts.longest_line = u32::try_from(longest_line(content)).unwrap_or(u32::MAX);
+    (facts, table.sketch(content))
+}
+
+/// The longest line with its end, or more.
+fn longest_line(content: &[u8]) -> usize {
+    if content.len() < MEASURED_FROM {
+        return content.len() + 1;
+    }
     let mut start = 0;
     let mut longest = 0;
-    // No line matches across its end, so triples across line ends need no room.
     for end in memchr_iter(b'\n', content).chain([content.len()]) {
-        let line = content.get(start..end).unwrap_or_default();
-        longest = longest.max(line.len() + 1);
-        table.add(line);
+        longest = longest.max(end + 1 - start);
         start = end + 1;
     }
-    facts.longest_line = u32::try_from(longest).unwrap_or(u32::MAX);
-    (facts, table.sketch())
+    longest
 }
 
 impl SketchTable {
-    fn clear(&mut self, slots: usize) {
-        self.0.clear();
-        self.0.resize(slots, 0);
-    }
-
-    fn add(&mut self, line: &[u8]) {
-        let mask = self.0.len().wrapping_sub(1);
-        let mut last = [0; 3];
-        for (position, byte) in line.iter().enumerate() {
-            last = [last[1], last[2], byte.to_ascii_lowercase()];
-            if position >= 2
-                && let Some(slot) = self.0.get_mut(triple(last) as usize & mask)
-            {
-                *slot = 1;
-            }
-        }
-    }
-
-    /// Halves the table while it is mostly empty, and packs it.
-    fn sketch(&mut self) -> Sketch {
-        while self.0.len() > 1 << BITS_MIN && self.is_sparse() {
-            let half = self.0.len() / 2;
-            let (low, high) = self.0.split_at_mut(half);
+    /// Makes a sketch and halves it while it is mostly empty.
+    fn sketch(&mut self, content: &[u8]) -> Sketch {
+        let slots = 1 << bits_for(content.len());
+        self.slots.clear();
+        self.slots.resize(slots, 0);
+        self.fill(content);
+        self.pack();
+        while self.packed.len() * 8 > 1 << BITS_MIN && is_sparse(&self.packed) {
+            let half = self.packed.len() / 2;
+            let (low, high) = self.packed.split_at_mut(half);
             low.iter_mut().zip(high).for_each(|(a, b)| *a |= *b);
-            self.0.truncate(half);
+            self.packed.truncate(half);
         }
-        let pack = |bits: &[u8]| {
-            let numbered = bits.iter().enumerate();
-            numbered.fold(0, |packed, (at, bit)| packed | (bit << at))
-        };
-        Sketch(self.0.chunks(8).map(pack).collect())
+        Sketch(self.packed.as_slice().into())
     }
 
-    fn is_sparse(&self) -> bool {
-        let set: usize = self.0.iter().map(|slot| usize::from(*slot)).sum();
-        set * 100 < FILLED_PERCENT * self.0.len()
+    /// Sets the slot of every triple. With a length that is known when this is compiled no index has to be checked.
+    fn fill(&mut self, content: &[u8]) {
+        macro_rules! fill_one_of {
+            ($($bits:literal)*) => {
+                match self.slots.len().trailing_zeros() {
+                    $($bits => {
+                        if let Some(slots) = self.slots.first_chunk_mut() {
+                            fill::<{ 1 << $bits }>(content, slots);
+                        }
+                    })*
+                    _ => {}
+                }
+            };
+        }
+        fill_one_of!(6 7 8 9 10 11 12 13 14 15 16 17);
     }
+
+    /// Makes a bit of each slot.
+    fn pack(&mut self) {
+        // Each of eight bytes, which are 0 or 1, is moved to a bit of its own in the highest byte.
+        let (eights, _) = self.slots.as_chunks::<8>();
+        let bits = |eight: &[u8; 8]| {
+            let [.., bits] = u64::from_le_bytes(*eight)
+                .wrapping_mul(0x0102_0408_1020_4080)
+                .to_le_bytes();
+            bits
+        };
+        self.packed.clear();
+        self.packed.extend(eights.iter().map(bits));
+    }
+}
+
+/// Sets the slot of every three bytes in a row. Those across line ends only make the sketch a little less precise.
+fn fill<const SLOTS: usize>(content: &[u8], slots: &mut [u8; SLOTS]) {
+    let (first, rest) = content.split_at(content.len().min(2));
+    let next = |key: u32, byte: &u8| (key << 8 | u32::from(byte.to_ascii_lowercase())) & 0xFF_FFFF;
+    let mut key = first.iter().fold(0, next);
+    for byte in rest {
+        key = next(key, byte);
+        if let Some(slot) = slots.get_mut(number(key) as usize & (SLOTS - 1)) {
+            *slot = 1;
+        }
+    }
+}
+
+fn is_sparse(packed: &[u8]) -> bool {
+    let (words, _) = packed.as_chunks::<8>();
+    let set = |word: &[u8; 8]| u64::from_le_bytes(*word).count_ones() as usize;
+    words.iter().map(set).sum::<usize>() * 100 < FILLED_PERCENT * packed.len() * 8
 }
 
 #[cfg(test)]
@@ -161,11 +204,43 @@ mod tests {
     fn long_lines_and_odd_letters_are_noticed() {
         let mut table = SketchTable::default();
         let mut facts = |text: &str| learn(text.as_bytes(), false, &mut table).0;
-        assert_eq!(facts("ab\nabc\n").longest_line, 4);
         assert_eq!(facts("abcd").longest_line, 5);
+        let long = "ab\n".repeat(4000) + "abcd\n";
+        assert_eq!(facts(&long).longest_line, 5);
+        assert_eq!(facts(&(long + "abcde")).longest_line, 6);
         assert!(!facts("kelvin").has_odd_letters);
+        assert!(!facts("ünlike").has_odd_letters);
         assert!(facts("a \u{212A}elvin").has_odd_letters);
         assert!(facts("mi\u{17F}t").has_odd_letters);
+    }
+
+    /// The same bits, set one by one.
+    fn plain(content: &[u8]) -> Vec<u8> {
+        let lower = content.to_ascii_lowercase();
+        let mut bits = vec![false; 1 << bits_for(content.len())];
+        for three in lower.windows(3) {
+            let at = triple([three[0], three[1], three[2]]) as usize % bits.len();
+            bits[at] = true;
+        }
+        while bits.len() > 64
+            && bits.iter().filter(|bit| **bit).count() * 100 < FILLED_PERCENT * bits.len()
+        {
+            let high = bits.split_off(bits.len() / 2);
+            bits.iter_mut().zip(high).for_each(|(a, b)| *a |= b);
+        }
+        let pack = |bits: &[bool]| (0..8).map(|at| u8::from(bits[at]) << at).sum();
+        bits.chunks(8).map(pack).collect()
+    }
+
+    #[test]
+    fn bits_are_packed_and_halved_as_if_one_by_one() {
+        let text = include_str!("needs.rs").repeat(20);
+        let mut table = SketchTable::default();
+        for length in [0, 1, 2, 3, 4, 63, 200, 1_000, 9_000, 70_000, text.len()] {
+            let content = &text.as_bytes()[..length];
+            let (_, sketch) = learn(content, false, &mut table);
+            assert_eq!(sketch.0.as_ref(), plain(content), "{length}");
+        }
     }
 
     #[test]

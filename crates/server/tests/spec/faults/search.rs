@@ -219,14 +219,18 @@ fn query(chance: &mut Chance) -> (&'static str, Value) {
         _ => r"\b[aeiou]\w+".to_owned(),
     };
     let output = ["matches", "files", "count"][chance.below(3) as usize];
+    let mut arguments = json!({"pattern": pattern, "output": output});
     match chance.below(12) {
-        0 => ("glob", json!({"pattern": "**/f1*"})),
-        1 => (
-            "grep",
-            json!({"pattern": pattern, "output": output, "from": "end"}),
-        ),
-        _ => ("grep", json!({"pattern": pattern, "output": output})),
+        0 => return ("glob", json!({"pattern": "**/f1*"})),
+        1 => arguments["from_end"] = json!(true),
+        2 => {
+            arguments = json!({"patterns": [pattern, other], "output": output});
+        }
+        3 => arguments["glob_filter"] = json!("f1*"),
+        4 => arguments["glob_filter"] = json!("d1*/**"),
+        _ => {}
     }
+    ("grep", arguments)
 }
 
 async fn hits(server: &Server) -> usize {
@@ -293,6 +297,7 @@ async fn replies_are_the_same_with_and_without_memory_whatever_happens_to_the_fi
         let (tool, arguments) = query(&mut chance);
         let with = call(&remembering, tool, arguments.clone()).await;
         let without = call(&plain, tool, arguments).await;
+        assert!(!with.is_error, "{}", with.story());
         assert_eq!(with.text, without.text, "{}", with.story());
         assert_eq!(with.whole, without.whole, "{}", with.story());
         compared += 1;
@@ -332,6 +337,49 @@ async fn what_is_mounted_over_a_remembered_file_is_searched() {
     assert!(succeeds(mount.arg(&other).arg(tree.join("d/f"))));
     let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
     assert_eq!(found["total_matches"], 1);
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_of_an_overlay() {
+    let tree = Tree::new();
+    let layers = tempfile::tempdir().unwrap();
+    for name in ["lower/d", "upper", "work"] {
+        std::fs::create_dir_all(layers.path().join(name)).unwrap();
+    }
+    for name in ["lower/d/f", "lower/d/g"] {
+        std::fs::write(layers.path().join(name), "some hay\n").unwrap();
+    }
+    let layer = |name: &str| layers.path().join(name).display().to_string();
+    let mount = format!(
+        "mount -t overlay overlay -o lowerdir={},upperdir={},workdir={} '{}'",
+        layer("lower"),
+        layer("upper"),
+        layer("work"),
+        tree.path().display()
+    );
+    if !succeeds(Command::new("unshare").args(["-m", "sh", "-c", &mount])) {
+        return left_out("no overlay can be mounted here");
+    }
+    let script = format!("{mount} && exec \"$0\" \"$@\"");
+    let setup = Workspace::setup(&tree).wrapped_in(["unshare", "-m", "sh", "-c", &script]);
+    let server = setup.start(Transport::Http).await;
+    tokio::time::sleep(SETTLED).await;
+    assert!(!is_remembering(&server).await);
+    let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
+    assert_eq!(
+        (&found["total_matches"], &found["files_searched"]),
+        (&json!(0), &json!(2))
+    );
+    let pid = server.pid().to_string();
+    // The file is copied up: it gets another inode below, and keeps the one that is shown.
+    let store = format!("printf 'needles\\n' > '{}'", tree.join("d/f").display());
+    let mut change = Command::new("nsenter");
+    assert!(succeeds(
+        change.args(["-t", &pid, "-m", "sh", "-c", &store])
+    ));
+    let found = ok(&server, "grep", json!({"pattern": "needle"})).await;
+    assert_eq!(found["total_matches"], 1);
+    assert_eq!(hits(&server).await, 0);
 }
 
 #[tokio::test]
