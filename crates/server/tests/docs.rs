@@ -151,6 +151,24 @@ fn table(set: &str) -> String {
     table
 }
 
+/// A new tool is counted on these pages too.
+#[test]
+fn pages_count_the_tools_that_there_are() {
+    let (overview, reliability) = (text("docs/overview.md"), text("docs/reliability.md"));
+    for set in SETS {
+        let count = table(set).lines().count() - 2;
+        let row = format!("| `{set}` | {count} |");
+        assert!(reliability.contains(&row), "docs/reliability.md: {row}");
+        let told = match set {
+            "workspace" => format!("`workspace`: {} tools", count - 1),
+            "reference" => format!("`reference`: the {count} tools"),
+            "memory_tool" => continue,
+            _ => format!("`{set}`: {count} tools"),
+        };
+        assert!(overview.contains(&told), "docs/overview.md: {told}");
+    }
+}
+
 /// A page without its code blocks, whose brackets are no links and whose comments are no headings.
 fn prose(page: &str) -> String {
     let mut is_code = false;
