@@ -436,9 +436,11 @@ fn arguments_of(server: &Value) -> Option<Vec<Value>> {
     if let [command, arguments @ ..] = server["command"].as_array().map_or(&[][..], Vec::as_slice) {
         return (command == "mcp-filesystem").then(|| arguments.to_vec());
     }
-    let is_ours = ["command", "cmd"]
-        .iter()
-        .any(|key| server[key] == "mcp-filesystem");
+    let is_named = |key: &&str| {
+        let command = server[key].as_str().unwrap_or_default();
+        command.rsplit('/').next() == Some("mcp-filesystem")
+    };
+    let is_ours = ["command", "cmd"].iter().any(is_named);
     is_ours.then(|| server["args"].as_array().unwrap().clone())
 }
 
