@@ -538,6 +538,12 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
     Place::new().check_arguments("the bundle", &filled);
 }
 
+/// Says that a test could not try something on this machine.
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
+fn left_out(what: &str) {
+    eprintln!("left out: {what}");
+}
+
 /// What a command shows on a terminal, or `None` with a message if the machine has no `script` (util-linux) to make one.
 fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
     let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
@@ -552,7 +558,7 @@ fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String>
         .stdout(Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        eprintln!("left out: {command}: there is no `script` of util-linux");
+        left_out(&format!("{command}: there is no `script` of util-linux"));
         return None;
     };
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), input.as_bytes()).unwrap();
@@ -751,7 +757,7 @@ fn make_run_says_that_the_first_build_takes_long() {
         .current_dir(directory.path())
         .output();
     let Ok(output) = make else {
-        eprintln!("left out: there is no make");
+        left_out("there is no make");
         return;
     };
     let said = String::from_utf8(output.stdout).unwrap();
