@@ -24,7 +24,7 @@ STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race docker-build static packages test-packages
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race pictures docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -70,8 +70,10 @@ corpus: ## every recorded reply, byte for byte but for what is meant to differ (
 	@# Twice at most: whether a question that is withdrawn as its call ends is still told is a race, and both are right.
 	$(COMPARE) || $(COMPARE)
 
-test-clients: corpus ## the recorded replies, other people's clients and the official conformance suite (needs Node and Python)
+test-clients: corpus ## the recorded replies, other people's clients, the official conformance suite, and the packages (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem
+	packaging/build target/debug/mcp-filesystem target/debug/packages
+	packaging/test target/debug/packages
 
 test-admin: ## the operator's page in a browser for ten minutes under 500 calls a second (needs Chromium, Node and Python)
 	$(CARGO) build --release --locked --package $(CMD)
@@ -145,6 +147,10 @@ bench-agent: ## agents' tasks through this server and others; writes bench/AGENT
 bench-race: ## CALLS reads and writes while links are swapped, beside the reference server if REFERENCE names its program; writes bench/RACE.md (needs Python)
 	$(CARGO) build --release --locked --package $(CMD)
 	bench/race.py target/release/$(CMD) --calls $(CALLS) $(if $(REFERENCE),--reference $(REFERENCE)) --save
+
+pictures: ## the README's recorded session, docs/pictures/session.svg (needs Python and util-linux; `docs/pictures/live.mjs` takes the other)
+	$(CARGO) build --locked --bin $(CMD)
+	docs/pictures/record target/debug/$(CMD)
 
 docker-build: ## an image of the server; needs a Docker engine
 	docker build --tag mcp-filesystem:0.1.0 .

@@ -449,11 +449,13 @@ impl Cli {
         let absolute = |path: &PathBuf| current.join(path).display().to_string();
         let flags = self.portable_flags(settings, &absolute).into_iter();
         let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let no_history = self.is_without_history().then(|| "--no-history".to_owned());
         let given = self.directories.iter().map(absolute);
         let unnamed = settings.roots.iter();
         let unnamed = unnamed.filter(|root| root.origin == CURRENT_DIRECTORY);
         let unnamed = unnamed.map(|root| root.path.display().to_string());
-        flags.flatten().chain(given).chain(unnamed).collect()
+        let flags = flags.flatten().chain(no_history);
+        flags.chain(given).chain(unnamed).collect()
     }
 
     fn portable_flags(
@@ -677,6 +679,7 @@ pub(crate) mod tests {
         );
         let memory = ["--toolset", "memory", "--base-path", "/notes"];
         assert_eq!(line(&memory), "--toolset memory --base-path /notes");
+        assert_eq!(line(&["--no-history", "app"]), "--no-history /here/app");
     }
 
     #[test]

@@ -359,3 +359,21 @@ fn the_shipped_config_is_valid() {
         "{text}"
     );
 }
+
+#[test]
+fn check_says_what_deny_hides() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["a.key", "b.key", "plain.txt"] {
+        std::fs::write(directory.path().join(name), "x").unwrap();
+    }
+    let path = directory.path().display().to_string();
+    let config = directory.path().join("config.yaml");
+    let root = format!("{{name: a, path: {path:?}, allowed_tools: ['*'], deny: ['*.key']}}");
+    std::fs::write(&config, format!("roots: [{root}]\n")).unwrap();
+    let output = binary().arg("check").arg("--config").arg(&config).output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(
+        said.contains("deny *.key: hides 2 entries: a.key, b.key\n"),
+        "{said}"
+    );
+}

@@ -151,6 +151,24 @@ fn table(set: &str) -> String {
     table
 }
 
+/// A new tool is counted on these pages too.
+#[test]
+fn pages_count_the_tools_that_there_are() {
+    let (overview, reliability) = (text("docs/overview.md"), text("docs/reliability.md"));
+    for set in SETS {
+        let count = table(set).lines().count() - 2;
+        let row = format!("| `{set}` | {count} |");
+        assert!(reliability.contains(&row), "docs/reliability.md: {row}");
+        let told = match set {
+            "workspace" => format!("`workspace`: {} tools", count - 1),
+            "reference" => format!("`reference`: the {count} tools"),
+            "memory_tool" => continue,
+            _ => format!("`{set}`: {count} tools"),
+        };
+        assert!(overview.contains(&told), "docs/overview.md: {told}");
+    }
+}
+
 /// A page without its code blocks, whose brackets are no links and whose comments are no headings.
 fn prose(page: &str) -> String {
     let mut is_code = false;
@@ -366,12 +384,13 @@ fn proxies_lose_no_call_while_replicas_restart() {
         .filter(|line| line.trim().starts_with("server 10."));
     let replicas: Vec<&str> = replicas.collect();
     assert!(replicas.len() >= 6 && replicas.iter().all(|line| line.contains("max_fails=0")));
+    assert!(nginx.contains("hash $remote_addr consistent;\n"));
     assert!(nginx.contains("$http_mcp_param_root") && !nginx.contains("non_idempotent;"));
     let haproxy = text("packaging/haproxy.cfg");
     for words in [
         "option httpchk GET /ready",
         "balance hdr(Mcp-Param-Root)",
-        "stick match req.hdr(Mcp-Session-Id)",
+        "stick on src",
         "retry-on conn-failure\n",
     ] {
         assert!(haproxy.contains(words), "{words}");
@@ -417,9 +436,11 @@ fn arguments_of(server: &Value) -> Option<Vec<Value>> {
     if let [command, arguments @ ..] = server["command"].as_array().map_or(&[][..], Vec::as_slice) {
         return (command == "mcp-filesystem").then(|| arguments.to_vec());
     }
-    let is_ours = ["command", "cmd"]
-        .iter()
-        .any(|key| server[key] == "mcp-filesystem");
+    let is_named = |key: &&str| {
+        let command = server[key].as_str().unwrap_or_default();
+        command.rsplit('/').next() == Some("mcp-filesystem")
+    };
+    let is_ours = ["command", "cmd"].iter().any(is_named);
     is_ours.then(|| server["args"].as_array().unwrap().clone())
 }
 
@@ -517,7 +538,13 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
     Place::new().check_arguments("the bundle", &filled);
 }
 
-/// What a command shows on a terminal, or `None` if the machine has no `script` to make one.
+/// Says that a test could not try something on this machine.
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
+fn left_out(what: &str) {
+    eprintln!("left out: {what}");
+}
+
+/// What a command shows on a terminal, or `None` with a message if the machine has no `script` (util-linux) to make one.
 fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
     let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
@@ -525,10 +552,15 @@ fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String>
         .args(["--quiet", "--command", command, "/dev/null"])
         .current_dir(directory)
         .env("PATH", path)
+        // Of its own, because other tests tidy the one that they share.
+        .env("XDG_STATE_HOME", directory.join("state"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
-    let mut child = child.ok()?;
+    let Ok(mut child) = child else {
+        left_out(&format!("{command}: there is no `script` of util-linux"));
+        return None;
+    };
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
@@ -598,6 +630,166 @@ fn the_sessions_of_the_readme_are_what_happens() {
         }
     }
     assert!(commands > 9, "{commands} commands");
+}
+
+/// The lines of the recording, in order: commands begin with `$ `.
+fn recorded(picture: &str) -> String {
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&amp;", "&"),
+    ];
+    let lines = picture.lines().filter_map(|line| {
+        let (_, shown) = line.strip_prefix("<text")?.split_once('>')?;
+        shown.strip_suffix("</text>")
+    });
+    let replaced = |line: &str| {
+        let replace = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+        entities.iter().fold(line.to_owned(), replace) + "\n"
+    };
+    lines.map(replaced).collect()
+}
+
+#[test]
+fn the_recorded_session_is_what_happens() {
+    let directory = app();
+    let session = recorded(&text("docs/pictures/session.svg"));
+    let steps: Vec<&str> = session.split("$ ").skip(1).collect();
+    assert_eq!(steps.len(), 3, "{session}");
+    for step in steps {
+        let (command, expected) = step.split_once('\n').unwrap();
+        if let Some(shown) = on_a_terminal(directory.path(), command, "") {
+            assert_eq!(masked(&shown), masked(expected), "{command}");
+        }
+    }
+}
+
+#[test]
+fn pictures_of_the_readme_are_there() {
+    let readme = text("README.md");
+    let pictures = readme.split("<img src=\"").skip(1);
+    let pictures: Vec<&str> = pictures.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(pictures.len(), 2, "{pictures:?}");
+    for name in pictures {
+        assert!(document(name).exists(), "{name}");
+    }
+}
+
+/// The numbers in a text, as they are written there.
+fn numbers(text: &str) -> Vec<&str> {
+    let words =
+        text.split(|character: char| !(character.is_ascii_digit() || ",.".contains(character)));
+    let words = words.map(|word| word.trim_matches([',', '.']));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// Whoever runs a bench again finds here which figures of the README are no longer its.
+#[test]
+fn figures_of_the_readme_are_measured() {
+    let reports = ["AGENTS", "RESULTS", "RACE"].map(|name| text(&format!("bench/{name}.md")));
+    let measured: std::collections::HashSet<&str> =
+        reports.iter().flat_map(|page| numbers(page)).collect();
+    let readme = text("README.md");
+    let (_, table) = readme.split_once("<!-- figures -->\n").unwrap();
+    let (table, _) = table.split_once("<!-- /figures -->").unwrap();
+    let mut checked = 0;
+    for row in table.lines().skip(2) {
+        // The first column says what was measured.
+        let figures = row.trim_start_matches("| ").split_once('|').unwrap().1;
+        for number in numbers(figures) {
+            assert!(measured.contains(number), "{number} is in no report: {row}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 12, "{checked} figures");
+}
+
+/// What the first column of the tables of `docs/troubleshooting.md` quotes: the parts between ellipses.
+fn quoted_messages(page: &str) -> Vec<String> {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let parts = quoted.flat_map(|message| message.split('…'));
+    let parts = parts.map(|part| part.trim().to_owned());
+    parts.filter(|part| part.len() > 4).collect()
+}
+
+/// Every line of the sources, joined as the compiler joins a text that goes on after a backslash.
+fn sources() -> String {
+    let mut pending = vec![document("crates")];
+    let mut sources = String::new();
+    while let Some(place) = pending.pop() {
+        for entry in std::fs::read_dir(place).unwrap() {
+            let path = entry.unwrap().path();
+            let is_source = path.components().any(|part| part.as_os_str() == "src");
+            if path.is_dir() {
+                pending.push(path);
+            } else if is_source && path.extension().is_some_and(|end| end == "rs") {
+                sources += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let lines = sources.split("\\\n").map(str::trim_start);
+    lines.collect::<String>().replace("\\\"", "\"")
+}
+
+#[test]
+fn messages_of_the_troubleshooting_page_exist() {
+    let sources = sources();
+    let messages = quoted_messages(&text("docs/troubleshooting.md"));
+    assert!(messages.len() > 40, "{messages:?}");
+    let missing: Vec<&String> = messages
+        .iter()
+        .filter(|message| !sources.contains(message.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "no message has {missing:#?}");
+}
+
+#[test]
+fn make_run_says_that_the_first_build_takes_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let makefile = document("Makefile");
+    let make = testkit::quiet_command("make")
+        .args(["--no-print-directory", "run", "CARGO=echo", "--file"])
+        .arg(makefile)
+        .current_dir(directory.path())
+        .output();
+    let Ok(output) = make else {
+        left_out("there is no make");
+        return;
+    };
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.starts_with("The first build takes some minutes"),
+        "{said}"
+    );
+    assert!(
+        said.contains("--config config/mcp-filesystem.yaml"),
+        "{said}"
+    );
+    assert!(directory.path().join("workspace").is_dir());
+}
+
+/// `log.format: auto` is text for a person and JSON for a program.
+#[test]
+fn the_log_is_text_on_a_terminal_and_json_elsewhere() {
+    let directory = app();
+    let started = |log: &str| {
+        let mut lines = log.lines();
+        lines
+            .find(|line| line.contains("server started"))
+            .map(str::to_owned)
+    };
+    if let Some(shown) = on_a_terminal(directory.path(), "mcp-filesystem app", "\u{4}") {
+        let line = started(&shown).unwrap();
+        assert!(!line.starts_with('{') && line.contains("INFO"), "{line}");
+    }
+    let output = program().arg(directory.path()).output().unwrap();
+    let line = started(&String::from_utf8(output.stderr).unwrap()).unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["level"], "INFO");
 }
 
 #[test]

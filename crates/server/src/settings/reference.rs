@@ -36,7 +36,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("limits", "What one call, and one client, may cost."),
     (
         "admin",
-        "The operator's page, on a listener of its own; see docs/admin.md.",
+        "The operator's page, on a listener of its own; see [admin.md](admin.md).",
     ),
     ("sandbox", "The second wall around the process."),
     ("log", "What is written about calls."),

@@ -211,17 +211,28 @@ fn listed(list: &'static [(&str, &str)], key: &str) -> Option<&'static str> {
 /// Writes a comment, in as many lines as it takes.
 fn prose(page: &mut String, indent: &str, text: &str) {
     let mut line = format!("{indent}#");
-    for word in text.split(' ') {
+    for word in text.split(' ').map(without_link) {
         if line.len() + word.len() >= WIDTH {
             page.push_str(&line);
             page.push('\n');
             line = format!("{indent}#");
         }
         line.push(' ');
-        line.push_str(word);
+        line.push_str(&word);
     }
     page.push_str(&line);
     page.push('\n');
+}
+
+/// Names the page of a link by its place in the repository: a YAML file has no links.
+fn without_link(word: &str) -> String {
+    let link = word
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]("));
+    match link {
+        Some((_, page)) => format!("docs/{}", page.replacen(')', "", 1)),
+        None => word.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -231,6 +242,13 @@ mod tests {
     use super::*;
     use crate::settings::config_file::parse;
     use crate::settings::{Partial, SettingsError};
+
+    #[test]
+    fn links_are_paths() {
+        assert_eq!(without_link("[a.md](a.md#b)."), "docs/a.md#b.");
+        assert_eq!(without_link("[{name:"), "[{name:");
+        assert!(!page().contains("]("));
+    }
 
     fn read(yaml: &str) -> Result<Partial, SettingsError> {
         parse(yaml, Path::new("/etc"))

@@ -17,7 +17,9 @@ use anyhow::Result;
 use sandbox::{HiddenEntries, HistoryFigures, Landlock, NamedRoot, Protection, Quota, Roots};
 
 use self::own_files::OwnFile;
-pub(crate) use self::risks::{of_roots as root_risks, of_settings as settings_risks, open_door};
+pub(crate) use self::risks::{
+    asks_for_tokens, of_roots as root_risks, of_settings as settings_risks, open_door,
+};
 use super::serve::bad_audit_file;
 use crate::guide_project::{self, GuideProject};
 use crate::http::CredentialStore;

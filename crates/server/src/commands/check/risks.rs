@@ -71,7 +71,8 @@ pub(crate) fn of_settings(settings: &Settings) -> Vec<String> {
     risks.into_iter().flatten().collect()
 }
 
-fn asks_for_tokens(settings: &Settings) -> bool {
+/// Whether a request over HTTP needs a token.
+pub(crate) fn asks_for_tokens(settings: &Settings) -> bool {
     settings.bearer_tokens_file.is_some()
         || settings.oauth.is_some()
         || !settings.clients.is_empty()

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::commands::check::asks_for_tokens;
 use crate::settings::{Settings, Toolset};
 
 /// Which of the standard streams are terminals.
@@ -80,7 +81,7 @@ fn on_http(settings: &Settings, program: &Path, address: SocketAddr) -> String {
     let program = in_shell(&program.display().to_string());
     let mut entry = json!({ "type": "http", "url": url });
     let (mut header, mut token) = ("", "");
-    if settings.bearer_tokens_file.is_some() {
+    if asks_for_tokens(settings) {
         entry["headers"] = json!({ "Authorization": "Bearer TOKEN" });
         header = " --header \"Authorization: Bearer TOKEN\"";
         token = " --token-file FILE";
@@ -88,7 +89,7 @@ fn on_http(settings: &Settings, program: &Path, address: SocketAddr) -> String {
     let entry = json!({ "mcpServers": { name: entry } });
     format!(
         "mcp-filesystem serves MCP clients at {url}\n\
-         To paste into the configuration of one (Claude Code, Cursor, VS Code and others):\n\n\
+         To paste into the configuration of one (Claude Code, Cursor and others; in VS Code the key is \"servers\"):\n\n\
          {entry:#}\n\n\
          Claude Code:       claude mcp add --transport http {name} {url}{header}\n\
          Another terminal:  {program} call --url {url}{token} {first_call}\n\
@@ -157,6 +158,36 @@ mod tests {
         let entry = &entry_in(&text)["mcpServers"]["fs"];
         assert_eq!(entry["url"], "http://192.0.2.1:1/mcp");
         assert!(text.contains("  /m call --url http://192.0.2.1:1/mcp list_roots\n"));
+    }
+
+    #[test]
+    fn a_person_is_told_the_key_that_vs_code_has() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let text = on_http(&serving(Toolset::Workspace), Path::new("/m"), address);
+        assert!(text.contains("in VS Code the key is \"servers\""), "{text}");
+    }
+
+    /// Without the header, what is pasted gets 401.
+    #[test]
+    fn the_entry_has_a_token_wherever_one_is_asked_for() {
+        let entry = |yaml: &str| {
+            let parsed = crate::settings::config_file::parse(yaml, Path::new("/etc")).unwrap();
+            let address = "127.0.0.1:1".parse().unwrap();
+            let text = on_http(&parsed.complete(), Path::new("/m"), address);
+            assert_eq!(text.contains("--header "), text.contains("--token-file "));
+            entry_in(&text)["mcpServers"]["fs"]["headers"]["Authorization"].clone()
+        };
+        for asking in [
+            "server: {bearer_tokens_file: t}",
+            &format!(
+                "clients: [{{name: ci, tokens: ['sha256:{}'], roots: {{}}}}]",
+                "0".repeat(64)
+            ),
+            "auth: {oauth: {issuer: 'https://a.example', public_url: 'https://b.example', jwks_uri: 'https://a.example/keys'}}",
+        ] {
+            assert_eq!(entry(asking), "Bearer TOKEN", "{asking}");
+        }
+        assert_eq!(entry("port: 1"), json!(null));
     }
 
     #[test]
