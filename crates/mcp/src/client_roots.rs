@@ -107,7 +107,7 @@ async fn narrowed(service: &Service, uris: &Arc<[String]>) -> Option<Arc<HostDir
     let named = uris.len();
     let narrowed = tokio::task::spawn_blocking(move || service.narrowed(&uris)).await;
     let narrowed = narrowed.ok().flatten();
-    if narrowed.is_none() && named > 0 {
+    if narrowed.is_none() {
         tracing::warn!(
             named,
             "none of the client's directories is inside a served root, so all roots stay available"

@@ -28,38 +28,66 @@ const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 const UNSURE: &str = "io.github.mcp-filesystem/unsure";
 const NOTES: &str = "io.github.mcp-filesystem/notes";
 
+/// The last that is told of a resource whose client still listens.
+const ENDED: &str = "it is watched no longer; subscribe again";
+
 /// The resources that a connection watches, by URI.
 #[derive(Debug, Default)]
-pub(crate) struct WatchedResources(Mutex<HashMap<String, Telling>>);
+pub(crate) struct WatchedResources(Mutex<Watching>);
+
+#[derive(Debug, Default)]
+struct Watching {
+    by_uri: HashMap<String, Telling>,
+    begun: u64,
+}
 
 /// A task that tells of changes. Dropped, it tells no more.
 #[derive(Debug)]
-struct Telling(AbortHandle);
+struct Telling {
+    /// Tells it from one of the same resource that came later.
+    number: u64,
+    task: AbortHandle,
+}
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
 impl WatchedResources {
     /// Ends all of them.
     pub(crate) fn end_all(&self) {
-        let all = std::mem::take(&mut *self.lock());
+        let all = std::mem::take(&mut self.lock().by_uri);
         drop(all);
     }
 
-    fn begin(&self, uri: String, telling: Telling) {
-        let earlier = self.lock().insert(uri, telling);
+    /// Begins to tell; `spawn` gets the number of the task that it begins.
+    fn begin(&self, uri: String, spawn: impl FnOnce(u64) -> AbortHandle) {
+        let mut watching = self.lock();
+        watching.begun += 1;
+        let number = watching.begun;
+        // Under the lock: a task that ends at once finds itself here.
+        let task = spawn(number);
+        let earlier = watching.by_uri.insert(uri, Telling { number, task });
         drop(earlier);
     }
 
     fn end(&self, uri: &str) -> bool {
-        let ended = self.lock().remove(uri);
+        let ended = self.lock().by_uri.remove(uri);
         ended.is_some()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Telling>> {
+    /// Forgets a task that tells no more.
+    fn ended(&self, uri: &str, number: u64) {
+        let mut watching = self.lock();
+        let own = watching.by_uri.get(uri);
+        if own.is_some_and(|telling| telling.number == number) {
+            watching.by_uri.remove(uri);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Watching> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,10 +130,17 @@ impl AgreedRequest<'_> {
             let Some(outbox) = connection.common().cloned() else {
                 continue;
             };
-            let telling = tell_all(service.clone(), subscription, outbox, None);
-            let telling = while_unchanged(following.clone(), telling);
-            let telling = Telling(tokio::spawn(telling).abort_handle());
-            connection.watched().begin(uri.clone(), telling);
+            let telling =
+                tell_until_changed(following.clone(), service.clone(), subscription, outbox);
+            let (own, of) = (Arc::downgrade(&connection), uri.clone());
+            let told = |number| async move {
+                telling.await;
+                if let Some(connection) = own.upgrade() {
+                    connection.watched().ended(&of, number);
+                }
+            };
+            let spawn = |number| tokio::spawn(told(number)).abort_handle();
+            connection.watched().begin(uri.clone(), spawn);
         }
         let CallOutcome::Result(done) = outcome else {
             return Ok((result::result(id, &json!({})), None));
@@ -184,11 +219,19 @@ async fn tell_of_tools(
     }
 }
 
-/// Does some work until what the client may reach is changed.
-async fn while_unchanged(mut following: Following, work: impl Future<Output = ()>) {
+/// Tells the changes of a resource until what the client may reach is changed. Then it is told that this was the last.
+async fn tell_until_changed(
+    mut following: Following,
+    service: Service,
+    subscription: Subscription,
+    outbox: Arc<dyn Outbox>,
+) {
+    let uri = subscription.uri().to_owned();
     tokio::select! {
-        () = work => {}
-        () = following.access_changed() => {}
+        () = tell_all(service, subscription, Arc::clone(&outbox), None) => {}
+        () = following.access_changed() => {
+            outbox.send(updated(&uri, None, Some(ENDED))).await;
+        }
     }
 }
 
@@ -271,7 +314,7 @@ fn acknowledged(id: &RequestId, subscriptions: &[Subscription], hears_of_tools: 
     json!({ "_meta": meta(Some(id), notes), "notifications": granted })
 }
 
-/// Tells the changes of a resource until nobody reads them, or nothing more can be seen.
+/// Tells the changes of a resource until nobody reads them, or nothing more can be seen, which is the last that is told.
 async fn tell_all(
     service: Service,
     mut subscription: Subscription,
@@ -283,6 +326,8 @@ async fn tell_all(
             return;
         }
     }
+    let last = updated(subscription.uri(), id.as_ref(), Some(ENDED));
+    outbox.send(last).await;
 }
 
 /// Tells one change: first what changed below, then the resource itself. Says whether somebody reads it.

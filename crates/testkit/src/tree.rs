@@ -172,6 +172,13 @@ impl Tree {
         fs::write(self.with_parents(path), content).expect("write a file");
     }
 
+    /// Adds to the end of an existing file.
+    pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let file = File::options().append(true).open(self.join(path));
+        let mut file = file.expect("open a file to append to");
+        std::io::Write::write_all(&mut file, content.as_ref()).expect("append to it");
+    }
+
     /// A file's content as text.
     pub fn text(&self, path: impl AsRef<Path>) -> String {
         String::from_utf8(self.bytes(path)).expect("text")

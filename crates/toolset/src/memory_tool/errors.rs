@@ -1,9 +1,10 @@
 //! Every message of the `memory_tool` set. The model of an application was taught these texts, so they are kept to the
 //! letter, with the path as it was given.
 
-use ops::{EditFault, Error, ErrorKind};
+use ops::{EditFault, Error, ErrorKind, PathFault};
 use serde_json::{Value, json};
 
+use crate::arguments::shortened;
 use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CHANGED_WORDS, CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED,
@@ -117,6 +118,13 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
             let given = if told.starts_with('/') { told } else { &path };
             format!("Path {given} would escape /memories directory")
         }
+        Error::InvalidPath {
+            fault: PathFault::TooLong | PathFault::NameTooLong,
+            ..
+        } => format!(
+            "Error: The path {} is too long: a name has at most 255 bytes, a path 4095",
+            shortened(&path)
+        ),
         Error::InvalidPath { .. } | Error::Loop { .. } => {
             format!("Path {path} would escape /memories directory")
         }

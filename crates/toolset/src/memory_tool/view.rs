@@ -17,6 +17,8 @@ use crate::tool::Call;
 const CHARACTERS_MAX: usize = 16_000;
 /// The most lines of a file that is shown.
 const LINES_MAX: usize = 999_999;
+/// The room for the last line of a listing that is cut.
+const LEFT_OUT_ROOM: usize = 150;
 /// What is left out of a listing besides hidden entries.
 const LEFT_OUT: &str = "node_modules";
 
@@ -106,19 +108,21 @@ fn file(text: &str, path: &str, range: Option<&[i64]>) -> ops::Result<String> {
 
 /// The text as far as it fits, with how to go on.
 fn cut(mut shown: String, next: &str, number: usize, all: usize) -> String {
+    let mut kept = shown.chars().count();
+    if shown.lines().count() == 1 {
+        // A line that is longer than a reply is shown in part: nothing else could be shown of it.
+        let note = cut_line(number, all);
+        let room = CHARACTERS_MAX.saturating_sub(kept + note.chars().count());
+        shown.extend(next.chars().take(room));
+        shown.push_str(&note);
+        return shown;
+    }
     let going_on = |from: usize| {
         format!("\n[cut at 16000 characters: view again with view_range [{from}, {all}]]")
     };
     let room = CHARACTERS_MAX.saturating_sub(going_on(number).chars().count());
-    let (mut from, mut kept) = (number, shown.chars().count());
-    // A line that is longer than a reply is shown in part: nothing else could be shown of it.
-    let is_first = shown.lines().count() == 1;
-    if is_first {
-        let part: String = next.chars().take(room.saturating_sub(kept)).collect();
-        shown.push_str(&part);
-        from = number + 1;
-    }
-    while !is_first && kept > room {
+    let mut from = number;
+    while kept > room {
         let end = shown.rfind('\n').unwrap_or(0);
         kept -= shown.get(end..).map_or(0, |line| line.chars().count());
         shown.truncate(end);
@@ -126,6 +130,17 @@ fn cut(mut shown: String, next: &str, number: usize, all: usize) -> String {
     }
     shown.push_str(&going_on(from.min(all)));
     shown
+}
+
+/// What is said of a line that is longer than a reply: its rest cannot be viewed, what follows can.
+fn cut_line(number: usize, all: usize) -> String {
+    let next = number + 1;
+    let going_on = if number < all {
+        format!(": view what follows it with view_range [{next}, {all}]")
+    } else {
+        " and is the last".to_owned()
+    };
+    format!("\n[line {number} is cut at 16000 characters{going_on}]")
 }
 
 /// The first and the last line to show, from 1.
@@ -151,14 +166,15 @@ fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Res
     let mut text = format!(
         "Here're the files and directories up to 2 levels deep in {path}, excluding hidden items and node_modules:"
     );
-    let mut entries = Vec::new();
-    if !is_empty {
-        entries = listed(place, call)?;
-    }
+    let (entries, has_more) = match is_empty {
+        true => (Vec::new(), false),
+        false => listed(place, call)?,
+    };
     let total = if is_empty { 0 } else { size_of(place, call)? };
     text.push_str(&format!("\n{}\t{shown}", readable_size(total)));
     let top = place.resolved()?;
-    for entry in entries {
+    let (mut characters, all) = (text.chars().count(), entries.len());
+    for (told, entry) in entries.into_iter().enumerate() {
         let below = match top.as_str() {
             "." => entry.path.as_str(),
             top => entry.path.strip_prefix(top).unwrap_or(&entry.path),
@@ -170,12 +186,33 @@ fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Res
             _ => "",
         };
         let name = in_one_line(below);
-        text.push_str(&format!("\n{}\t{shown}/{name}{end}", readable_size(size)));
+        let line = format!("\n{}\t{shown}/{name}{end}", readable_size(size));
+        characters += line.chars().count();
+        if characters > CHARACTERS_MAX - LEFT_OUT_ROOM {
+            text.push_str(&entries_left_out(all - told, has_more));
+            return Ok(text.into());
+        }
+        text.push_str(&line);
+    }
+    if has_more {
+        text.push_str(&entries_left_out(0, has_more));
     }
     Ok(text.into())
 }
 
-fn listed(place: &Place, call: &Call) -> ops::Result<Vec<ListEntry>> {
+/// What the last line of a listing says that does not fit.
+fn entries_left_out(number: usize, has_more: bool) -> String {
+    let number = match has_more {
+        true => format!("more than {number}"),
+        false => number.to_string(),
+    };
+    format!(
+        "\n[cut at 16000 characters, {number} entries are left out: view a directory further down]"
+    )
+}
+
+/// What is in a directory, and whether there is more.
+fn listed(place: &Place, call: &Call) -> ops::Result<(Vec<ListEntry>, bool)> {
     let list = List {
         place: place.clone(),
         max_depth: Some(2),
@@ -190,7 +227,7 @@ fn listed(place: &Place, call: &Call) -> ops::Result<Vec<ListEntry>> {
     entries.retain(|entry| !is_left_out(entry));
     // Depth first, by name: what is below a directory follows it.
     entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
-    Ok(entries)
+    Ok((entries, listed.truncated))
 }
 
 /// The size of the directory entry itself, as of those below it.
@@ -253,7 +290,30 @@ mod tests {
         let from: usize = from.unwrap().split(',').next().unwrap().parse().unwrap();
         let before = shown.lines().rev().nth(1).unwrap();
         assert!(before.ends_with(&format!("line {}", from - 1)), "{before}");
-        let long = file(&"x".repeat(50_000), "/memories/f", None).unwrap();
-        assert!(long.chars().count() <= CHARACTERS_MAX);
+    }
+
+    #[test]
+    fn a_line_longer_than_a_reply_is_said_to_be_cut_and_never_advised_again() {
+        let long = "x".repeat(50_000);
+        for (text, end) in [
+            (
+                long.clone(),
+                "[line 1 is cut at 16000 characters and is the last]",
+            ),
+            (
+                format!("{long}\nb\n"),
+                "[line 1 is cut at 16000 characters: view what follows it with view_range [2, 2]]",
+            ),
+        ] {
+            let shown = file(&text, "/memories/f", None).unwrap();
+            assert!(shown.chars().count() <= CHARACTERS_MAX);
+            assert_eq!(shown.lines().last(), Some(end));
+        }
+        // Behind others it is left for the next view, which cuts it.
+        let text = format!("a\n{long}");
+        let shown = file(&text, "/memories/f", None).unwrap();
+        assert!(shown.ends_with("view_range [2, 2]]"), "{shown}");
+        let shown = file(&text, "/memories/f", Some(&[2, 2])).unwrap();
+        assert!(shown.ends_with("[line 2 is cut at 16000 characters and is the last]"));
     }
 }

@@ -40,6 +40,7 @@ impl Tool for ListDirectory {
         let entries = listed.entries.iter();
         let lines =
             entries.map(|entry| format!("{} {}", prefix(entry.kind), in_one_line(entry.name())));
+        let lines = lines.chain(left_out(&listed));
         Ok(lines.collect::<Vec<_>>().join("\n").into())
     }
 
@@ -48,7 +49,15 @@ impl Tool for ListDirectory {
     }
 }
 
-/// What is in a directory, all of it.
+/// The line that says that a directory holds more than is listed, if so.
+pub(super) fn left_out(listed: &Listed) -> Option<String> {
+    let most = List::MAX_ENTRIES;
+    listed
+        .truncated
+        .then(|| format!("[cut after {most} entries: the directory holds more]"))
+}
+
+/// What is in a directory, as far as anybody should ask.
 pub(super) fn listed(path: &str, detail: Detail, call: &Call) -> ops::Result<Listed> {
     let list = List {
         place: place(call, path)?,
@@ -66,5 +75,25 @@ pub(super) fn prefix(kind: FileKind) -> &'static str {
     match kind {
         FileKind::Directory => "[DIR]",
         _ => "[FILE]",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let listed = |truncated| Listed {
+            path: ".".to_owned(),
+            entries: Vec::new(),
+            truncated,
+            timed_out: false,
+            faults: Vec::new(),
+            faults_total: 0,
+        };
+        assert_eq!(left_out(&listed(false)), None);
+        let said = left_out(&listed(true)).unwrap();
+        assert!(said.contains("cut after 1000000 entries"), "{said}");
     }
 }

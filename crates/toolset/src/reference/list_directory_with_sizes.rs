@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::list_directory::{listed, prefix};
+use super::list_directory::{left_out, listed, prefix};
 use crate::deployment::ReplyHalves;
 use crate::json_text::JsonText;
 use crate::text_form::{in_one_line, in_units};
@@ -55,7 +55,12 @@ impl Tool for ListDirectoryWithSizes {
         if arguments.sort_by == SortBy::Size {
             entries.sort_by_key(|entry| std::cmp::Reverse(size(entry)));
         }
-        Ok(page(&entries).into())
+        let mut page = page(&entries);
+        if let Some(line) = left_out(&listed) {
+            page.push('\n');
+            page.push_str(&line);
+        }
+        Ok(page.into())
     }
 
     fn json_text(reply: &Content, _replies: ReplyHalves) -> Option<JsonText> {

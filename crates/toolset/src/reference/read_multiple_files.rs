@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::content::Content;
 use super::errors::Reference;
 use super::paths::place;
-use super::read_text_file::whole;
+use super::read_text_file::whole_within;
 use crate::contract::{CallSubject, Contract, Failure, NamedPlace};
 use crate::deployment::ReplyHalves;
 use crate::json_text::JsonText;
@@ -40,19 +40,11 @@ impl Tool for ReadMultipleFiles {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Content> {
         let mut files = Vec::with_capacity(arguments.paths.len());
-        let mut bytes = 0;
+        let mut room = call.context.limits.max_file_size;
         for path in &arguments.paths {
             call.context.cancel.check()?;
-            let text = one(path, call)?;
-            bytes += text.len() as u64;
-            let limit = call.context.limits.max_file_size;
-            if bytes > limit {
-                return Err(ops::Error::TooLarge {
-                    path: path.clone(),
-                    size: bytes,
-                    limit,
-                });
-            }
+            let text = one(path, room, call)?;
+            room = room.saturating_sub(text.len() as u64);
             files.push(text);
         }
         Ok(files.join("\n---\n").into())
@@ -63,10 +55,23 @@ impl Tool for ReadMultipleFiles {
     }
 }
 
-/// One file, or why it could not be read.
-fn one(path: &str, call: &Call) -> ops::Result<String> {
-    let error = match place(call, path).and_then(|place| whole(place, call)) {
+/// One file, if there is room for it, or why it could not be read.
+fn one(path: &str, room: u64, call: &Call) -> ops::Result<String> {
+    let all = call.context.limits.max_file_size;
+    let error = match place(call, path).and_then(|place| whole_within(place, room, call)) {
         Ok(text) => return Ok(format!("{path}:\n{text}\n")),
+        // Alone it would fit.
+        Err(ops::Error::TooLarge { size, .. }) if size <= all => {
+            return Ok(format!(
+                "{path}: Error - not enough room is left in this reply: the file has {size} bytes, and a reply holds {all}; \
+                 read it in another call"
+            ));
+        }
+        Err(ops::Error::TooLarge { path, size, .. }) => ops::Error::TooLarge {
+            path,
+            size,
+            limit: all,
+        },
         Err(stopped @ (ops::Error::Timeout | ops::Error::Cancelled)) => return Err(stopped),
         Err(error) => error,
     };

@@ -103,8 +103,16 @@ fn whole_number(lines: f64) -> i64 {
 
 /// The whole text of a file.
 pub(super) fn whole(place: Place, call: &Call) -> ops::Result<String> {
-    let contents = request(place, ReadRange::Whole, call).run(&call.context)?;
-    Ok(text(contents))
+    whole_within(place, call.context.limits.max_file_size, call)
+}
+
+/// The whole text of a file that has at most so many bytes.
+pub(super) fn whole_within(place: Place, most: u64, call: &Call) -> ops::Result<String> {
+    let read = Read {
+        oversize: Oversize::Refuse { over: most },
+        ..request(place, ReadRange::Whole, call)
+    };
+    read.run(&call.context).map(text)
 }
 
 fn head(place: Place, lines: i64, call: &Call) -> ops::Result<String> {
@@ -121,11 +129,19 @@ fn head(place: Place, lines: i64, call: &Call) -> ops::Result<String> {
 
 /// The last lines as the reference server counts them: after a last line end there is one more, which is empty.
 fn tail(place: Place, lines: i64, call: &Call) -> ops::Result<String> {
-    let range = ReadRange::Lines {
-        offset: -lines.max(1),
-        limit: None,
+    let last = |lines: i64| {
+        let range = ReadRange::Lines {
+            offset: -lines.max(1),
+            limit: None,
+        };
+        lines_of(place.clone(), range, call)
     };
-    let text = lines_of(place, range, call)?.replace("\r\n", "\n");
+    // The line before may be very long, so it is only read where it is wanted.
+    let mut text = last(lines.saturating_sub(1))?;
+    if lines > 1 && !text.ends_with('\n') {
+        text = last(lines)?;
+    }
+    let text = text.replace("\r\n", "\n");
     if lines <= 0 {
         return Ok(String::new());
     }

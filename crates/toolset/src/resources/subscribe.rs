@@ -68,7 +68,7 @@ impl SubscriptionCounts {
 /// A resource that is watched for a client. Dropped, it is watched no longer.
 #[derive(Debug)]
 pub struct Subscription {
-    /// `None` once nothing more can be seen.
+    /// `None` while it is looked at, and once nothing more can be seen.
     watched: Option<Watched>,
     uri: String,
     root: String,
@@ -106,19 +106,14 @@ impl Subscription {
                 sleep(STEP).await;
             }
             sleep(GATHER).await;
-            // Who is kept out is not told anything either.
+            // Who is kept out is not told what changed either.
             if admission.is_suspended(&self.client) {
                 return None;
             }
             let watched = self.watched.take()?;
             let (watched, looked) = look(watched, &self.client, admission).await?;
-            if looked.is_err() {
-                // Nothing is seen from now on, so this is the last that is told.
-                return Some(ResourceChange {
-                    below: Vec::new(),
-                    unsure: Some("it can be watched no longer; subscribe again"),
-                });
-            }
+            // Nothing is seen from now on.
+            looked.ok()?;
             let watched = self.watched.insert(watched);
             if watched.has_changes() {
                 let seen = watched.report();

@@ -18,7 +18,7 @@ fn line(root: &RootSettings, set: Toolset, settings: &Settings) -> Option<String
         Toolset::Guide => None,
         Toolset::Workspace => Some(format!("{name}: {tools}")),
         Toolset::Reference => Some(format!(
-            "{name}: {tools}; replies show paths of this machine"
+            "{name}: {tools} on files, and list_allowed_directories; replies show paths of this machine"
         )),
         Toolset::Files | Toolset::Memory | Toolset::MemoryTool => {
             let home = settings.root_of(set)?;

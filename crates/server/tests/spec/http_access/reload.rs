@@ -372,6 +372,44 @@ async fn on_stdio_rights_change_and_the_client_hears_of_its_tools() {
     assert_eq!(code(&reply), "none", "{reply}");
 }
 
+/// Older revisions have no end of a subscription, so the last update says it.
+#[tokio::test]
+async fn what_is_watched_is_said_to_be_watched_no_longer_when_rights_change() {
+    const UNSURE: &str = "io.github.mcp-filesystem/unsure";
+    let tree = tree();
+    let setup = || Workspace::setup(&tree);
+    let mut wire = setup().wire(Transport::Stdio).await;
+    wire.request(&initialize(&json!({}))).await;
+    wire.notify(&initialized()).await;
+    let uri = "fs://workspace/open.md";
+    let ask = |method: &str| {
+        let method = format!("resources/{method}");
+        json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"uri": uri}})
+    };
+    let begun = wire.request(&ask("subscribe")).await;
+    assert_eq!(begun["result"], json!({}), "{begun}");
+    let stdio = json!({"name": "stdio", "roots": {"workspace": {"rights": ["read"]}}});
+    wire.reconfigure(&with_clients(setup(), &[stdio])).await;
+    let mut last = Value::Null;
+    while last["method"] != "notifications/resources/updated" {
+        let line = wire.next().await.expect("the server hung up");
+        last = serde_json::from_str(&line).expect("JSON");
+    }
+    assert_eq!(last["params"]["uri"], uri, "{last}");
+    let unsure = last["params"]["_meta"][UNSURE].as_str().expect("a reason");
+    assert!(unsure.contains("subscribe again"), "{unsure}");
+    // It is forgotten a moment after that was told; the second answer is the same either way.
+    wire.request(&ask("unsubscribe")).await;
+    let again = wire.request(&ask("unsubscribe")).await;
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+    let begun = wire.request(&ask("subscribe")).await;
+    assert_eq!(begun["result"], json!({}), "{begun}");
+    tree.write("open.md", "changed");
+    let line = wire.next().await.expect("the server hung up");
+    let told: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(told["params"], json!({ "uri": uri }), "{told}");
+}
+
 #[tokio::test]
 async fn without_a_config_file_no_other_tools_are_announced() {
     let tree = tree();

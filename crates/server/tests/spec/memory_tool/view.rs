@@ -144,6 +144,14 @@ async fn memory_tool_paths_stay_in_the_store() {
                 format!("Path {path} would escape /memories directory")
             );
         }
+        for path in [
+            format!("/memories/{}", "n".repeat(300)),
+            format!("/memories{}", "/n".repeat(3000)),
+        ] {
+            let message = memory.fails(json!({"command": "view", "path": path})).await;
+            let end = " is too long: a name has at most 255 bytes, a path 4095";
+            assert!(message.ends_with(end) && message.len() < 600, "{message}");
+        }
         memory
             .server
             .logged(|line| line["message"] == "violation")
@@ -152,23 +160,56 @@ async fn memory_tool_paths_stay_in_the_store() {
     .await;
 }
 
+/// A listing that is too long says how much is left out, and stays within the bound of every view.
+#[tokio::test]
+async fn memory_tool_view_of_a_large_directory_is_cut() {
+    let tree = || {
+        let names = (0..2_000).map(|number| format!("d/note-{number:04}.md"));
+        names.fold(Tree::new(), |tree, name| tree.file(name, ""))
+    };
+    MemoryTool::both(tree, async |memory| {
+        let text = memory.view("/memories").await;
+        assert!(text.chars().count() <= 16_000);
+        let shown = text
+            .lines()
+            .filter(|line| line.contains("/memories/d/note-"))
+            .count();
+        let left_out = format!(
+            "cut at 16000 characters, {} entries are left out",
+            2_000 - shown
+        );
+        let last = text.lines().last().expect("a line");
+        assert!(last.contains(&left_out), "{last}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn memory_tool_wrong_arguments_are_a_readable_failure() {
-    MemoryTool::both(Tree::new, async |memory| {
-        for input in [
-            json!({}),
-            json!({"command": "look"}),
-            json!({"command": "view"}),
-            json!({"command": "view", "path": 7}),
-            json!({"command": "create", "path": "/memories/f"}),
-            json!({"command": "insert", "path": "/memories/f"}),
-            json!({"command": "rename", "old_path": "/memories/f"}),
-            json!({"command": "view", "path": "/memories", "view_range": [1]}),
-        ] {
-            let outcome = memory.call(input.clone()).await;
-            let is_told = outcome.is_error || input["view_range"].is_array();
-            assert!(is_told && !outcome.text.is_empty(), "{}", outcome.story());
-        }
-    })
+    MemoryTool::both(
+        || Tree::new().file("g", "one\ntwo\n"),
+        async |memory| {
+            for input in [
+                json!({}),
+                json!({"command": "look"}),
+                json!({"command": "view"}),
+                json!({"command": "view", "path": 7}),
+                json!({"command": "create", "path": "/memories/f"}),
+                json!({"command": "insert", "path": "/memories/f"}),
+                json!({"command": "rename", "old_path": "/memories/f"}),
+                json!({"command": "view", "path": "/memories/g", "view_range": [1]}),
+                json!({"command": "view", "path": "/memories/g", "view_range": [1, 2, 3]}),
+                json!({"command": "view", "path": "/memories/g", "view_range": "all"}),
+                json!({"command": "view", "path": "/memories/g", "view_range": ["1", 2.5]}),
+            ] {
+                let outcome = memory.call(input).await;
+                assert!(
+                    outcome.is_error && !outcome.text.is_empty(),
+                    "{}",
+                    outcome.story()
+                );
+            }
+        },
+    )
     .await;
 }

@@ -1,8 +1,9 @@
 //! Reading, listing and searching.
 
-use testkit::{Tree, json};
+use testkit::{Transport, Tree, Value, json};
 
 use super::Reference;
+use super::set::{setup, text};
 use crate::harness::{catalogue, tool_names};
 
 fn tree() -> Tree {
@@ -72,15 +73,68 @@ async fn reference_first_and_last_lines() {
 
 #[tokio::test]
 async fn reference_a_large_file_is_read_in_parts() {
-    let tree = || Tree::new().sparse("huge", 10 << 30);
+    let tree = || {
+        let tree = Tree::new().file("huge", "first\nsecond\n");
+        let tree = tree.stretched("huge", 10 << 30);
+        tree.append("huge", "\nnext to last\nlast\n");
+        tree
+    };
     Reference::both(tree, async |reference| {
-        reference.tree().write("start", "x");
-        let message = reference.fails("read_file", json!({"path": "huge"})).await;
+        let read = |part: Value| {
+            let mut arguments = json!({"path": "huge"});
+            arguments
+                .as_object_mut()
+                .expect("an object")
+                .extend(part.as_object().expect("an object").clone());
+            arguments
+        };
+        let message = reference.fails("read_file", read(json!({}))).await;
         assert!(message.contains("head or tail"), "{message}");
-        let text = reference.ok("read_file", json!({"path": "start", "head": 1}));
-        assert_eq!(text.await, "x");
+        for (part, text) in [
+            (json!({"head": 1}), "first"),
+            (json!({"head": 2}), "first\nsecond"),
+            (json!({"tail": 2}), "last\n"),
+            (json!({"tail": 3}), "next to last\nlast\n"),
+        ] {
+            let told = reference.ok("read_text_file", read(part.clone())).await;
+            assert_eq!(told, text, "{part}");
+        }
+        // The third line is longer than a reply.
+        let message = reference.fails("read_text_file", read(json!({"head": 3})));
+        assert!(message.await.contains("too large"));
     })
     .await;
+}
+
+/// Files that do not fit one reply together: each that does not is said so in its place, and the others are there.
+#[tokio::test]
+async fn reference_many_files_that_do_not_fit_one_reply() {
+    let tree = Tree::new()
+        .file("a", "a".repeat(600))
+        .file("b", "b".repeat(600))
+        .file("c", "c")
+        .file("d", "d".repeat(1200));
+    let server = setup()
+        .arguments(["--max-file-size", "1000", text(tree.path())])
+        .start(Transport::Stdio)
+        .await;
+    let paths = json!({"paths": ["a", "b", "c", "d"]});
+    let read = server.call("read_multiple_files", paths).await;
+    assert!(!read.is_error, "{}", read.story());
+    let told: Vec<&str> = read.text.split("\n---\n").collect();
+    assert_eq!(told[0], format!("a:\n{}\n", "a".repeat(600)));
+    assert!(
+        told[1].starts_with("b: Error - not enough room is left"),
+        "{}",
+        told[1]
+    );
+    assert_eq!(told[2], "c:\nc\n");
+    assert!(told[3].starts_with("d: Error - "), "{}", told[3]);
+    assert!(
+        told[3].contains("1200") && told[3].contains("1000"),
+        "{}",
+        told[3]
+    );
 }
 
 #[tokio::test]

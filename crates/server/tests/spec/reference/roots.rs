@@ -71,6 +71,14 @@ async fn reference_roots_outside_change_nothing() {
         uri(&tree, "missing"),
     ] {
         let mut wire = begun(&tree, &roots).await;
+        let warning = wire
+            .logged(|line| {
+                line["message"]
+                    .to_string()
+                    .contains("none of the client's directories")
+            })
+            .await;
+        assert_eq!(warning["level"], "WARN", "{roots}: {warning}");
         assert_eq!(
             read(&mut wire, "f").await["content"][0]["text"],
             "outer",
@@ -79,6 +87,23 @@ async fn reference_roots_outside_change_nothing() {
         let refused = read(&mut wire, "/etc/passwd").await;
         assert_eq!(refused["isError"], true, "{roots}: {refused}");
     }
+}
+
+/// The newest revision has no way to ask a client beside its own requests.
+#[tokio::test]
+async fn reference_a_client_of_the_newest_revision_is_not_asked() {
+    let tree = tree();
+    let mut wire = setup()
+        .arguments([text(tree.path())])
+        .wire(Transport::Stdio)
+        .await;
+    let call = json!({"name": "read_text_file", "arguments": {"path": "f"}});
+    let mut call = crate::resources::message(crate::resources::Era::Newest, 1, "tools/call", call);
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    call["params"]["_meta"][capabilities] = json!({"roots": {}});
+    // A question of the server would come before the answer.
+    let answer = wire.request(&call).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "outer", "{answer}");
 }
 
 #[tokio::test]

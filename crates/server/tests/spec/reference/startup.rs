@@ -59,7 +59,7 @@ async fn reference_check_says_that_it_tells_host_paths() {
     assert!(
         ended
             .stdout
-            .contains("reference: all 13 tools; replies show paths of this machine"),
+            .contains("reference: all 13 tools on files, and list_allowed_directories; replies show paths of this machine"),
         "{}",
         ended.stdout
     );
