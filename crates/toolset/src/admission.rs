@@ -1,7 +1,7 @@
 //! Decides whether a call may run. First the client's rate, then for every root of the call: is it known, does its
 //! allowlist have the tool, may it be changed. No path is parsed before that. Then the call waits for a slot.
 
-mod again;
+mod reload;
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};

@@ -3,112 +3,29 @@
 //! Settings, documents and tests ask [`every_set`] for the names of tools. [`Catalogue`] has the tools of one endpoint
 //! as its clients see them.
 
-mod again;
+mod descriptions;
+mod introduction;
+mod names;
+mod reload;
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use ops::text::encoding::to_base64;
-use rmcp::model::{
-    Icon, Implementation, JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
-    ServerConfig, Tool as McpTool, ToolsCapability,
-};
+use rmcp::model::{ServerConfig, Tool as McpTool};
 
+use self::descriptions::Descriptions;
+use self::introduction::{introduction, prompt_roots};
+pub use self::names::{SetCollision, SetNames, every_set, first_collision};
 use crate::admission::Admission;
 use crate::arguments::shortened;
 use crate::contract::Contract;
-use crate::deployment::{ClientGrant, Deployment, ReplyHalves, RootGrant};
-use crate::media;
+use crate::deployment::{ClientGrant, ReplyHalves};
 use crate::metrics::{CallCounters, ToolMetrics};
 use crate::prompts::{self, PromptInfo};
 use crate::resources;
-use crate::schema;
-use crate::tool::{AnyTool, Definition, ReplyForm, RootInfo, RootSource, ToolEffect, ToolSet};
+use crate::tool::{AnyTool, ReplyForm, RootInfo, ToolSet};
 use crate::tool_names;
 use crate::tool_reference;
-use crate::{files, guide, memory, memory_tool, reference, workspace};
-
-/// How `resources/directory/read` is declared. The extension that defines it is about skills, which are not served here.
-const DIRECTORY_READ_EXTENSION: &str = "io.github.mcp-filesystem/directory-read";
-
-/// The names of a set's tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetNames {
-    /// The set.
-    pub set: &'static str,
-    /// All its tools, in the specification's order.
-    pub tools: Vec<&'static str>,
-    /// The tools that an allowlist decides on. A tool of a set with roots that uses none itself is always available.
-    pub restricted: Vec<&'static str>,
-}
-
-impl SetNames {
-    fn of(set: &ToolSet) -> SetNames {
-        let definitions = || set.tools.iter().map(|tool| tool.definition());
-        let uses_roots = |tool: &&Definition| !tool.roots.is_empty();
-        let has_roots = definitions().any(|tool| uses_roots(&tool));
-        let restricted = definitions().filter(|tool| uses_roots(tool) || !has_roots);
-        SetNames {
-            set: set.contract.name(),
-            tools: definitions().map(|tool| tool.name).collect(),
-            restricted: restricted.map(|tool| tool.name).collect(),
-        }
-    }
-}
-
-/// Every tool set of this program, in the order of its documents.
-#[must_use]
-pub fn every_set() -> &'static [SetNames] {
-    static SETS: LazyLock<Vec<SetNames>> = LazyLock::new(|| {
-        let memory = SetNames {
-            // An allowlist may name the tool that is only there where the operator wants it.
-            restricted: SetNames::of(&memory::toolset(true)).restricted,
-            ..SetNames::of(&memory::toolset(false))
-        };
-        let [workspace, files, guide, reference, memory_tool] = [
-            workspace::toolset(),
-            files::toolset(),
-            guide::toolset(None),
-            reference::toolset(),
-            memory_tool::toolset(),
-        ]
-        .map(|set| SetNames::of(&set));
-        vec![workspace, files, memory, guide, reference, memory_tool]
-    });
-    &SETS
-}
-
-/// Two sets that cannot share an endpoint, because names mean two things.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetCollision {
-    /// One set.
-    pub first: &'static str,
-    /// The other set.
-    pub second: &'static str,
-    /// The names that both have.
-    pub tools: Vec<&'static str>,
-}
-
-/// Finds the first two sets that have tools of the same name.
-#[must_use]
-pub fn first_collision(sets: &[&SetNames]) -> Option<SetCollision> {
-    let pairs = sets.iter().enumerate().flat_map(|(index, first)| {
-        let later = sets.iter().skip(index + 1);
-        later.map(move |second| (first, second))
-    });
-    let mut collisions = pairs.map(|(first, second)| {
-        let shared = first
-            .tools
-            .iter()
-            .filter(|tool| second.tools.contains(tool));
-        SetCollision {
-            first: first.set,
-            second: second.set,
-            tools: shared.copied().collect(),
-        }
-    });
-    collisions.find(|collision| !collision.tools.is_empty())
-}
 
 /// Why an endpoint cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -166,33 +83,6 @@ pub struct Catalogue {
     descriptions: OnceLock<Descriptions>,
 }
 
-/// The tools as clients see them.
-struct Descriptions {
-    /// What `tools/list` answers.
-    listed: Vec<McpTool>,
-    /// Every tool, listed or not, in the order of the entries: headers are checked against its schema.
-    all: Vec<McpTool>,
-}
-
-impl Descriptions {
-    fn new(entries: &[ToolEntry], admission: &Admission) -> Descriptions {
-        let all: Vec<McpTool> = entries
-            .iter()
-            .map(|entry| described(entry, admission))
-            .collect();
-        let is_offered =
-            |entry: &ToolEntry| admission.offers(entry.contract.name(), entry.tool.definition());
-        let offered = entries
-            .iter()
-            .zip(&all)
-            .filter(|(entry, _)| is_offered(entry));
-        Descriptions {
-            listed: offered.map(|(_, tool)| tool.clone()).collect(),
-            all,
-        }
-    }
-}
-
 impl Catalogue {
     pub(crate) fn new(
         sets: Vec<ToolSet>,
@@ -212,15 +102,19 @@ impl Catalogue {
             let root = admission.home(set).map(|home| home.name.clone());
             return Err(SetupError::NoTool { set, root });
         }
-        let methods: Vec<ToolEntry> = sets.iter().flat_map(methods).collect();
-        let entries: Vec<ToolEntry> = sets
-            .into_iter()
-            .flat_map(|set| entries(set, admission))
-            .collect();
-        let mut info = introduction(&entries, admission).ok_or(SetupError::Empty)?;
-        declare_resources(&mut info.capabilities, &methods, admission);
-        Ok(Catalogue {
-            info,
+        let methods = sets.iter().flat_map(methods).collect();
+        let entries = sets.into_iter().flat_map(|set| entries(set, admission));
+        Catalogue::of(entries.collect(), methods, admission).ok_or(SetupError::Empty)
+    }
+
+    /// `None` without a tool.
+    fn of(
+        entries: Vec<ToolEntry>,
+        methods: Vec<ToolEntry>,
+        admission: &Arc<Admission>,
+    ) -> Option<Catalogue> {
+        Some(Catalogue {
+            info: introduction(&entries, &methods, admission)?,
             admission: Arc::clone(admission),
             by_name: by_name(&entries),
             entries,
@@ -251,16 +145,7 @@ impl Catalogue {
                 entry.root_infos = Arc::clone(infos);
             }
         }
-        let mut info = introduction(&entries, admission)?;
-        declare_resources(&mut info.capabilities, &methods, admission);
-        Some(Catalogue {
-            info,
-            admission: Arc::clone(admission),
-            by_name: by_name(&entries),
-            entries,
-            methods,
-            descriptions: OnceLock::new(),
-        })
+        Catalogue::of(entries, methods, admission)
     }
 
     /// What the endpoint says of itself.
@@ -427,46 +312,6 @@ fn by_name(entries: &[ToolEntry]) -> HashMap<&'static str, usize> {
     names.zip(0..).collect()
 }
 
-fn introduction(entries: &[ToolEntry], admission: &Admission) -> Option<ServerConfig> {
-    let first = entries.first()?.contract;
-    let sets = entries.chunk_by(|one, next| one.contract.name() == next.contract.name());
-    let instructions: Vec<String> = sets.map(|set| instructions(set, admission)).collect();
-    let mut server = Implementation::new(first.server_name(), env!("CARGO_PKG_VERSION"))
-        .with_title(first.server_title())
-        .with_icons(vec![icon()]);
-    server.description = first.server_description().map(str::to_owned);
-    let mut capabilities = ServerCapabilities::default();
-    capabilities.tools = Some(ToolsCapability::default());
-    Some(
-        ServerConfig::new(capabilities)
-            .with_server_info(server)
-            .with_instructions(instructions.join("\n\n")),
-    )
-}
-
-/// The server's picture, small enough to be sent with its name.
-fn icon() -> Icon {
-    let image = to_base64(include_bytes!("icon.svg").trim_ascii());
-    Icon::new(format!("data:image/svg+xml;base64,{image}"))
-        .with_mime_type("image/svg+xml")
-        .with_sizes(vec!["any".to_owned()])
-}
-
-/// How the tools of a set are meant to be used; how to change files only if some root lets them.
-fn instructions(set: &[ToolEntry], admission: &Admission) -> String {
-    let Some(contract) = set.first().map(|entry| entry.contract) else {
-        return String::new();
-    };
-    let mut definitions = set.iter().map(|entry| entry.tool.definition());
-    let changes = |tool: &Definition| tool.effect != ToolEffect::Read;
-    let may_change =
-        definitions.any(|tool| changes(tool) && admission.offers(contract.name(), tool));
-    match contract.changing() {
-        Some(changing) if may_change => format!("{} {changing}", contract.instructions()),
-        _ => contract.instructions().to_owned(),
-    }
-}
-
 fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
     let contract = set.contract;
     let entry = |tool: Box<dyn AnyTool>| ToolEntry {
@@ -495,59 +340,6 @@ fn methods(set: &ToolSet) -> impl Iterator<Item = ToolEntry> + use<> {
     })
 }
 
-/// Declares what some root lets clients do, and nothing else.
-fn declare_resources(
-    capabilities: &mut ServerCapabilities,
-    methods: &[ToolEntry],
-    admission: &Admission,
-) {
-    let offers = |method: &str| {
-        let mut entries = methods.iter();
-        entries.any(|entry| {
-            let definition = entry.tool.definition();
-            definition.name == method && admission.offers(entry.contract.name(), definition)
-        })
-    };
-    if offers(resources::READ) {
-        let mut declared = ResourcesCapability::default();
-        declared.subscribe = offers(resources::SUBSCRIBE).then_some(true);
-        capabilities.resources = Some(declared);
-    }
-    if offers(resources::READ) && offers(resources::COMPLETE) {
-        capabilities.completions = Some(JsonObject::new());
-    }
-    if !prompt_roots(methods, admission).is_empty() {
-        capabilities.prompts = Some(PromptsCapability::default());
-    }
-    if offers(resources::DIRECTORY_READ) {
-        let own = (DIRECTORY_READ_EXTENSION.to_owned(), JsonObject::new());
-        capabilities.extensions = Some([own].into_iter().collect());
-    }
-}
-
-/// The names of the roots that keep a history which clients may see.
-fn prompt_roots<'own>(methods: &[ToolEntry], admission: &'own Admission) -> Vec<&'own str> {
-    let usable = |name: &str| {
-        let mut entries = methods.iter();
-        entries.any(|entry| {
-            let definition = entry.tool.definition();
-            definition.name == prompts::GET
-                && admission
-                    .usable(entry.contract.name(), definition)
-                    .contains(&name)
-        })
-    };
-    let keeps_history = |grant: &RootGrant| {
-        let root = grant.root.current();
-        root.is_some_and(|root| root.history().is_some())
-    };
-    let grants = admission.deployment().roots.iter();
-    grants
-        .filter(|grant| keeps_history(grant) && usable(&grant.name))
-        .map(|grant| grant.name.as_str())
-        .collect()
-}
-
 /// What clients of a set may know of every root.
 fn root_infos(name: &str, set: &[ToolEntry], admission: &Admission) -> Arc<[RootInfo]> {
     let grants = admission.deployment().roots.iter();
@@ -564,56 +356,4 @@ fn root_infos(name: &str, set: &[ToolEntry], admission: &Admission) -> Arc<[Root
                 .collect(),
         })
         .collect()
-}
-
-/// A tool as clients see it.
-fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
-    let definition = entry.tool.definition();
-    let deployment = admission.deployment();
-    let mut tool = McpTool::new(
-        definition.name,
-        definition.description,
-        input_schema(definition, deployment),
-    )
-    .with_title(definition.title)
-    .with_annotations(entry.contract.annotations(definition.effect));
-    if definition.large_replies {
-        tool = tool.with_meta(media::large_replies());
-    }
-    let output = match definition.form {
-        ReplyForm::Chosen if deployment.replies.halves(None).structured() => {
-            let either = schema::or_error(&definition.output, &entry.contract.error_schema());
-            Some(Arc::new(either))
-        }
-        // Failures have no structured half.
-        ReplyForm::Given(halves) if halves.structured() => Some(Arc::clone(&definition.output)),
-        ReplyForm::Chosen | ReplyForm::Given(_) => None,
-    };
-    match output {
-        Some(output) => tool.with_raw_output_schema(output),
-        None => tool,
-    }
-}
-
-/// A tool's arguments as clients see them. The only root may be left out.
-fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObject> {
-    let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
-        RootSource::Argument(name) => Some(name),
-        // This one may be left out anyway.
-        RootSource::ArgumentOr(..)
-        | RootSource::Home
-        | RootSource::NamedHome(_)
-        | RootSource::HostPath(_) => None,
-    });
-    let is_only = deployment.roots.len() == 1;
-    let mut input = definition.input.as_ref().clone();
-    for argument in named.by_ref() {
-        if is_only {
-            schema::make_optional(&mut input, argument);
-        }
-        if deployment.root_header && argument == "root" {
-            schema::mark_header(&mut input, argument, "Root");
-        }
-    }
-    Arc::new(input)
 }

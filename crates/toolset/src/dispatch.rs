@@ -1,8 +1,9 @@
 //! The one road of a call: admit → decode → run → word → record.
 
-mod again;
 mod asking_first;
 mod encoding;
+mod outcome;
+mod reload;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,27 +15,23 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 pub use self::encoding::{Encoded, Encoder, NoMessage};
+use self::outcome::ToldCall;
 use crate::admission::{self, Admission, crashed, run_in_pool, run_with};
 use crate::arguments;
-use crate::audit::{self, CallRecord};
+use crate::audit;
 use crate::call_watch::CallWatch;
 use crate::catalogue::{Catalogue, SetupError, ToolEntry};
 use crate::client::Caller;
-use crate::client_stats::ClientStats;
 use crate::confirm;
-use crate::contract::{CallSubject, Failure, FailureText, Worded};
-use crate::deployment::{ClientGrant, Recorded, ReplyHalves};
+use crate::contract::{CallSubject, Failure};
+use crate::deployment::{ClientGrant, Recorded};
 use crate::fair_queue::{CallSlot, Turn};
 use crate::history::{account_of, client_of};
 use crate::host_paths::HostDirectories;
 use crate::late_end::{LateEnd, observed};
-use crate::metrics::OK;
-use crate::observer::{Observation, ObservedCall};
-use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
+use crate::reply::{CallOutcome, EncodedReply};
 use crate::resources::{ResourceChange, Subscription};
-use crate::tool::{
-    Blocking, Call, CallWork, Ended, Prepared, ReplyForm, ToolEffect, ToolSet, Weight,
-};
+use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
 
 /// Runs the calls of one endpoint. Cloning is cheap.
 #[derive(Clone)]
@@ -179,15 +176,6 @@ struct BegunCall<'call> {
     watch: CallWatch<'call>,
 }
 
-/// What is told of a call when it has ended.
-struct ToldCall<'call> {
-    subject: &'call CallSubject,
-    start: Instant,
-    observation: Option<Observation>,
-    /// What the call learns of its change.
-    notes: ops::ChangeNotes,
-}
-
 /// What is left of work that could not end inline.
 struct RestOfWork {
     work: Blocking,
@@ -200,14 +188,7 @@ impl<'call> Dispatch<'call> {
     async fn call(self, arguments: Value, encoder: &dyn Encoder) -> Encoded {
         let start = Instant::now();
         self.count();
-        let (arguments, wrong) = match arguments {
-            Value::Object(mut arguments) => {
-                let definition = self.entry.tool.definition();
-                self.admission.complete(definition, &mut arguments);
-                (arguments, None)
-            }
-            other => (JsonObject::new(), Some(arguments::not_an_object(&other))),
-        };
+        let (arguments, wrong) = self.object(arguments);
         let subject = self.subject(&arguments);
         let mut told = ToldCall {
             observation: self.observe(&subject),
@@ -220,7 +201,7 @@ impl<'call> Dispatch<'call> {
         // Held until the call has ended: the client's calls at once are counted by it.
         let place = self.admission.take_place();
         let begun = match (wrong, &place) {
-            (Some(wrong), _) => Err(wrong.into()),
+            (Some(wrong), _) => Err(wrong),
             (None, Err(_)) => Err(Failure::RateLimited {
                 retry_after_ms: admission::LATER_MS,
             }),
@@ -237,52 +218,22 @@ impl<'call> Dispatch<'call> {
             Some(arguments) => self.run_asking(begun, &arguments, &subject).await,
             None => self.run(begun, &subject).await,
         };
-        match ended {
-            Ok(Ended::Question(question)) => {
-                let encoded = Encoded::here(CallOutcome::Question(question), encoder);
-                self.record(told, encoded.size()).success();
-                encoded
+        self.ended(told, ended, encoder).await
+    }
+
+    /// The arguments with what a client may leave out; none, and what is wrong, if they are no object.
+    fn object(self, arguments: Value) -> (JsonObject, Option<Failure>) {
+        match arguments {
+            Value::Object(mut arguments) => {
+                let definition = self.entry.tool.definition();
+                self.admission.complete(definition, &mut arguments);
+                (arguments, None)
             }
-            Ok(Ended::Reply(reply)) if self.fits(&reply) => {
-                let is_error = false;
-                let outcome = CallOutcome::Result(ToolResult { reply, is_error });
-                match Encoded::new(outcome, encoder, &self.caller.allowance).await {
-                    Ok(encoded) => self.succeeded(told, encoded),
-                    Err(failure) => self.fail(told, &failure, true, encoder),
-                }
-            }
-            Ok(Ended::Reply(reply)) => {
-                let bytes = reply.bytes() as u64;
-                // Nothing was changed, so the client may call again.
-                let failure = ops::Error::NoRoom { bytes }.into();
-                self.fail(told, &failure, true, encoder)
-            }
-            Err(failure) => {
-                let failure = self.admission.if_root_is_gone(failure, &subject).await;
-                self.fail(told, &failure, true, encoder)
+            other => {
+                let wrong = arguments::not_an_object(&other).into();
+                (JsonObject::new(), Some(wrong))
             }
         }
-    }
-
-    /// Tells the operator's observer that a call begins.
-    fn observe(self, subject: &CallSubject) -> Option<Observation> {
-        let observer = self.admission.deployment().observer.as_ref()?;
-        let place = subject.places.first();
-        let call = ObservedCall {
-            toolset: self.entry.contract.name(),
-            tool: subject.tool,
-            root: place.and_then(|place| place.root.as_deref()),
-            path: place.and_then(|place| place.path.as_deref()),
-            client: &self.caller.name,
-            allowance: &self.caller.allowance,
-        };
-        Some(Observation::new(observer, &call))
-    }
-
-    /// Whether there is room for a reply. A change that was made is always answered.
-    fn fits(self, reply: &EncodedReply) -> bool {
-        let room = self.caller.room.as_ref();
-        self.changes() || room.is_none_or(|room| room.try_fit(reply.bytes() as u64).is_ok())
     }
 
     /// Counts a call, and warns when its client calls more often than is usual for the set.
@@ -515,96 +466,6 @@ impl<'call> Dispatch<'call> {
                 // A heavy call needs another slot than the one for small calls that it has.
                 slot: (weight == Weight::Small).then_some(slot),
             })
-    }
-
-    fn succeeded(self, told: ToldCall<'_>, encoded: Encoded) -> Encoded {
-        let size = encoded.size();
-        let record = self.record(told, size);
-        self.entry.counters.add(OK, record.duration, size);
-        record.success();
-        encoded
-    }
-
-    /// Ends a call that has not begun. It may not have waited for room, so without room it is counted and not recorded:
-    /// a client that is refused again and again must not use up memory.
-    fn refused(self, told: ToldCall<'_>, failure: &Failure, encoder: &dyn Encoder) -> Encoded {
-        let recorder = self.admission.deployment().recorder.as_ref();
-        let full = recorder.filter(|recorder| !recorder.has_room(Recorded::Read));
-        if let Some(recorder) = full {
-            recorder.count_unrecorded();
-        }
-        self.fail(told, failure, full.is_none(), encoder)
-    }
-
-    fn fail(
-        self,
-        told: ToldCall<'_>,
-        failure: &Failure,
-        is_recorded: bool,
-        encoder: &dyn Encoder,
-    ) -> Encoded {
-        let contract = self.entry.contract;
-        let subject = told.subject;
-        let worded = contract.word(failure, subject).readable(failure, subject);
-        let encoded = Encoded::here(self.failed_outcome(failure, &worded), encoder);
-        let size = encoded.size();
-        let mut record = self.record(told, size);
-        if audit::violation(failure).is_some() {
-            record.stats = self.admission.violated(&self.caller.account);
-        }
-        self.entry.counters.add(worded.code, record.duration, size);
-        if is_recorded {
-            record.failure(failure, &worded);
-        } else {
-            record.unrecorded(failure, &worded);
-        }
-        encoded
-    }
-
-    /// A tool's failure is a result; that of another method is an error of the protocol.
-    fn failed_outcome(self, failure: &Failure, worded: &Worded) -> CallOutcome {
-        if self.entry.tool.definition().method_of.is_some() {
-            return CallOutcome::Refused(MethodFailure {
-                kind: RefusalKind::of(failure),
-                code: worded.code,
-                message: worded.message.clone(),
-            });
-        }
-        let text = self.entry.contract.failure_text();
-        let structured = self.halves().structured() && text != FailureText::Alone;
-        CallOutcome::Result(ToolResult {
-            reply: EncodedReply::of_failure(worded, text, structured),
-            is_error: true,
-        })
-    }
-
-    /// The halves of a reply that this client gets.
-    fn halves(self) -> ReplyHalves {
-        if self.entry.tool.definition().method_of.is_some() {
-            return ReplyHalves::Structured;
-        }
-        if let ReplyForm::Given(halves) = self.entry.tool.definition().form {
-            return halves;
-        }
-        let policy = self.admission.deployment().replies;
-        policy.halves(self.caller.program.as_deref())
-    }
-
-    fn record<'record>(
-        &'record self,
-        told: ToldCall<'record>,
-        response_size: usize,
-    ) -> CallRecord<'record> {
-        CallRecord {
-            stats: ClientStats::default(),
-            toolset: self.entry.contract.name(),
-            subject: told.subject,
-            caller: self.caller,
-            change: audit::change_of(&told.notes),
-            duration: told.start.elapsed(),
-            response_size,
-            observation: told.observation,
-        }
     }
 }
 

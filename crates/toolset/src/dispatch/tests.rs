@@ -1,6 +1,7 @@
 use super::*;
 use crate::deployment::{Allowlist, Deployment, Recorder, ReplyHalves, ReplyPolicy, RootGrant};
 use crate::rate::CallRate;
+use crate::reply::ToolResult;
 use crate::tool::{AnyTool, Inline, PlaceAccess, RootUse, Tool, ToolEffect, ToolSet, Weight, tool};
 use crate::workspace;
 use ops::Root;
