@@ -28,7 +28,7 @@ use self::file::{
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, with_room};
+use crate::gathered_bytes::{Gathered, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
