@@ -130,7 +130,7 @@ pub struct Caller {
     pub account_kind: AccountKind,
     /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
     pub allowance: Arc<str>,
-    /// The room for the reply, if bytes are counted.
+    /// The room for the reply, where bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
     /// How many bytes the request has on the wire; 0 if it came over none.
     pub request_size: usize,

@@ -4,7 +4,7 @@ use ops::Error;
 use serde_json::{Map, Value, json};
 
 use super::edit_words;
-use super::errors::{argument_of, pattern_argument};
+use super::errors::pattern_argument;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{CallSubject, Failure, NamedPlace, quota_facts};
 
@@ -57,7 +57,7 @@ fn facts(failure: &Failure) -> Value {
             json!({ "argument": argument })
         }
         Failure::Operation(Error::InvalidPart { part, .. }) => {
-            json!({ "argument": argument_of(*part) })
+            json!({ "argument": super::errors::argument_of(*part) })
         }
         Failure::Operation(Error::VersionConflict { present, .. }) => {
             json!({ "version": present })
